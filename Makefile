@@ -1,0 +1,59 @@
+# Everything a stranger needs: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE := .venv-engine
+PIP_FLAGS := --quiet --disable-pip-version-check
+
+.PHONY: setup demo test test-engine check study docs bench clean
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
+	touch $@
+
+setup: $(VENV)/.ready
+
+# The main comparison with the embedded model: DQN, DQN-Prior, the prior alone, and k random proposals.
+demo: setup
+	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 4 \
+		--lm minilm --steps 9000 --seeds 3 --out runs/demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+# ruff, types, import layers and the fast tests.
+check: setup
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 -m "not slow and not engine"
+
+# The real TextWorld engine against our simulator, in an environment of its own: GPL parts, a C++ compiler.
+$(ENGINE)/.ready: constraints.txt
+	$(PYTHON) -m venv $(ENGINE)
+	$(ENGINE)/bin/pip install $(PIP_FLAGS) --no-deps alfworld==0.4.2 textworld==1.7.0 \
+		fast-downward-textworld==20.6.4 jericho==3.3.1
+	$(ENGINE)/bin/pip install $(PIP_FLAGS) -c constraints.txt tatsu==5.8.3 networkx more-itertools hashids \
+		mementos termcolor tqdm prompt_toolkit pytest hypothesis -e .
+	touch $@
+
+test-engine: $(ENGINE)/.ready
+	$(ENGINE)/bin/python -m pytest -m engine tests/envs
+
+study: setup
+	@echo "There are no studies yet; the main comparison is 'make demo'."
+
+bench: setup
+	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/loop.py
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"
+	touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/zensical build --clean --strict
+
+clean:
+	rm -rf $(VENV) $(ENGINE) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,123 @@
+"""``hunch compare``: methods side by side, with a control, a table and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hunch import lm, methods
+from hunch.cli.options import Setting, default_folder, parse, run_config, split_environment
+from hunch.cli.progress import Bars, note
+from hunch.core import HunchError, UsageError
+from hunch.envs import make
+from hunch.report.curves import draw_curves
+from hunch.report.table import Row, as_csv, rows
+from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
+from hunch.runs.compare import compare as compare_runs
+from hunch.runs.folder import write_atomically
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(Setting):
+    """Where the runs take place, and where they are kept."""
+
+    seeds: int = 3
+    """Runs a method, with seeds 0, 1, 2 ...; all methods share them."""
+    control: bool = True
+    """Add the same loop with an uninformed model in the role, for each method that has a role."""
+    workers: int | None = None
+    """Runs at a time. Default: the processors at hand."""
+    out: Path | None = None
+    """Folder of the comparison. Default: a folder under runs/ named after these options."""
+
+
+def compare(arguments: Sequence[str]) -> None:
+    """Train several methods with paired seeds; the same command goes on where it was stopped."""
+    names = list(takewhile(lambda token: not token.startswith("-"), arguments))
+    if not names:
+        raise UsageError("Name the methods to compare, as in 'hunch compare dqn dqn-prior'.")
+    found = [methods.find(name) for name in names]
+    rest, env_options = split_environment(arguments[len(names) :])
+    parts = {"where_": CompareOptions, **{m.name.replace("-", "_"): m.config_class for m in found}}
+    parsed = parse(f"compare {' '.join(names)}", "methods side by side, with paired seeds", parts, rest)
+    where: CompareOptions = parsed.where_
+    configs = [
+        run_config(m.name, where, env_options, getattr(parsed, m.name.replace("-", "_"))) for m in found
+    ]
+    listed = arms(configs, control=where.control)
+    _check(listed, where)
+    out = where.out or default_folder(configs, where.control)
+    todo = jobs(listed, where.seeds, out)
+    outcomes = _watch(todo, where)
+    _conclude(outcomes, out, f"{where.env.removeprefix('hunch/')}, {where.seeds} seeds")
+
+
+def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
+    """Refuse what no run could do, before the first one starts."""
+    if where.seeds < 1:
+        raise UsageError(f"A comparison needs at least one seed, not {where.seeds}.")
+    make(where.env, **listed[0].config.env_options)
+    for arm in listed:
+        methods.find(arm.config.method).check(lm.load(arm.config.lm))
+
+
+def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
+    labels = list(dict.fromkeys(job.arm.label for job in todo))
+    with Bars(labels, where.steps * where.seeds) as bars:
+
+        def show(lines: dict[Job, dict[str, Any]]) -> None:
+            by_label = {label: [x for job, x in lines.items() if job.arm.label == label] for label in labels}
+            done = {label: sum(line["step"] for line in found) for label, found in by_label.items()}
+            bars.show(done, {label: note(found) for label, found in by_label.items()})
+
+        return compare_runs(todo, workers=where.workers, watch=show)
+
+
+def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
+    """Write table and picture, print both, and end with the failures, if any."""
+    table = rows(outcomes)
+    if table:
+        write_atomically(out / "table.csv", as_csv(table).encode())
+        write_atomically(out / "table.json", json.dumps([row.as_dict() for row in table], indent=2).encode())
+        Console().print(_render(table, title))
+        done = [outcome.job for outcome in outcomes if outcome.result]
+        print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")
+    failed = [outcome for outcome in outcomes if outcome.result is None]
+    for outcome in failed:
+        print(f"failed: {outcome.job.arm.label}, seed {outcome.job.seed}: {outcome.reason}")
+    if failed:
+        raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command tries them again.")
+
+
+def _render(table: Sequence[Row], title: str) -> Table:
+    grid = Table(title=title, title_justify="left", caption=CAPTION, caption_justify="left")
+    for heading in (
+        "method",
+        "model",
+        "evidence",
+        "steps",
+        "success [95 %]",
+        "half solved at",
+        "calls",
+        "hits",
+    ):
+        grid.add_column(heading, justify="left" if heading in ("method", "model", "evidence") else "right")
+    for row in table:
+        half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
+        counts = (f"{row.steps:,}", str(row.success), half, f"{row.calls:,}", f"{row.hits:,}")
+        grid.add_row(row.label, row.model, row.evidence, *counts)
+    return grid
+
+
+CAPTION = (
+    "success: episodes of the last quarter of the steps; interquartile mean over seeds, bootstrap interval. "
+    "half solved at: steps until half of the last 50 episodes succeeded, median over seeds. "
+    "calls, hits: texts that the model computed, and that the cache answered, over all seeds."
+)

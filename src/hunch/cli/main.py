@@ -1,0 +1,79 @@
+"""Entry point: dispatch, and one clear sentence for every error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+from hunch.core import HunchError, UsageError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": (
+        "METHOD --env ID --lm SPEC --steps N --seed S --out DIR",
+        "train one agent; the same command resumes it",
+    ),
+    "compare": ("METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR", "several side by side"),
+    "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),
+    "methods": ("", "the published systems that there are"),
+    "envs": ("", "the environments that there are"),
+    "lm": ("SPEC", "whether a language model answers, how fast, with which verbs"),
+}
+
+USAGE = """usage: hunch COMMAND ...
+
+  put a language model into a role of a reinforcement-learning loop, and measure what it buys
+
+{commands}
+
+  'hunch COMMAND --help' tells more, 'hunch run METHOD --help' lists a method's options."""
+
+
+def usage() -> str:
+    """The overview of all commands."""
+    lines = [
+        f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in COMMANDS.items()
+    ]
+    return USAGE.format(commands="\n".join(lines))
+
+
+def command(name: str) -> Callable[[Sequence[str]], None]:
+    """Return the function behind a command.
+
+    Raises:
+        UsageError: if there is no such command, naming near matches.
+    """
+    if name not in COMMANDS:
+        near = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}."
+        raise UsageError(f"There is no command called {name!r}; {hint}")
+    module = "lists" if name in ("methods", "envs", "lm") else name
+    function: Callable[[Sequence[str]], None] = getattr(import_module(f"hunch.cli.{module}"), name)
+    return function
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage())
+        sys.exit(0 if arguments else 2)
+    try:
+        command(arguments[0])(arguments[1:])
+    except KeyboardInterrupt:
+        _leave("stopped; what was running is saved, and the same command goes on from there.", 130)
+    except HunchError as error:
+        _leave(str(error), 2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:
+        os._exit(0)
+    except Exception as error:
+        if os.environ.get("HUNCH_DEBUG"):
+            raise
+        _leave(f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)", 1)
+
+
+def _leave(sentence: str, code: int) -> None:
+    print(f"hunch: {sentence}", file=sys.stderr)
+    sys.exit(code)

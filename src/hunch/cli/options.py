@@ -1,0 +1,109 @@
+"""Reading the command line: a method's options come from its dataclass, stated once."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from hunch.core import UsageError
+from hunch.runs.execute import RunConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Where a run takes place; shared by ``run`` and ``compare``."""
+
+    env: str
+    """Environment id; its own options follow as --env.NAME VALUE."""
+    lm: str = "minilm"
+    """Language model that fills the method's role, e.g. minilm, uniform, hf:<name or folder>."""
+    steps: int = 10_000
+    """Environment steps of a run."""
+    envs: int = 1
+    """Environments stepped side by side."""
+    eval_every: int = 0
+    """Environment steps between two evaluations; 0 for none."""
+    eval_episodes: int = 20
+    """Episodes an evaluation."""
+    threads: int = 1
+    """Threads of a run; results are repeatable at the same number only."""
+
+
+def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Take the ``--env.NAME VALUE`` options out of the arguments.
+
+    Raises:
+        UsageError: if the last one has no value.
+    """
+    rest: list[str] = []
+    options: dict[str, Any] = {}
+    tokens = iter(arguments)
+    for token in tokens:
+        if not token.startswith("--env."):
+            rest.append(token)
+            continue
+        name, given, value = token.removeprefix("--env.").partition("=")
+        text = value if given else next(tokens, None)
+        if text is None:
+            raise UsageError(f"--env.{name} needs a value.")
+        options[name.replace("-", "_")] = literal(text)
+    return rest, options
+
+
+def literal(text: str) -> Any:
+    """Read a number, a truth value, None or a quoted string; any other text stands for itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def parse(name: str, description: str, parts: dict[str, Any], arguments: Sequence[str]) -> Any:
+    """Read the command line into an object with one attribute a part.
+
+    Args:
+        name: The command as typed, for the help text.
+        description: What it does.
+        parts: Type of each part; a part whose name ends in "_" has its options without a prefix.
+        arguments: The command line behind the command.
+    """
+    entries = [(part, _flat(cls) if part.endswith("_") else cls) for part, cls in parts.items()]
+    cls = make_dataclass(
+        "Options", [(part, cls, _default(parts[part])) for part, cls in entries], kw_only=True
+    )
+    return tyro.cli(cls, prog=f"hunch {name}", description=description, args=list(arguments))
+
+
+def run_config(
+    method: str, setting: Setting, env_options: dict[str, Any], options: Any, seed: int = 0
+) -> RunConfig:
+    """Join what the command line said into the settings of a run."""
+    common = {entry.name: getattr(setting, entry.name) for entry in fields(Setting)}
+    return RunConfig(method=method, seed=seed, env_options=env_options, options=options, **common)
+
+
+def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
+    """A folder under ``runs/`` that the same command names again, and another command does not."""
+    text = json.dumps([[asdict(config) for config in configs], more], sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    env = configs[0].env.removeprefix("hunch/")
+    return Path("runs") / f"{'+'.join(config.method for config in configs)}_{env}_{digest}"
+
+
+def _flat(cls: Any) -> Any:
+    return Annotated[cls, tyro.conf.arg(name="")]
+
+
+def _default(cls: Any) -> Any:
+    """A part with a required option cannot have a default; the others are made of their own defaults."""
+    required = any(entry.default is entry.default_factory for entry in fields(cls))
+    return field() if required else field(default_factory=cls)

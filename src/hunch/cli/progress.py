@@ -1,0 +1,78 @@
+"""Live progress: bars on a terminal, a plain line now and then anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+PLAIN_SECONDS = 15.0
+
+
+class Bars:
+    """One bar a label, with the running success rate behind it."""
+
+    def __init__(self, labels: Sequence[str], total: int) -> None:
+        self.console = Console(stderr=True)
+        self.total = total
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:>7,}/{task.total:,} steps"),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.tasks: dict[str, TaskID] = {
+            label: self.progress.add_task(label, total=total, note="") for label in labels
+        }
+        self.printed = time.monotonic()
+
+    def __enter__(self) -> Bars:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def show(self, done: dict[str, int], notes: dict[str, str]) -> None:
+        """Move the bars."""
+        for label, task in self.tasks.items():
+            self.progress.update(task, completed=done.get(label, 0), note=notes.get(label, ""))
+        if not self.console.is_terminal and time.monotonic() - self.printed > PLAIN_SECONDS:
+            self.printed = time.monotonic()
+            for label in self.tasks:
+                self.console.print(
+                    f"{label}: {done.get(label, 0):,}/{self.total:,} steps {notes.get(label, '')}"
+                )
+
+
+class RunProgress(Bars):
+    """Progress of a single run, fed with its lines of metrics."""
+
+    def __init__(self, label: str, steps: int) -> None:
+        super().__init__([label], steps)
+        self.label = label
+
+    def __enter__(self) -> RunProgress:
+        super().__enter__()
+        return self
+
+    def update(self, line: dict[str, Any]) -> None:
+        """Take one line of metrics."""
+        self.show({self.label: line["step"]}, {self.label: note([line])})
+
+
+def note(lines: Sequence[dict[str, Any]]) -> str:
+    """What is worth a glance: mean running success, model calls, cache hits."""
+    successes = [line["success"] for line in lines if "success" in line]
+    if not successes:
+        return "no episode has ended yet"
+    calls = int(sum(line["usage"].get("calls", 0) for line in lines))
+    hits = int(sum(line["usage"].get("cache_hits", 0) for line in lines))
+    return f"success {sum(successes) / len(successes):.2f}, {calls:,} model calls, {hits:,} cache hits"

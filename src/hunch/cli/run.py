@@ -1,0 +1,44 @@
+"""``hunch run``: train one agent, or go on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hunch import methods
+from hunch.cli.options import Setting, default_folder, parse, run_config, split_environment
+from hunch.cli.progress import RunProgress
+from hunch.core import UsageError
+from hunch.runs.execute import execute, interruptible
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Setting):
+    """Where a run takes place, and where it is kept."""
+
+    seed: int = 0
+    """Of the agent and of every episode."""
+    out: Path | None = None
+    """Folder of the run. Default: a folder under runs/ named after these options."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Train one agent; the same command goes on with a run that was stopped."""
+    if not arguments or arguments[0].startswith("-"):
+        raise UsageError(
+            f"Name a method first, as in 'hunch run dqn-prior'; there are {', '.join(methods.METHODS)}."
+        )
+    method = methods.find(arguments[0])
+    rest, env_options = split_environment(arguments[1:])
+    parts = {"where_": RunOptions, "method_": method.config_class}
+    parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
+    where = parsed.where_
+    config = run_config(method.name, where, env_options, parsed.method_, where.seed)
+    out = where.out or default_folder([config])
+    with interruptible() as stop, RunProgress(method.name, config.steps) as progress:
+        result = execute(config, out, stop=stop, report=progress.update)
+    print(result)
+    if not result.complete:
+        raise KeyboardInterrupt
+    print(f"Kept in {out}.")

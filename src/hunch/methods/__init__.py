@@ -1,0 +1,134 @@
+"""The published systems, one file each, grouped by the role that the language model fills.
+
+A method is a module with one config dataclass, one agent class, and ``build(config, lm)`` that joins them. It
+is registered here by name, so that listing the methods imports none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from hunch.core import Agent, UsageError
+from hunch.lm.base import LanguageModel, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What is known of a method before it is imported.
+
+    Attributes:
+        name: As typed on the command line.
+        module: Where it lives.
+        agent: Name of its agent class, offered as ``hunch.methods.<agent>``.
+        config: Name of its config dataclass.
+        summary: One line.
+        paper: The source.
+        roles: The roles that the language model fills; empty for a baseline.
+        leaf: Its place in "The RL/LLM Taxonomy Tree".
+        verbs: It needs a model with at least one of these; empty if it asks none.
+        environments: The kinds of environment that it serves.
+        control: What the same loop is called when an uninformed model fills the role; empty where there is
+            no such control to run.
+    """
+
+    name: str
+    module: str
+    agent: str
+    config: str
+    summary: str
+    paper: str
+    roles: tuple[str, ...]
+    leaf: str
+    verbs: tuple[Verb, ...]
+    environments: str
+    control: str = ""
+
+    @property
+    def config_class(self) -> type[Any]:
+        """The method's options."""
+        return getattr(import_module(self.module), self.config)  # type: ignore[no-any-return]
+
+    @property
+    def build(self) -> Callable[[Any, LanguageModel], Agent]:
+        """Make the agent from its options and a language model."""
+        return import_module(self.module).build  # type: ignore[no-any-return]
+
+    def check(self, lm: LanguageModel) -> None:
+        """Refuse a model that cannot serve.
+
+        Raises:
+            UsageError: if the model has none of the verbs that the method can use.
+        """
+        if self.verbs and lm.name != "uniform" and not set(self.verbs) & lm.verbs:
+            needs = " or ".join(self.verbs)
+            raise UsageError(f"{self.name} needs a model that can {needs}; {lm.name} cannot.")
+
+
+_YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="dqn",
+            module="hunch.methods.prior.dqn",
+            agent="DQN",
+            config="QLearningConfig",
+            summary="Q-learning over all admissible actions; the baseline of dqn-prior",
+            paper="Mnih et al., Human-level control through deep reinforcement learning, Nature 2015",
+            roles=(),
+            leaf="baseline",
+            verbs=(),
+            environments="any text environment",
+        ),
+        Method(
+            name="dqn-prior",
+            module="hunch.methods.prior.dqn_prior",
+            agent="DQNPrior",
+            config="DQNPriorConfig",
+            summary="Q-learning confined to k actions that a language model proposes",
+            paper=_YAN,
+            roles=("action prior",),
+            leaf="LLM4RL / policy",
+            verbs=("generate", "embed", "score"),
+            environments="any text environment",
+            control="k uniformly random proposals",
+        ),
+        Method(
+            name="zero-shot",
+            module="hunch.methods.prior.zero_shot",
+            agent="ZeroShot",
+            config="ZeroShotConfig",
+            summary="act by the language model's prior alone, without learning",
+            paper=_YAN,
+            roles=("action prior",),
+            leaf="LLM4RL / policy",
+            verbs=("generate", "embed", "score"),
+            environments="any text environment",
+        ),
+    )
+}
+
+
+def find(name: str) -> Method:
+    """Return the method of that name.
+
+    Raises:
+        UsageError: if there is none, naming near matches.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    near = get_close_matches(name, METHODS, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(METHODS)}."
+    raise UsageError(f"There is no method called {name!r}; {hint}")
+
+
+def __getattr__(name: str) -> Any:
+    for method in METHODS.values():
+        if name in (method.agent, method.config):
+            return getattr(import_module(method.module), name)
+    raise AttributeError(f"module 'hunch.methods' has no attribute {name!r}")

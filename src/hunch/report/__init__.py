@@ -1,0 +1,1 @@
+"""What runs came to: tables and pictures."""

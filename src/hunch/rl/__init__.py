@@ -1,0 +1,1 @@
+"""Reinforcement learning with no language model in it."""

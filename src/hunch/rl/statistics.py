@@ -1,0 +1,61 @@
+"""What a handful of seeds says: interquartile mean and bootstrap interval (Agarwal et al., NeurIPS 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hunch.core import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> FloatArray:
+    """Mean of the middle half; with fewer than four values, their plain mean."""
+    from scipy.stats import trim_mean
+
+    return np.asarray(trim_mean(np.asarray(values, dtype=float), 0.25, axis=axis))
+
+
+def over_seeds(values: Sequence[float]) -> Estimate:
+    """Interquartile mean over seeds with its percentile bootstrap interval.
+
+    With one seed nothing is known of the spread between seeds: the interval is nan.
+    """
+    from scipy.stats import bootstrap
+
+    centre = float(interquartile_mean(values))
+    if len(values) < 2:
+        return Estimate(centre, float("nan"), float("nan"))
+    interval = bootstrap(
+        (np.asarray(values, dtype=float),),
+        interquartile_mean,
+        n_resamples=5000,
+        method="percentile",
+        rng=np.random.default_rng(0),
+        vectorized=True,
+    ).confidence_interval
+    return Estimate(centre, float(interval.low), float(interval.high))
+
+
+def over_episodes(successes: Sequence[bool]) -> Estimate:
+    """Success rate within one run with its Wilson interval; nan where no episode ended."""
+    from scipy.stats import binomtest
+
+    if not successes:
+        return Estimate(float("nan"), float("nan"), float("nan"))
+    test = binomtest(sum(successes), len(successes))
+    interval = test.proportion_ci(method="wilson")
+    return Estimate(float(np.mean(successes)), float(interval.low), float(interval.high))

@@ -1,0 +1,321 @@
+"""The action prior role: p(a|s), a frozen language model's view of which admissible action comes next.
+
+Four ways to get it, each a few lines over the verbs of a language model:
+
+=========== ======== ====================================================================================
+prior       verb     p(a|s)
+=========== ======== ====================================================================================
+uniform     none     1 / number of admissible actions
+mapped      generate share of k free-form answers that a rule projects to a (Yan et al. 2025, eq. 4)
+likelihood  score    softmax over the actions' log-probabilities as continuations of the prompt
+similarity  embed    softmax over cosines between the embedding of task and history and that of a
+=========== ======== ====================================================================================
+
+Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, FloatArray, Proposal, State, UsageError
+from hunch.lm import require
+from hunch.lm.base import LanguageModel, Normalisation, Sampling
+from hunch.roles.encoder import TextTable, lines, recency_weights
+
+Tie = Literal["last", "first", "longest", "random"]
+
+RELEASED_SAMPLING = Sampling(temperature=0.8, top_p=0.95)
+"""How the paper's released code samples its answers."""
+
+
+def prompt(state: State) -> str:
+    """The text after which a language model is to continue with an action."""
+    offered = "\n".join(f"- {action}" for action in state.actions)
+    return (
+        f"Your task is to: {state.task}\n{state.observation}\n"
+        f"You are allowed to take the following actions:\n{offered}\n"
+        "The next action is one of them, copied exactly.\n> "
+    )
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Probabilities proportional to exp(logits), computed without overflow."""
+    weights = np.exp(logits - logits.max())
+    return np.asarray(weights / weights.sum())
+
+
+def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> Proposal:
+    """Draw k candidates with replacement; ``None`` keeps every action with its probability."""
+    shares = probabilities if k is None else rng.multinomial(k, probabilities) / k
+    indices = np.flatnonzero(shares)
+    return Proposal(indices, shares[indices])
+
+
+class DistributionPrior:
+    """A prior whose p(a|s) is known in full; a proposal is k draws from it."""
+
+    def __init__(self, evidence: EvidenceLevel) -> None:
+        self.evidence: EvidenceLevel = evidence
+        self._known: dict[State, FloatArray] = {}
+
+    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return p(a|s) over ``state.actions`` for each state, asking the model once a state."""
+        new = [state for state in dict.fromkeys(states) if state not in self._known]
+        if new:
+            self._known.update(zip(new, self._compute(new), strict=True))
+        return [self._known[state] for state in states]
+
+    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
+        """Draw k candidates for each state; see :class:`hunch.core.ActionPrior`."""
+        return [draw(p, k, rng) for p in self.probabilities(states)]
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        raise NotImplementedError
+
+
+class UniformPrior(DistributionPrior):
+    """No view at all: every admissible action is as likely. The filling of every baseline."""
+
+    def __init__(self) -> None:
+        super().__init__("L0")
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        return [np.full(len(state.actions), 1 / len(state.actions)) for state in states]
+
+
+class SimilarityPrior(DistributionPrior):
+    """p(a|s) from cosines between sentence embeddings: softmax(cos(query, a) / temperature).
+
+    The query is the task's embedding plus, with weight ``history``, the recency-weighted mean of the
+    embeddings of the observation's lines.
+
+    Args:
+        lm: A model that embeds, or a table over one.
+        temperature: Of the softmax over cosines, which lie in [-1, 1].
+        history: Weight of the observation against the task.
+        decay: How much a line counts against the next younger one.
+
+    Raises:
+        UsageError: if the model cannot embed or the temperature is not positive.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel | TextTable,
+        *,
+        temperature: float = 0.1,
+        history: float = 0.5,
+        decay: float = 0.6,
+    ) -> None:
+        self.table = lm if isinstance(lm, TextTable) else TextTable(lm)
+        super().__init__(self.table.lm.evidence)
+        self.temperature = _positive(temperature)
+        self.history = history
+        self.decay = decay
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        self.table.add(t for state in states for t in (state.task, *lines(state), *state.actions))
+        return [softmax(self.cosines(state) / self.temperature) for state in states]
+
+    def cosines(self, state: State) -> FloatArray:
+        """Return cos(query, action) for each admissible action, shape (number of actions,)."""
+        texts = lines(state)
+        query = self.table.encode([state.task])[0].copy()
+        query += self.history * (recency_weights(len(texts), self.decay) @ self.table.encode(texts))
+        actions = self.table.encode(state.actions)
+        norms = np.linalg.norm(actions, axis=1) * np.linalg.norm(query)
+        return np.asarray(actions @ query / np.maximum(norms, 1e-12), dtype=np.float64)
+
+
+class LikelihoodPrior(DistributionPrior):
+    """p(a|s) from how likely each action is as the continuation of the prompt.
+
+    Args:
+        lm: A model that scores.
+        normalise: ``sum`` (of token log-probabilities), per ``token`` or per ``word``.
+        temperature: Of the softmax.
+        over: ``logprobs`` is the usual softmax over log-probabilities. ``probabilities`` is the paper's own
+            definition, a softmax over probabilities; as those lie in [0, 1] it is nearly uniform.
+
+    Raises:
+        UsageError: if the model cannot score or the temperature is not positive.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        *,
+        normalise: Normalisation = "token",
+        temperature: float = 1.0,
+        over: Literal["logprobs", "probabilities"] = "logprobs",
+    ) -> None:
+        require(lm, "score", needed_by="The likelihood prior")
+        self.lm = lm
+        super().__init__(lm.evidence)
+        self.normalise: Normalisation = normalise
+        self.temperature = _positive(temperature)
+        self.over = over
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        scores = self.lm.score([prompt(s) for s in states], [s.actions for s in states])
+        logprobs = [score.normalised(self.normalise) for score in scores]
+        values = [np.exp(x) for x in logprobs] if self.over == "probabilities" else logprobs
+        return [softmax(x / self.temperature) for x in values]
+
+
+class MappedPrior:
+    """p(a|s) by free-form answers, each projected by a rule to an admissible action.
+
+    Attributes:
+        answers: How many answers were projected.
+        fallbacks: How many of them named no admissible action.
+
+    Args:
+        lm: A model that generates.
+        tie: See :func:`project`.
+        sampling: How the answers are sampled.
+
+    Raises:
+        UsageError: if the model cannot generate.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        *,
+        tie: Tie = "last",
+        sampling: Sampling = RELEASED_SAMPLING,
+    ) -> None:
+        require(lm, "generate", needed_by="The mapped prior")
+        self.lm = lm
+        self.evidence: EvidenceLevel = lm.evidence
+        self.tie: Tie = tie
+        self.sampling = sampling
+        self.answers = 0
+        self.fallbacks = 0
+
+    @property
+    def fallback_rate(self) -> float:
+        """Share of answers that named no admissible action; nan before the first."""
+        return self.fallbacks / self.answers if self.answers else float("nan")
+
+    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
+        """Sample k answers for each state and project them; see :class:`hunch.core.ActionPrior`.
+
+        Raises:
+            UsageError: if ``k`` is None; a sampled prior has no full list to offer.
+        """
+        if k is None:
+            raise UsageError("The mapped prior samples its candidates: give the number of proposals k.")
+        first = int(rng.integers(2**31))
+        answers = self.lm.generate([prompt(s) for s in states], k, self.sampling, first)
+        return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
+
+    def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
+        counts = np.zeros(len(state.actions))
+        for answer in answers:
+            index, named = project(answer, state.actions, self.tie, rng)
+            counts[index] += 1
+            self.fallbacks += not named
+        self.answers += len(answers)
+        indices = np.flatnonzero(counts)
+        return Proposal(indices, counts[indices] / counts.sum())
+
+
+def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Generator) -> tuple[int, bool]:
+    """Project a free-form answer to the admissible action that occurs in it most often.
+
+    Occurrences are counted as substrings, case-insensitively. The rule is that of the released code, where
+    of equally frequent actions the ``last`` one wins; an answer that names no action at all is such a tie
+    among all actions, so that it too gives the last one. ``first``, ``longest`` and ``random`` break the
+    tie otherwise.
+
+    Returns:
+        The action's index, and whether the answer named any action.
+    """
+    text = answer.lower()
+    counts = [text.count(action.lower()) for action in actions]
+    best = [i for i, count in enumerate(counts) if count == max(counts)]
+    named = max(counts) > 0
+    if tie == "random":
+        return int(rng.choice(best)), named
+    if tie == "longest":
+        return max(best, key=lambda i: len(actions[i])), named
+    return (best[0] if tie == "first" else best[-1]), named
+
+
+@dataclass(frozen=True)
+class PriorConfig:
+    """How a language model becomes an action prior."""
+
+    kind: Literal["auto", "uniform", "mapped", "likelihood", "similarity"] = "auto"
+    """Way to get p(a|s); auto takes what the model can do: generate, else embed, else score."""
+    temperature: float | None = None
+    """Of softmax or sampling. Default: similarity 0.1 (ours), likelihood 1, mapped 0.8 (released code)."""
+    history: float = 0.5
+    """similarity: weight of the observation against the task (ours)."""
+    normalise: Normalisation = "token"
+    """likelihood: what a log-probability is divided by (TWOSOME compares the three)."""
+    over: Literal["logprobs", "probabilities"] = "logprobs"
+    """likelihood: softmax over log-probabilities, or the paper's over probabilities (nearly uniform)."""
+    tie: Tie = "last"
+    """mapped: which of equally often named actions an answer means (released code: last)."""
+
+
+def build_prior(
+    config: PriorConfig, lm: LanguageModel, table: TextTable | None = None
+) -> DistributionPrior | MappedPrior:
+    """Fill the action prior role with a language model.
+
+    Args:
+        config: How.
+        lm: The model; ``uniform`` fills the role with nothing.
+        table: Embeddings to share, used where they are this model's.
+
+    Raises:
+        UsageError: if the model lacks the verb that this prior needs.
+    """
+    kind = choose_kind(config, lm)
+    default = {"mapped": 0.8, "likelihood": 1.0, "similarity": 0.1}.get(kind, 1.0)
+    temperature = default if config.temperature is None else config.temperature
+    if kind == "uniform":
+        return UniformPrior()
+    if kind == "mapped":
+        return MappedPrior(lm, tie=config.tie, sampling=replace(RELEASED_SAMPLING, temperature=temperature))
+    if kind == "likelihood":
+        return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, over=config.over)
+    source = table if table is not None and table.lm is lm else lm
+    return SimilarityPrior(source, temperature=temperature, history=config.history)
+
+
+def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:
+    """Return the kind of prior that ``config`` asks of this model; ``auto`` goes by the model's verbs."""
+    if config.kind != "auto":
+        return config.kind
+    if lm.name == "uniform":
+        return "uniform"
+    if "generate" in lm.verbs:
+        return "mapped"
+    return "similarity" if "embed" in lm.verbs else "likelihood"
+
+
+def recall(proposals: Sequence[Proposal], references: Sequence[int]) -> float:
+    """recall@k: the share of states whose reference action is among the candidates."""
+    hits = [reference in proposal.indices for proposal, reference in zip(proposals, references, strict=True)]
+    return float(np.mean(hits))
+
+
+def entropy(proposal: Proposal) -> float:
+    """Entropy of the candidates' weights, in nats."""
+    return float(-(proposal.weights * np.log(proposal.weights)).sum())
+
+
+def _positive(temperature: float) -> float:
+    if not temperature > 0:
+        raise UsageError(f"A prior's temperature must be positive, not {temperature}.")
+    return temperature

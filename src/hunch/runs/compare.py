@@ -1,0 +1,164 @@
+"""Several methods side by side: same environments, same steps, paired seeds, one process a run.
+
+A comparison of a method that a language model informs carries its own control: the same loop with an
+uninformed model in the role. It tells whether the *model* helped, and not merely the loop around it.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing as mp
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from hunch import methods
+from hunch.core import HunchError, UsageError
+from hunch.runs.execute import RunConfig, execute, finished, interruptible
+from hunch.runs.folder import read_lines, write_atomically
+from hunch.runs.loop import Result
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One line of a comparison: a label, and a run's settings but for the seed."""
+
+    label: str
+    config: RunConfig
+
+    @property
+    def folder(self) -> str:
+        """Name of the arm's folder."""
+        return re.sub(r"[^a-z0-9]+", "-", self.label.lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a comparison."""
+
+    arm: Arm
+    seed: int
+    folder: Path
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's settings."""
+        return replace(self.arm.config, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: with a result, or for a reason without one."""
+
+    job: Job
+    result: Result | None
+    reason: str = ""
+
+
+def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
+    """Label the runs to compare and add the control of each method that has one.
+
+    Raises:
+        UsageError: if a method is named twice.
+    """
+    names = [config.method for config in configs]
+    if len(set(names)) < len(names):
+        raise UsageError("Each method can be compared once: name it once.")
+    listed = [Arm(config.method, config) for config in configs]
+    for config in configs:
+        label = methods.find(config.method).control
+        if control and label and config.lm != "uniform":
+            listed.append(Arm(f"{config.method}, {label}", replace(config, lm="uniform")))
+    return listed
+
+
+def jobs(listed: Sequence[Arm], seeds: int, out: Path) -> list[Job]:
+    """All runs of a comparison, seed by seed, so that early results are paired."""
+    return [Job(arm, seed, out / arm.folder / f"seed-{seed}") for seed in range(seeds) for arm in listed]
+
+
+def compare(
+    todo: Sequence[Job],
+    *,
+    workers: int | None = None,
+    watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
+) -> list[Outcome]:
+    """Do all runs, as many at a time as there are workers; one failure does not stop the rest.
+
+    Args:
+        todo: The runs.
+        workers: Processes at a time. Default: the processors at hand.
+        watch: Called about twice a second with the last line of metrics of each run that has one.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
+    """
+    workers = workers or processors()
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(["hunch.runs.execute", "torch"])
+    waiting, running = list(todo), dict[Job, BaseProcess]()
+    with interruptible() as stop:
+        while (waiting and not stop()) or running:
+            while waiting and len(running) < workers and not stop():
+                running[waiting[0]] = _start(context, waiting.pop(0))
+            running = {job: process for job, process in running.items() if process.is_alive()}
+            watch({job: line for job in todo if (line := last_line(job.folder))})
+            time.sleep(0.3)
+        if stop():
+            raise KeyboardInterrupt
+    return [_outcome(job) for job in todo]
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start(context: Any, job: Job) -> BaseProcess:
+    process: BaseProcess = context.Process(target=_work, args=(job,), daemon=False)
+    (job.folder / "failure.txt").unlink(missing_ok=True)
+    process.start()
+    return process
+
+
+def _work(job: Job) -> None:
+    """Do one run in a process of its own; a failure is left in its folder as one sentence."""
+    try:
+        with interruptible() as stop:
+            execute(job.config, job.folder, stop=stop)
+    except KeyboardInterrupt:
+        return
+    except Exception as error:
+        reason = str(error) if isinstance(error, HunchError) else f"{type(error).__name__}: {error}"
+        job.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(job.folder / "failure.txt", reason.encode())
+
+
+def _outcome(job: Job) -> Outcome:
+    failure = job.folder / "failure.txt"
+    if failure.exists():
+        return Outcome(job, None, failure.read_text())
+    result = finished(job.folder)
+    return Outcome(job, result, "" if result else "its process ended before the run did")
+
+
+def last_line(folder: Path) -> dict[str, Any] | None:
+    """The last complete line of a run's metrics; None if there is none yet."""
+    try:
+        with open(folder / "metrics.jsonl", "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            complete = file.read().rpartition(b"\n")[0].splitlines()
+    except FileNotFoundError:
+        return None
+    return json.loads(complete[-1]) if complete else None
+
+
+def curve(folder: Path, key: str = "success") -> tuple[list[int], list[float]]:
+    """Steps and values of one metric over a run."""
+    lines = [line for line in read_lines(folder / "metrics.jsonl") if key in line]
+    return [line["step"] for line in lines], [line[key] for line in lines]

@@ -1,0 +1,219 @@
+"""A run given by its settings: what ``hunch run`` does, and what every other command is made of."""
+
+from __future__ import annotations
+
+import platform
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from hunch import lm, methods
+from hunch.core import Agent, HunchError
+from hunch.envs import make
+from hunch.lm.base import LanguageModel
+from hunch.rl.statistics import over_episodes
+from hunch.runs.folder import RunFolder, read_checkpoint, read_json, read_lines
+from hunch.runs.loop import Evaluation, Result, last_quarter, read_episode, train
+
+_PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything needed to repeat a run.
+
+    Attributes:
+        method: Name of the method.
+        env: Id of the environment.
+        lm: The language model that fills the method's role.
+        steps: Environment steps, over all environments.
+        seed: Of the agent and of every episode.
+        envs: Environments stepped side by side.
+        eval_every: Environment steps between two evaluations; 0 for none.
+        eval_episodes: Episodes an evaluation.
+        threads: Threads for the model's arithmetic; results are repeatable at the same number only.
+        env_options: Keyword arguments of the environment.
+        options: The method's config dataclass.
+    """
+
+    method: str
+    env: str
+    lm: str = "minilm"
+    steps: int = 10_000
+    seed: int = 0
+    envs: int = 1
+    eval_every: int = 0
+    eval_episodes: int = 20
+    threads: int = 1
+    env_options: dict[str, Any] = field(default_factory=dict)
+    options: Any = None
+
+    @classmethod
+    def read(cls, folder: str | Path) -> RunConfig:
+        """Read the settings of the run in a folder.
+
+        Raises:
+            HunchError: if the folder holds no run.
+        """
+        stored = read_json(Path(folder) / "config.json")
+        if stored is None:
+            raise HunchError(f"{folder} holds no run: there is no config.json.")
+        settings = stored["run"]
+        options = _rebuild(methods.find(settings["method"]).config_class, settings["options"])
+        return cls(**{**settings, "options": options})
+
+    def record(self, evidence: str, model: LanguageModel) -> dict[str, Any]:
+        """What ``config.json`` holds: the settings, the versions and the evidence level."""
+        versions = {name: _version(name) for name in _PACKAGES}
+        return {
+            "run": _plain(asdict(self)),
+            "evidence": evidence,
+            "model": {"name": model.name, "revision": model.revision},
+            "versions": {"python": platform.python_version(), **versions},
+        }
+
+
+def build(config: RunConfig) -> tuple[Agent, LanguageModel]:
+    """Load the language model and make the agent.
+
+    Raises:
+        UsageError: on an unknown method or model, or a model without the verb that the method needs.
+    """
+    method = methods.find(config.method)
+    model = lm.load(config.lm if method.verbs else "uniform")
+    method.check(model)
+    return method.build(config.options or method.config_class(), model), model
+
+
+def execute(
+    config: RunConfig,
+    out: str | Path,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    report: Callable[[dict[str, Any]], None] = lambda line: None,
+) -> Result:
+    """Do a run, or what is left of it, in its folder.
+
+    Raises:
+        UsageError: on settings that cannot be met, or a folder that holds another run.
+        HunchError: if the run fails.
+    """
+    import torch
+
+    torch.set_num_threads(config.threads)
+    envs = [make(config.env, **config.env_options) for _ in range(config.envs)]
+    agent, model = build(config)
+    folder = RunFolder(out)
+    try:
+        folder.begin(config.record(agent.evidence, model))
+        done = finished(Path(out))
+        return done or train(
+            agent,
+            envs,
+            config.steps,
+            seed=config.seed,
+            out=folder,
+            evaluation=_evaluation(config),
+            stop=stop,
+            report=report,
+        )
+    finally:
+        folder.close()
+
+
+def finished(folder: Path) -> Result | None:
+    """Read the result of a complete run from its folder; None if it is not complete."""
+    summary, config = read_json(folder / "summary.json"), read_json(folder / "config.json")
+    if summary is None or config is None or not summary["complete"]:
+        return None
+    records = read_lines(folder / "episodes.jsonl")
+    episodes = [read_episode(r) for r in records if not r["evaluation"]]
+    asked = config["run"]["steps"]
+    return Result(
+        steps=summary["steps"],
+        asked=asked,
+        success=over_episodes([e.success for e in last_quarter(episodes, asked)]),
+        episodes=episodes,
+        evaluations=[read_episode(r) for r in records if r["evaluation"]],
+        usage=summary["usage"],
+        seconds=summary["seconds"],
+        evidence=summary["evidence"],
+    )
+
+
+def load_agent(folder: str | Path) -> tuple[Agent, RunConfig]:
+    """Load the agent of a run as its last checkpoint has it, without touching the folder.
+
+    Raises:
+        HunchError: if the folder holds no run, or no checkpoint yet.
+    """
+    config = RunConfig.read(folder)
+    agent, _ = build(config)
+    state = read_checkpoint(Path(folder))
+    if state is None:
+        raise HunchError(f"The run in {folder} has no checkpoint yet.")
+    agent.load_state_dict(state["agent"])
+    return agent, config
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once.
+
+    The request is also made when the process that started this one is gone, so that a killed comparison
+    leaves no run behind that nobody watches.
+    """
+    asked: list[int] = []
+
+    def ask(number: int, _frame: object) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    def stop() -> bool:
+        parent = parent_process()
+        return bool(asked) or (parent is not None and not parent.is_alive())
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _evaluation(config: RunConfig) -> Evaluation | None:
+    if not config.eval_every:
+        return None
+    return Evaluation(make(config.env, **config.env_options), config.eval_every, config.eval_episodes)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """What JSON gives back: tuples become lists, so that a config equals itself read from disk."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
+    """Make a config dataclass, nested ones included, from what JSON gave back."""
+    hints = get_type_hints(cls)
+    arguments = {}
+    for entry in fields(cls):
+        value = values[entry.name]
+        if is_dataclass(hints[entry.name]):
+            value = _rebuild(hints[entry.name], value)
+        arguments[entry.name] = tuple(value) if isinstance(value, list) else value
+    return cls(**arguments)

@@ -1,0 +1,215 @@
+"""A run's folder: what is kept on disk, written so that a kill at any moment loses nothing before it.
+
+======================= =====================================================================================
+``config.json``         everything needed to repeat the run, with versions and evidence level
+``metrics.jsonl``       one JSON object a line, with ``step``
+``episodes.jsonl``      one finished episode a line
+``summary.json``        final figures, steps to thresholds, usage, wall time
+``checkpoint/``         the last complete state, replaced atomically
+======================= =====================================================================================
+
+Lines are appended as they come. A checkpoint notes how long both files were; resuming cuts them back to
+there, so that nothing is doubled and nothing is missing.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from hunch.core import HunchError, UsageError
+
+REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EACCES: "permission is denied",
+    errno.EROFS: "the disk is read-only",
+}
+STREAMS = ("metrics.jsonl", "episodes.jsonl")
+CHECKPOINT = Path("checkpoint") / "state.pt"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses into one clear sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise HunchError(f"Cannot write {path}: {reason}. What was saved before is intact.") from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file as a whole: a reader sees the old one or the new one, even after a crash."""
+    with writing(path):
+        temporary = path.with_name(path.name + ".tmp")
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+
+class RunFolder:
+    """One run's folder, held by one process at a time.
+
+    Args:
+        path: The folder; made if it does not exist.
+
+    Raises:
+        HunchError: if it cannot be made or written to, or another process holds it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        with writing(self.path):
+            (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(self.path / ".lock", timeout=0)
+            try:
+                self._lock.acquire()
+            except Timeout as error:
+                raise HunchError(f"Another process is writing to {self.path}.") from error
+        self._files = {name: open(self.path / name, "ab") for name in STREAMS}  # noqa: SIM115
+
+    def close(self) -> None:
+        """Let go of the folder; a process that dies lets go of it too."""
+        for file in self._files.values():
+            file.close()
+        self._lock.release()
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Write ``config.json``, or see that the one there is of the same run.
+
+        A run that never came to a checkpoint has nothing to lose, and its folder is free.
+
+        Raises:
+            UsageError: if the folder holds another run; the settings that differ are named.
+        """
+        known = self.read_json("config.json") if (self.path / CHECKPOINT).exists() else None
+        if known is None:
+            self.write_json("config.json", config)
+        elif known["run"] != config["run"]:
+            differing = _differences(_leaves(known["run"]), _leaves(config["run"]))
+            raise UsageError(f"{self.path} holds another run ({differing}): choose another --out.")
+
+    def append(self, name: str, record: dict[str, Any]) -> None:
+        """Append one line to ``metrics.jsonl`` or ``episodes.jsonl``."""
+        with writing(self.path / name):
+            self._files[name].write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+
+    def write_json(self, name: str, value: dict[str, Any]) -> None:
+        """Write a JSON file atomically."""
+        write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
+
+    def read_json(self, name: str) -> dict[str, Any] | None:
+        """Read a JSON file of the run; None if it is not there.
+
+        Raises:
+            HunchError: if it is damaged.
+        """
+        return read_json(self.path / name)
+
+    def read_lines(self, name: str) -> list[dict[str, Any]]:
+        """Read the lines of ``metrics.jsonl`` or ``episodes.jsonl`` so far."""
+        self._files[name].flush()
+        return read_lines(self.path / name)
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Write a checkpoint of the whole run, with the length of both files at this moment."""
+        import io
+
+        import torch
+
+        offsets = {}
+        for name, file in self._files.items():
+            with writing(self.path / name):
+                file.flush()
+                os.fsync(file.fileno())
+            offsets[name] = file.tell()
+        buffer = io.BytesIO()
+        torch.save({**state, "offsets": offsets}, buffer)
+        write_atomically(self.path / CHECKPOINT, buffer.getvalue())
+
+    def restore(self) -> dict[str, Any] | None:
+        """Read the last checkpoint and cut both files back to it; None if there is none yet.
+
+        Raises:
+            HunchError: if the checkpoint or a file it speaks of is damaged.
+        """
+        state = read_checkpoint(self.path)
+        offsets = state["offsets"] if state else dict.fromkeys(STREAMS, 0)
+        for name, length in offsets.items():
+            self._cut(name, length)
+        return state
+
+    def _cut(self, name: str, length: int) -> None:
+        file = self._files[name]
+        if file.seek(0, os.SEEK_END) < length:
+            raise HunchError(f"{self.path / name} is shorter than its checkpoint says: the run cannot go on.")
+        with writing(self.path / name):
+            file.truncate(length)
+            file.seek(length)
+
+
+def read_checkpoint(folder: Path) -> dict[str, Any] | None:
+    """Read a run's last checkpoint; None if there is none yet.
+
+    Raises:
+        HunchError: if it is damaged.
+    """
+    import torch
+
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(path, weights_only=True)
+    except Exception as error:
+        raise HunchError(f"The checkpoint {path} is damaged: remove it to begin the run anew.") from error
+    return state
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Read a JSON object; None if there is no such file.
+
+    Raises:
+        HunchError: if the file is damaged.
+    """
+    try:
+        value: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise HunchError(f"{path} is damaged: {error}.") from error
+    return value
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read the complete lines of a JSON-lines file, in order; empty if there is no such file."""
+    if not path.exists():
+        return []
+    complete, _, _ = path.read_bytes().rpartition(b"\n")
+    return [json.loads(line) for line in complete.splitlines() if line]
+
+
+def _differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
+    keys = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
+    return "; ".join(f"{key}: {_short(there.get(key))} there, {_short(asked.get(key))} asked" for key in keys)
+
+
+def _leaves(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for key, value in settings.items():
+        leaves |= _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return leaves
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
