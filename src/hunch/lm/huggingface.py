@@ -1,0 +1,284 @@
+"""Models of transformers: ``hf:<name or folder>``, run in this process.
+
+A causal model generates, scores and embeds; a model without a language-model head only embeds. Prompts go to
+the model as they are: no chat template is added. Each prompt, text and sample is computed on its own, for the
+sake of purity (:mod:`hunch.lm.base`); the options of one prompt are one padded batch.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
+from hunch.lm import weights
+from hunch.lm.base import (
+    ONE_LINE,
+    Float32Array,
+    Model,
+    OptionScores,
+    Sampling,
+    Verb,
+    choices,
+    count_words,
+    cut,
+    sample_rng,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+
+def load(name: str, *, device: str | None = None, dtype: str | None = None) -> CausalModel | EncoderModel:
+    """Load a model by its hub name or from a folder.
+
+    Args:
+        name: The hub's name or a folder; remote code is never run.
+        device: By default ``"cuda"`` where there is one, else ``"cpu"``.
+        dtype: By default bfloat16 on CUDA, else float32.
+
+    Raises:
+        UsageError: for a folder, device or dtype that does not exist, or an encoder-decoder model.
+        HunchError: if the model cannot be had or read.
+    """
+    torch, _ = weights.libraries()
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
+    folder = weights.find(name)
+    kind = CausalModel if _writes_text(name, folder) else EncoderModel
+    return kind(f"hf:{name}", folder, device=device, dtype=dtype)
+
+
+def _writes_text(name: str, folder: Path) -> bool:
+    """Whether a folder holds a causal model, by the architecture that its config names."""
+    _, transformers = weights.libraries()
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(folder))
+    except Exception as error:  # see weights.read
+        raise HunchError(f"The folder {folder} holds no model: its config.json cannot be read.") from error
+    if config.is_encoder_decoder:
+        raise UsageError(f"hf:{name} is an encoder-decoder model, which hf: does not serve.")
+    return any("CausalLM" in known or "LMHead" in known for known in config.architectures or ())
+
+
+class TransformerModel(Model):
+    """What causal models and encoders share: the files, and the mean hidden state as an embedding.
+
+    Evidence is L3, unless ``config.json`` carries ``"hunch_evidence"``: whoever trains a small
+    model, or makes one at random, writes its level there. The revision is the hub's
+    commit or a hash of the files, with dtype and device, since both change the last digits.
+
+    Attributes:
+        dim: Length of an embedding.
+        context: The most tokens that the model reads, or None where it does not say.
+    """
+
+    head: str
+
+    def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
+        self.name = name
+        self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)
+        self.device = device
+        self.revision = f"{weights.fingerprint(folder)}:{dtype}:{device.split(':')[0]}"
+        self.evidence = self._evidence()
+        self.parameters = sum(weight.numel() for weight in self.network.parameters())
+        config = self.network.config.get_text_config()
+        self.dim = int(config.hidden_size)
+        self.context: int | None = getattr(config, "max_position_embeddings", None)
+
+    def _evidence(self) -> EvidenceLevel:
+        stated = getattr(self.network.config, "hunch_evidence", "L3")
+        levels: dict[str, EvidenceLevel] = {level: level for level in get_args(EvidenceLevel)}
+        if stated not in levels:
+            raise UsageError(f"{self.name} states the evidence level {stated!r}, which does not exist.")
+        return levels[stated]
+
+    def embed(self, texts: Sequence[str]) -> Float32Array:
+        """Return the last hidden state, averaged over the tokens; shape (len(texts), dim), not normalised.
+
+        Special tokens count as tokens. Of a text longer than the context, the beginning is read.
+        """
+        vectors = [self._embed(text) for text in texts]
+        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    def _embed(self, text: str) -> Float32Array:
+        import torch
+
+        ids = self._tokens(text, limit=self.context)
+        with torch.inference_mode():
+            states = self.network.base_model(input_ids=self._batch([ids])).last_hidden_state
+        mean: Float32Array = states[0].float().mean(dim=0).cpu().numpy()
+        return mean
+
+    def _tokens(self, text: str, limit: int | None = None) -> list[int]:
+        """Tokenise with the model's own special tokens; never empty."""
+        ids: list[int] = self.tokenizer(
+            text, truncation=limit is not None, max_length=limit, verbose=False, return_attention_mask=False
+        )["input_ids"]
+        ids = (
+            ids
+            or [i for i in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id) if i is not None][:1]
+        )
+        if not ids:
+            raise UsageError(f"{self.name} cannot read an empty text: its tokenizer has no start token.")
+        self.tokens_read += len(ids)
+        return ids
+
+    def _batch(self, rows: list[list[int]]) -> torch.Tensor:
+        import torch
+
+        return torch.tensor(rows, device=self.device)
+
+
+class EncoderModel(TransformerModel):
+    """A model without a language-model head: it embeds."""
+
+    head = "AutoModel"
+    verbs: frozenset[Verb] = frozenset({"embed"})
+
+
+@dataclass(slots=True)
+class _Prefill:
+    """A prompt as computed: its tokens, what comes next, and the key-value state to go on from."""
+
+    ids: list[int]
+    logprobs: FloatArray
+    past: Any
+
+
+class CausalModel(TransformerModel):
+    """A causal language model: all three verbs."""
+
+    head = "AutoModelForCausalLM"
+    verbs: frozenset[Verb] = frozenset({"generate", "score", "embed"})
+
+    def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
+        super().__init__(name, folder, device=device, dtype=dtype)
+        self._limits_logits = "logits_to_keep" in inspect.signature(self.network.forward).parameters
+        end = self.network.generation_config.eos_token_id
+        self._ends = {self.tokenizer.eos_token_id, *(end if isinstance(end, list) else [end])} - {None}
+
+    def generate(
+        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k continuations of each prompt, without the prompt: the samples first, ..., first + k - 1.
+
+        Raises:
+            UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.
+        """
+        indices = range(first, first + k)
+        return [self._samples(prompt, indices, sampling) for prompt in prompts]
+
+    def _samples(self, prompt: str, indices: range, sampling: Sampling) -> list[str]:
+        ids = self._tokens(prompt)
+        self._check_length(len(ids) + sampling.max_tokens, "The prompt with max_tokens")
+        start = self._forward(ids)
+        return [self._continue(start, prompt, sampling, index) for index in indices]
+
+    def _continue(self, start: _Prefill, prompt: str, sampling: Sampling, index: int) -> str:
+        """Sample one continuation, token by token, until it ends, is full, or meets a stop string."""
+        rng = sample_rng(self.revision, prompt, sampling, index)
+        now, text = _Prefill(start.ids, start.logprobs, copy.deepcopy(start.past)), ""
+        for _ in range(sampling.max_tokens):
+            token = pick(now.logprobs, sampling, rng)
+            self.tokens_written += 1
+            if token in self._ends:
+                break
+            ids = [*now.ids, token]
+            text = self._text(ids, len(start.ids))
+            if cut(text, sampling.stop) != text or len(ids) == len(start.ids) + sampling.max_tokens:
+                break
+            now = self._forward(ids, now.past)
+        return cut(text, sampling.stop)
+
+    def _forward(self, ids: list[int], past: Any = None) -> _Prefill:
+        """Compute what follows ``ids``; with a state ``past``, only the last token is new."""
+        new = ids if past is None else ids[-1:]
+        state = {} if past is None else {"past_key_values": past}
+        logprobs, past = self._logprobs([new], keep=1, **state)
+        return _Prefill(ids, logprobs[0, -1].double().cpu().numpy(), past)
+
+    def _logprobs(self, rows: list[list[int]], keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
+        """Return float32 log-probabilities of what follows the last ``keep`` positions, and the state."""
+        import torch
+
+        if self._limits_logits:  # the logits of a whole prompt can take gigabytes
+            inputs["logits_to_keep"] = keep
+        with torch.inference_mode():
+            out = self.network(input_ids=self._batch(rows), **inputs)
+            logprobs = torch.log_softmax(out.logits[:, -keep:].float(), dim=-1)
+        return logprobs, getattr(out, "past_key_values", None)
+
+    def _text(self, ids: list[int], prompt_length: int) -> str:
+        """Decode what follows the prompt; its last token stays in front, to keep a leading space."""
+        before = self.tokenizer.decode(ids[prompt_length - 1 : prompt_length], skip_special_tokens=True)
+        text: str = self.tokenizer.decode(ids[prompt_length - 1 :], skip_special_tokens=True)
+        return text[len(before) :]
+
+    def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
+        """Return the log-probability of each option after its prompt, summed over the option's tokens.
+
+        Prompt and option are tokenised apart, so the prompt's tokens are the same for all options. One space
+        joins them, unless the prompt is empty or ends in white space; the space belongs to the option, as in
+        what these models were trained on. So let a prompt end in "Action:" rather than "Action: ".
+
+        Raises:
+            UsageError: if a prompt with its longest option does not fit into the model's context.
+        """
+        return [self._score(prompt, own) for prompt, own in choices(prompts, options)]
+
+    def _score(self, prompt: str, options: tuple[str, ...]) -> OptionScores:
+        import torch
+
+        joint = " " if prompt and not prompt[-1].isspace() else ""
+        head, tails = self._tokens(prompt), [self._after_break(joint + option) for option in options]
+        width = max(map(len, tails))
+        self._check_length(len(head) + width, "The prompt with its longest option")
+        self.tokens_read += sum(map(len, tails)) + (len(tails) - 1) * len(head)
+        padded = [tail + [0] * (width - len(tail)) for tail in tails]
+        real = self._batch([[1] * len(tail) + [0] * (width - len(tail)) for tail in tails])
+        mask = torch.cat(
+            [torch.ones(len(tails), len(head), device=self.device, dtype=real.dtype), real], dim=1
+        )
+        rows = [head + tail for tail in padded]
+        # The position before a token predicts it, and the last one predicts nothing that is wanted.
+        logprobs, _ = self._logprobs(rows, keep=width + 1, attention_mask=mask, use_cache=False)
+        each = logprobs[:, :-1].gather(-1, self._batch(padded).unsqueeze(-1)).squeeze(-1)
+        sums = each.double().masked_fill(real == 0, 0.0).sum(dim=1).cpu().numpy()
+        return OptionScores(sums, np.array([len(tail) for tail in tails]), count_words(options))
+
+    def _after_break(self, text: str) -> list[int]:
+        """Tokenise a text as if after a line break, as some tokenizers put a space before every text."""
+        alone, joined = (
+            self.tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+            for part in ("\n", "\n" + text)
+        )
+        if joined[: len(alone)] != alone:
+            alone, joined = [], self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        ids: list[int] = joined[len(alone) :]
+        if not ids:
+            raise UsageError(f"The tokenizer of {self.name} has no token for the option {text.strip()!r}.")
+        return ids
+
+    def _check_length(self, tokens: int, what: str) -> None:
+        if self.context is not None and tokens > self.context:
+            raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self.context}.")
+
+
+def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:
+    """Draw a token from log-probabilities of shape (vocabulary,), after temperature and top-p."""
+    if sampling.temperature == 0:
+        return int(logprobs.argmax())
+    shares = np.exp((logprobs - logprobs.max()) / sampling.temperature)
+    if sampling.top_p < 1:
+        order = np.argsort(-shares, kind="stable")
+        before = np.cumsum(shares[order]) - shares[order]
+        shares[order[before >= sampling.top_p * shares.sum()]] = 0.0
+    edges = np.cumsum(shares)
+    return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))

@@ -1,0 +1,187 @@
+"""Which models there are, and how a spec such as ``"scripted:overlap?error=0.2"`` becomes one."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from hunch.core import UsageError
+from hunch.lm.base import LanguageModel, Verb
+from hunch.lm.cache import Cached
+from hunch.lm.store import Store
+
+M = TypeVar("M", bound=LanguageModel)
+PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A kind of model.
+
+    Attributes:
+        pattern: How its specs look.
+        loader: ``module:function`` in this folder; imported when asked for, as some are heavy.
+        verbs: What its models can have.
+        summary: One line for ``hunch lm``.
+        costly: Whether its answers are worth a place in the per-user cache.
+    """
+
+    pattern: str
+    loader: str
+    verbs: frozenset[Verb]
+    summary: str
+    costly: bool = True
+
+    @property
+    def takes_argument(self) -> bool:
+        """Whether the spec goes on after a colon."""
+        return ":" in self.pattern
+
+    def load(self) -> Callable[..., LanguageModel]:
+        """Import and return the function that builds the model."""
+        module, function = self.loader.split(":")
+        built: Callable[..., LanguageModel] = getattr(import_module(f"hunch.lm.{module}"), function)
+        return built
+
+
+BACKENDS: dict[str, Backend] = {
+    "uniform": Backend(
+        "uniform",
+        "uniform:load",
+        frozenset({"generate", "score"}),
+        "the uninformed model: every option is as likely as any other",
+        costly=False,
+    ),
+    "scripted": Backend(
+        "scripted:<rule>",
+        "scripted:load",
+        frozenset({"generate", "score"}),
+        "a rule, with dials for error, refusal and malformed output",
+        costly=False,
+    ),
+    "minilm": Backend(
+        "minilm",
+        "minilm:load",
+        frozenset({"embed"}),
+        "all-MiniLM-L6-v2, a small real sentence encoder",
+    ),
+    "hf": Backend(
+        "hf:<name or folder>",
+        "huggingface:load",
+        frozenset({"generate", "score", "embed"}),
+        "any causal model or encoder of transformers, in this process",
+    ),
+}
+PLANNED = ("pocket", "openai", "anthropic", "replay")
+
+
+def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
+    """Load the model that a spec names, behind a cache and a meter.
+
+    Args:
+        spec: ``kind``, ``kind:argument``, each also with ``?option=value&...``.
+        cache: The file that keeps answers between runs; None keeps them in memory only. By default
+            ``~/.cache/hunch/answers.sqlite``, or the file that the environment variable ``HUNCH_CACHE``
+            names, and there only for models that take time or money to ask.
+        **options: The model's own options; they win over those in the spec.
+
+    Raises:
+        UsageError: for an unknown spec or option, with near matches.
+        HunchError: if the model cannot be had.
+    """
+    backend, model = build(spec, options)
+    file = (_per_user() if backend.costly else None) if cache is PER_USER else cache
+    return Cached(model, Store(file) if file is not None else None)
+
+
+def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
+    """Build the bare model that a spec names, without cache or meter; its name is the full spec."""
+    head, written = _split(spec)
+    kind, _, argument = head.partition(":")
+    backend = _backend(kind, head)
+    if bool(argument) != backend.takes_argument:
+        raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
+    chosen = written | dict(options)
+    loader = backend.load()
+    _check_options(kind, loader, chosen)
+    model = loader(argument, **chosen) if backend.takes_argument else loader(**chosen)
+    model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in sorted(chosen)) if chosen else "")
+    return backend, model
+
+
+def require(model: M, verb: Verb, needed_by: str) -> M:
+    """Return the model, if it has the verb that something needs: asked before a run starts.
+
+    Raises:
+        UsageError: if it has not, naming the models that have.
+    """
+    if verb not in model.verbs:
+        able = ", ".join(backend.pattern for backend in BACKENDS.values() if verb in backend.verbs)
+        raise UsageError(
+            f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has "
+            f"{', '.join(sorted(model.verbs))}; {verb!r} is offered by {able}."
+        )
+    return model
+
+
+def _split(spec: str) -> tuple[str, dict[str, Any]]:
+    """Split off ``?key=value&...``; values are numbers, true and false where they read as such."""
+    head, _, query = spec.partition("?")
+    options = {}
+    for part in query.split("&") if query else ():
+        key, equals, value = part.partition("=")
+        if not (key and equals):
+            raise UsageError(f"The options of the spec {spec!r} should read '?key=value&key=value'.")
+        options[key] = _value(value)
+    return head, options
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _backend(kind: str, head: str) -> Backend:
+    if kind in BACKENDS:
+        return BACKENDS[kind]
+    if kind in PLANNED:
+        raise UsageError(f"The model {head!r} is not available in this version of hunch.")
+    if ":" not in head and "/" in head:
+        raise UsageError(f"There is no model {head!r}; did you mean 'hf:{head}'?")
+    raise UsageError(
+        f"There is no model {head!r}; {suggest(kind, {k: b.pattern for k, b in BACKENDS.items()})}"
+    )
+
+
+def suggest(wrong: str, known: Mapping[str, str]) -> str:
+    """Say which of the known names a wrong one may have meant, or which there are."""
+    near = difflib.get_close_matches(wrong.lower(), known, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(repr(known[name]) for name in near)}?"
+    return f"there are {', '.join(known.values())}." if known else "there are none."
+
+
+def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
+    parameters = inspect.signature(loader).parameters.values()
+    known = {p.name: p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    for option in chosen:
+        if option not in known:
+            raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
+
+
+def _per_user() -> Path:
+    named = os.environ.get("HUNCH_CACHE")
+    try:
+        path = (Path(named) if named else PER_USER).expanduser()
+    except RuntimeError as error:
+        raise UsageError("Your home folder is unknown; name a file for answers in HUNCH_CACHE.") from error
+    return path / PER_USER.name if path.is_dir() else path

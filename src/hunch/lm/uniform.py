@@ -1,0 +1,62 @@
+"""The uninformed model, the control of every study: it knows nothing about any option."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hunch.lm.base import (
+    ONE_LINE,
+    Model,
+    OptionScores,
+    Sampling,
+    Verb,
+    choices,
+    count_words,
+    cut,
+    listed_options,
+    sample_rng,
+)
+
+
+class UniformModel(Model):
+    """Gives every option the same probability. Evidence level L0.
+
+    ``score`` gives each of n options the log-probability -log n, in all and whatever its length; words stand
+    in for tokens. ``generate`` writes a uniformly random item of the last list in the prompt (lines that
+    begin with ``"- "``), and the empty text where the prompt lists nothing: there is nothing to know.
+    """
+
+    verbs: frozenset[Verb] = frozenset({"generate", "score"})
+
+    def __init__(self, name: str = "uniform") -> None:
+        self.name = name
+        self.revision = "1"
+
+    def generate(
+        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k random items of each prompt's list: the samples first, ..., first + k - 1."""
+        return [[self._pick(prompt, sampling, i) for i in range(first, first + k)] for prompt in prompts]
+
+    def _pick(self, prompt: str, sampling: Sampling, index: int) -> str:
+        items = listed_options(prompt)
+        if not items:
+            return ""
+        draw = sample_rng(self.revision, prompt, sampling, index).integers(len(items))
+        return cut(items[draw], sampling.stop)
+
+    def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
+        """Return -log n for each of a prompt's n options."""
+        return [self._equal(own) for _, own in choices(prompts, options)]
+
+    @staticmethod
+    def _equal(options: Sequence[str]) -> OptionScores:
+        words = count_words(options)
+        return OptionScores(np.full(len(options), -np.log(len(options))), words, words)
+
+
+def load() -> UniformModel:
+    """Load the model ``uniform``."""
+    return UniformModel()

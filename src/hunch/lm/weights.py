@@ -1,0 +1,143 @@
+"""Folders of model files: where they are, what identifies them, how transformers reads them quietly."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hunch.core import HunchError, UsageError
+
+READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def find(name: str) -> Path:
+    """Return the folder of a model: a folder on this machine, or one fetched from the hub by its name.
+
+    Raises:
+        UsageError: if the name is a path at which there is no folder.
+        HunchError: if the hub does not have it or cannot be reached.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder.resolve()
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or not name:
+        raise UsageError(f"There is no folder {name!r} to load a model from.")
+    return fetch(name)
+
+
+def fetch(repository: str) -> Path:
+    """Return the local copy of a hub repository, downloading what is missing.
+
+    Raises:
+        HunchError: if the hub does not have it or cannot be reached and there is no copy.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise lacks_library(error) from error
+    wanted = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
+    try:
+        folder = Path(snapshot_download(repository, allow_patterns=wanted, ignore_patterns=["*/*"]))
+        if not any(folder.glob("*.safetensors")):
+            snapshot_download(repository, allow_patterns=["*.bin"], ignore_patterns=["*/*"])
+    except (OSError, ValueError) as error:
+        raise HunchError(
+            f"There is no folder {repository!r} here, and the hub gave no such model ({_brief(error)})."
+        ) from error
+    return folder
+
+
+def fingerprint(folder: Path) -> str:
+    """Return what identifies a model's files: the hub's commit, else a sha256 over names, sizes, contents."""
+    if folder.parent.name == "snapshots" and re.fullmatch("[0-9a-f]{40}", folder.name):
+        return folder.name[:16]
+    files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)
+    parts = [f"{file.name} {file.stat().st_size} {sha256(file)}" for file in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def sha256(file: Path) -> str:
+    """Return the sha256 of a file's contents, in hexadecimal."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
+    """Return the tokenizer and the network of a folder, the network ready to answer.
+
+    Args:
+        folder: The model's files.
+        head: The class of transformers that reads it, such as ``"AutoModel"``.
+        device: Where it computes, as torch names it.
+        dtype: What it computes with: float32, bfloat16 or float16.
+
+    Raises:
+        UsageError: for a device or dtype that does not exist here.
+        HunchError: if torch or transformers is missing, or the folder holds no complete model.
+    """
+    if dtype not in DTYPES:
+        raise UsageError(f"There is no dtype {dtype!r} for models; there are {', '.join(DTYPES)}.")
+    torch, transformers = libraries()
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"There is no device {device!r} here to load a model on.") from error
+    try:
+        with quietly():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+            network, report = getattr(transformers, head).from_pretrained(
+                str(folder), dtype=getattr(torch, dtype), output_loading_info=True
+            )
+    except Exception as error:  # transformers raises almost anything for a folder that it cannot read
+        raise HunchError(
+            f"The folder {folder} holds no model that can be loaded ({_brief(error)})."
+        ) from error
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:  # transformers would draw them at random
+        raise HunchError(f"The model in {folder} lacks {len(missing)} of its weights, such as {missing[0]}.")
+    return tokenizer, network.to(device).eval()
+
+
+def libraries() -> tuple[Any, Any]:
+    """Import and return torch and transformers.
+
+    Raises:
+        HunchError: naming the extra to install, if either is missing.
+    """
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise lacks_library(error) from error
+    return torch, transformers
+
+
+def lacks_library(error: ImportError) -> HunchError:
+    """Say which extra brings the library that could not be imported."""
+    return HunchError(f"This model needs {error.name or 'transformers'}: pip install 'hunch-rl[hf]'.")
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep transformers' progress bars and loading reports off the terminal."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _brief(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")

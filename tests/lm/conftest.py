@@ -1,0 +1,89 @@
+"""Small real models, made from config and saved with a real small tokenizer."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+CORPUS = [
+    "You are in the middle of a room. You see a fridge 1, a table 2 and a mug 3.",
+    "Your task is to: put a hot mug in cabinet. go to the fridge, open the fridge, take mug 3 from table 2",
+    "Action: look around and examine the lamp, close the drawer, heat the potato with the microwave",
+    "\n- go left\n- go right\nA B C D E F G H I J K L M N O P Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9",
+] * 4
+
+
+def save_tokenizer(folder: Path, kind: str) -> None:
+    """``bytes`` is GPT-2's way; ``metaspace`` is Llama 2's: it starts with BOS and a space of its own."""
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    made = tokenizers.Tokenizer(models.BPE(unk_token="<unk>"))
+    if kind == "bytes":
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = decoders.ByteLevel()
+    else:
+        made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
+        made.decoder = decoders.Metaspace(prepend_scheme="always", split=True)
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if kind == "bytes" else ["\n"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<unk>", "<s>", "</s>"],
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    made.train_from_iterator(CORPUS, trainer)
+    if kind == "metaspace":
+        made.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    PreTrainedTokenizerFast(
+        tokenizer_object=made, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+    ).save_pretrained(folder)
+
+
+def save_model(folder: Path, kind: str) -> None:
+    """A random network with 2 layers of width 32; weights larger than usual, so that answers differ."""
+    import torch
+    import transformers
+
+    torch.manual_seed(7)
+    small = {"vocab_size": 400, "bos_token_id": 1, "eos_token_id": 2, "initializer_range": 0.2}
+    if kind == "gpt2":
+        config = transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=128, **small)
+        network = transformers.GPT2LMHeadModel(config)
+    elif kind == "llama":
+        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+        config = transformers.LlamaConfig(max_position_embeddings=128, **sizes, **small)
+        network = transformers.LlamaForCausalLM(config)
+    else:
+        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+        network = transformers.BertModel(transformers.BertConfig(**sizes, **small))
+    network.config.hunch_evidence = "L0"
+    network.save_pretrained(folder)
+    save_tokenizer(folder, "metaspace" if kind == "llama" else "bytes")
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of a GPT-2, a Llama and an encoder."""
+    pytest.importorskip("transformers")
+    places = {kind: tmp_path_factory.mktemp("models") / kind for kind in ("gpt2", "llama", "bert")}
+    for kind, folder in places.items():
+        save_model(folder, kind)
+    return places
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Two busy test processes with two threads each wait for one another more than they compute."""
+    with contextlib.suppress(ImportError):
+        import torch
+
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))

@@ -1,0 +1,208 @@
+"""Models of transformers, against the plainest computation of the same numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hunch import lm
+from hunch.core import HunchError, UsageError
+from hunch.lm import Sampling
+from hunch.lm.huggingface import CausalModel, pick
+
+torch = pytest.importorskip("torch")
+
+PROMPT = "You see a fridge 1, a table 2 and a mug 3.\nAction:"
+OPTIONS = ["go to the fridge", "look", "take mug 3 from table 2", "open", "open the fridge", "Q"]
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def model(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalModel:
+    return lm.load(f"hf:{folders[request.param]}", cache=None).model
+
+
+def plain(model: CausalModel, head: list[int], tail: list[int]) -> float:
+    """log p(tail | head), a whole forward pass a token, nothing padded."""
+    total, ids = 0.0, list(head)
+    for token in tail:
+        with torch.inference_mode():
+            logits = model.network(torch.tensor([ids])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, -1)[token])
+        ids.append(token)
+    return total
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, "Action: ", "", "mug"])
+def test_score_is_the_plain_computation(model: CausalModel, prompt: str) -> None:
+    scores = model.score([prompt], [OPTIONS])[0]
+    joint = " " if prompt and not prompt.endswith(" ") else ""
+    head = model.tokenizer(prompt)["input_ids"] or [1]
+    for place, option in enumerate(OPTIONS):
+        tail = model._after_break(joint + option)
+        assert scores.tokens[place] == len(tail)
+        assert scores.logprobs[place] == pytest.approx(plain(model, head, tail), abs=1e-5)
+
+
+def test_option_tokens_are_those_of_running_text(model: CausalModel) -> None:
+    """The seam: prompt and option apart give the tokens of prompt and option together."""
+    whole = model.tokenizer(f"{PROMPT} take mug 3 from table 2")["input_ids"]
+    assert model.tokenizer(PROMPT)["input_ids"] + model._after_break(" take mug 3 from table 2") == whole
+
+
+def test_samples_follow_the_scores(model: CausalModel) -> None:
+    """Two routes to one distribution: frequencies of one sampled token, and exp(score)."""
+    n = 1500
+    sampling = Sampling(max_tokens=1, stop=())
+    texts = model.generate([PROMPT], n, sampling)[0]
+    options = [text.strip() for text in dict.fromkeys(texts) if text.startswith(" ") and text.strip()]
+    scores = model.score([PROMPT], [options])[0]
+    single = scores.tokens == 1
+    shares = np.array([texts.count(f" {option}") / n for option in options])[single]
+    expected = np.exp(scores.logprobs)[single]
+    assert single.sum() >= 5
+    assert np.all(np.abs(shares - expected) < 4.5 * np.sqrt(expected * (1 - expected) / n) + 1 / n)
+
+
+def test_greedy_is_the_likeliest_token_each_time(model: CausalModel) -> None:
+    texts = model.generate([PROMPT], 2, Sampling(max_tokens=5, temperature=0, stop=()))[0]
+    ids = list(model.tokenizer(PROMPT)["input_ids"])
+    start = len(ids)
+    for _ in range(5):
+        with torch.inference_mode():
+            ids.append(int(model.network(torch.tensor([ids])).logits[0, -1].argmax()))
+        if ids[-1] in model._ends:
+            break
+    assert texts == [model._text(ids, start)] * 2
+
+
+def test_text_ends_before_a_stop_string(model: CausalModel) -> None:
+    free = model.generate([PROMPT], 6, Sampling(max_tokens=12, temperature=0.01, stop=()))[0]
+    mark = free[0][len(free[0]) // 2 :][:2]
+    stopped = model.generate([PROMPT], 1, Sampling(max_tokens=12, temperature=0, stop=(mark,)))[0][0]
+    assert mark not in stopped
+
+
+def test_too_long_for_the_context(model: CausalModel) -> None:
+    long = "mug " * 200
+    with pytest.raises(UsageError, match="reads at most 128"):
+        model.generate([long])
+    with pytest.raises(UsageError, match="reads at most 128"):
+        model.score([long], [["look"]])
+    assert model.embed([long]).shape == (1, 32)
+
+
+def test_embedding_is_the_mean_of_the_last_hidden_state(model: CausalModel) -> None:
+    with torch.inference_mode():
+        out = model.network(torch.tensor([model.tokenizer(PROMPT)["input_ids"]]), output_hidden_states=True)
+    mean = out.hidden_states[-1][0].mean(0).numpy()
+    np.testing.assert_allclose(model.embed([PROMPT])[0], mean, atol=1e-5)
+
+
+def test_counts_tokens(folders: dict[str, Path]) -> None:
+    model = lm.load(f"hf:{folders['gpt2']}", cache=None)
+    model.generate([PROMPT], 3, Sampling(max_tokens=4, stop=()))
+    assert model.usage.prompt_tokens == len(model.model.tokenizer(PROMPT)["input_ids"])
+    assert 3 <= model.usage.completion_tokens <= 12
+
+
+def test_top_p_and_temperature() -> None:
+    logprobs, rng = np.log([0.5, 0.3, 0.15, 0.05]), np.random.default_rng(0)
+    draws = [pick(logprobs, Sampling(top_p=0.7), rng) for _ in range(2000)]
+    assert set(draws) == {0, 1}
+    assert draws.count(0) / 2000 == pytest.approx(0.5 / 0.8, abs=0.04)
+    hot = [pick(logprobs, Sampling(temperature=0.5), rng) for _ in range(2000)]
+    assert hot.count(0) / 2000 == pytest.approx(0.25 / 0.365, abs=0.04)
+    assert pick(logprobs, Sampling(temperature=0), rng) == 0
+
+
+def test_an_encoder_only_embeds(folders: dict[str, Path]) -> None:
+    model = lm.load(f"hf:{folders['bert']}", cache=None)
+    assert model.verbs == {"embed"}
+    assert model.embed(["mug", "a fridge"]).shape == (2, 32)
+
+
+def test_evidence_is_real_unless_the_config_says_otherwise(folders: dict[str, Path], tmp_path: Path) -> None:
+    def stating(level: str | None) -> str:
+        folder = Path(shutil.copytree(folders["gpt2"], tmp_path / str(level)))
+        config = json.loads((folder / "config.json").read_text())
+        config.pop("hunch_evidence")
+        (folder / "config.json").write_text(json.dumps(config | ({"hunch_evidence": level} if level else {})))
+        return f"hf:{folder}"
+
+    assert lm.load(stating(None), cache=None).evidence == "L3"
+    assert lm.load(stating("L1"), cache=None).evidence == "L1"
+    with pytest.raises(UsageError, match="evidence level 'L9'"):
+        lm.load(stating("L9"), cache=None)
+
+
+def test_revision_follows_weights_and_dtype(folders: dict[str, Path], tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(shutil.copytree(folders["gpt2"], tmp_path / "copy"))
+    before = lm.load(f"hf:{folder}", cache=None).revision
+    assert before == lm.load(f"hf:{folders['gpt2']}", cache=None).revision
+    assert before != lm.load(f"hf:{folder}", cache=None, dtype="bfloat16").revision
+    weights = load_file(folder / "model.safetensors")
+    next(iter(weights.values())).view(-1)[0] += 1e-3
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    assert before != lm.load(f"hf:{folder}", cache=None).revision
+
+
+def test_incomplete_weights_are_not_made_up(folders: dict[str, Path], tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
+    weights = load_file(folder / "model.safetensors")
+    weights.pop("lm_head.weight")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(HunchError, match=r"lacks 1 of its weights, such as lm_head\.weight"):
+        lm.load(f"hf:{folder}", cache=None)
+
+
+def test_folders_that_hold_no_model(folders: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no folder"):
+        lm.load("hf:./nowhere", cache=None)
+    with pytest.raises(HunchError, match="holds no model"):
+        lm.load(f"hf:{tmp_path}", cache=None)
+    folder = Path(shutil.copytree(folders["gpt2"], tmp_path / "cut"))
+    (folder / "model.safetensors").write_bytes(b"short")
+    with pytest.raises(HunchError, match="holds no model that can be loaded"):
+        lm.load(f"hf:{folder}", cache=None)
+
+
+def test_from_the_hubs_own_cache(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A model that was fetched before is found by name without a network, its commit as the revision."""
+    from huggingface_hub import constants
+
+    commit, place = "0123456789abcdef" * 2 + "01234567", tmp_path / "models--tiny--gpt2"
+    shutil.copytree(folders["gpt2"], place / "snapshots" / commit)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    model = lm.load("hf:tiny/gpt2?device=cpu", cache=None)
+    assert model.revision == "0123456789abcdef:float32:cpu"
+    assert model.generate([PROMPT]) != [[""]]
+
+
+def test_unknown_on_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(HunchError, match="There is no folder 'nobody/nothing' here") as caught:
+        lm.load("hf:nobody/nothing", cache=None)
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_device_and_dtype(folders: dict[str, Path]) -> None:
+    with pytest.raises(UsageError, match="no device 'toaster'"):
+        lm.load(f"hf:{folders['gpt2']}?device=toaster", cache=None)
+    with pytest.raises(UsageError, match="no dtype 'int3'"):
+        lm.load(f"hf:{folders['gpt2']}?dtype=int3", cache=None)
