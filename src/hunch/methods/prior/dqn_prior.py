@@ -74,7 +74,7 @@ class QLearningConfig:
     """soft: how far the target moves an update (released code)."""
     target_every: int = 500
     """hard: updates between two copies (ours)."""
-    hidden: int = 256
+    hidden: int = 128
     """Width of the three-layer perceptron (released code: 64)."""
     joint: bool = False
     """Embed state and action as one text, as the paper does; one model call a pair."""

@@ -1,0 +1,89 @@
+"""Text decision processes: Gymnasium environments whose observations and actions are text.
+
+Importing this package registers them, so that ``gymnasium.make("hunch/FrozenLake-v0")`` works. An
+environment's own code is loaded when it is made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
+from hunch.core import UsageError
+
+_ENTRY_POINTS = {
+    "hunch/FrozenLake-v0": "hunch.envs.frozen_lake:FrozenLake",
+    "hunch/Household-Pick-v0": "hunch.envs.household.env:HouseholdPick",
+    "hunch/Household-Examine-v0": "hunch.envs.household.env:HouseholdExamine",
+}
+
+for _id, _entry_point in _ENTRY_POINTS.items():
+    # Gymnasium's own checker and order enforcement repeat what TextEnv does, and slow every step.
+    gymnasium.register(_id, _entry_point, disable_env_checker=True, order_enforce=False)
+
+
+def names() -> tuple[str, ...]:
+    """Return the ids of the environments that come with Hunch."""
+    return tuple(_ENTRY_POINTS)
+
+
+def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.Env[str, str | int]:
+    """Make a text environment by its id: one of ours or any registered one that follows the contract.
+
+    Args:
+        id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``.
+        history: How many observation-action pairs to show above the observation (:class:`History`); by
+            default what the environment recommends in ``metadata["history"]``.
+        **options: The environment's own options.
+
+    Raises:
+        UsageError: if there is no such environment or it has no such option, with near matches.
+    """
+    from hunch.envs.wrappers import History
+
+    spec = _spec(id)
+    _check_options(spec, options)
+    env: gymnasium.Env[str, str | int] = gymnasium.make(spec, disable_env_checker=True, **options)
+    n = env.metadata.get("history", 0) if history is None else history
+    return History(env, n) if n else env
+
+
+def describe(id: str) -> str:
+    """Return the task of an environment in one line: the first line of its docstring.
+
+    Raises:
+        UsageError: if there is no such environment.
+    """
+    return (inspect.getdoc(_creator(_spec(id))) or "").partition("\n")[0]
+
+
+def _spec(id: str) -> EnvSpec:
+    try:
+        return gymnasium.spec(id)
+    except (gymnasium.error.Error, ImportError):
+        near = _near(id, gymnasium.registry) or f" Ours are: {', '.join(names())}."
+        raise UsageError(f"There is no environment {id!r}.{near}") from None
+
+
+def _creator(spec: EnvSpec) -> Any:
+    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+
+
+def _check_options(spec: EnvSpec, options: Iterable[str]) -> None:
+    parameters = inspect.signature(_creator(spec)).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for option in options:
+        if option not in parameters:
+            near = _near(option, parameters) or f" Its options are: {', '.join(parameters)}."
+            raise UsageError(f"{spec.id} has no option {option!r}.{near}")
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(matches)}?" if matches else ""

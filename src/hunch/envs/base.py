@@ -1,0 +1,186 @@
+"""The contract of every text environment, in one place.
+
+A text environment is a Gymnasium environment whose observation is a string and whose admissible actions,
+which vary from state to state, are strings too. An environment of ours subclasses :class:`TextEnv` and fills
+in two hooks, ``_begin`` and ``_move``; everything that callers rely on is kept here.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import string
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Text
+
+from hunch.core import InadmissibleActionError, UsageError
+
+_ANY_SEED = np.random.SeedSequence(0)
+
+
+class Outcome(NamedTuple):
+    """What one reset or one action led to.
+
+    Attributes:
+        observation: The text to show.
+        actions: The actions that are admissible now.
+        reward: The reward of the action; 0 after a reset.
+        terminated: Whether the task itself ends here. Step limits are not the environment's business.
+        success: Whether the task is solved.
+    """
+
+    observation: str
+    actions: tuple[str, ...]
+    reward: float = 0.0
+    terminated: bool = False
+    success: bool = False
+
+
+class Admissible(Text):
+    """The actions that are admissible now; samples one of them uniformly."""
+
+    def __init__(self) -> None:
+        super().__init__(max_length=10_000, min_length=0, charset=string.printable)
+        self.actions: tuple[str, ...] = ()
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """Return an admissible action; masks have no meaning here and are refused."""
+        if mask is not None or probability is not None:
+            raise UsageError("Admissible actions cannot be sampled with a mask or probabilities.")
+        if not self.actions:
+            raise UsageError("No action is admissible: call reset first.")
+        return self.actions[int(self.np_random.integers(len(self.actions)))]
+
+    def contains(self, x: Any) -> bool:
+        """Whether ``x`` is admissible now."""
+        return x in self.actions
+
+
+class TextEnv(gymnasium.Env[str, "str | int"]):
+    """A Gymnasium environment that speaks and is spoken to in text.
+
+    - The observation is a ``str``.
+    - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``.
+    - ``step`` takes one of these strings, or its index.
+    - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence.
+    - ``terminated`` means that the task is over, ``truncated`` that ``max_steps`` are used up.
+    - The same seed gives the same episode.
+    - An inadmissible action raises and leaves everything as it was, and so does stepping outside an episode.
+    - ``copy.deepcopy`` gives an independent environment cheaply, in the middle of an episode too.
+
+    Args:
+        max_steps: The step limit of an episode.
+
+    Raises:
+        UsageError: if ``max_steps`` is not positive.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "history": 0}  # type: ignore[misc]
+    task: str = ""
+
+    def __init__(self, max_steps: int) -> None:
+        if max_steps < 1:
+            raise UsageError(f"max_steps must be at least 1, not {max_steps}.")
+        self.max_steps = max_steps
+        self.observation_space = Text(max_length=100_000, min_length=0, charset=string.printable)
+        self.action_space: Admissible = Admissible()
+        self._steps = 0
+        self._running = False
+
+    def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        """Start an episode, with ``self.np_random`` as the only source of chance; set ``self.task``."""
+        raise NotImplementedError
+
+    def _move(self, action: str) -> Outcome:
+        """Take an action that is known to be admissible."""
+        raise NotImplementedError
+
+    def _extras(self) -> dict[str, Any]:
+        """What ``info`` holds besides the contract."""
+        return {}
+
+    def _fork(self) -> None:
+        """Give a fresh copy its own live state; immutable state is shared as it is."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode and return its first observation and info.
+
+        Raises:
+            UsageError: if ``options`` holds something that the environment does not know.
+        """
+        super().reset(seed=seed)
+        outcome = self._begin(options or {})
+        self._steps = 0
+        self._running = True
+        return outcome.observation, self._info(outcome)
+
+    def step(self, action: str | int) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take an admissible action, given as its string or its index in ``info["actions"]``.
+
+        Returns:
+            Observation, reward, terminated, truncated, info.
+
+        Raises:
+            InadmissibleActionError: if the action is not among the admissible ones.
+            UsageError: before the first ``reset`` and after the end of an episode.
+        """
+        if not self._running:
+            raise UsageError("No episode is running: call reset before step.")
+        outcome = self._move(self.action_name(action))
+        self._steps += 1
+        truncated = self._steps >= self.max_steps and not outcome.terminated
+        self._running = not (outcome.terminated or truncated)
+        return outcome.observation, outcome.reward, outcome.terminated, truncated, self._info(outcome)
+
+    def action_name(self, action: str | int) -> str:
+        """Return the admissible action that ``action``, a string or an index, stands for.
+
+        Raises:
+            InadmissibleActionError: if there is none.
+        """
+        actions = self.action_space.actions
+        if isinstance(action, str):
+            if action in actions:
+                return action
+            raise InadmissibleActionError(
+                f"{action!r} is not admissible here; admissible are: {', '.join(actions)}."
+            )
+        if isinstance(action, bool | np.bool_):
+            raise InadmissibleActionError(f"An action is a string or an index, not {action!r}.")
+        try:
+            index = operator.index(action)
+        except TypeError:
+            raise InadmissibleActionError(f"An action is a string or an index, not {action!r}.") from None
+        if not 0 <= index < len(actions):
+            raise InadmissibleActionError(
+                f"Action index {index} is out of range: {len(actions)} actions are admissible here."
+            )
+        return actions[index]
+
+    def _info(self, outcome: Outcome) -> dict[str, Any]:
+        self.action_space.actions = outcome.actions
+        return {"actions": outcome.actions, "success": outcome.success, "task": self.task, **self._extras()}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        new = copy.copy(self)
+        memo[id(self)] = new
+        if self._np_random is not None:
+            new._np_random = _copied(self._np_random)
+        new.action_space = copy.copy(self.action_space)
+        if self.action_space._np_random is not None:
+            new.action_space._np_random = _copied(self.action_space._np_random)
+        new._fork()
+        return new
+
+
+def _copied(rng: np.random.Generator) -> np.random.Generator:
+    """Copy a generator five times as fast as ``copy.deepcopy``, which would dominate the whole copy."""
+    bits = type(rng.bit_generator)(_ANY_SEED)
+    bits.state = rng.bit_generator.state
+    return np.random.Generator(bits)

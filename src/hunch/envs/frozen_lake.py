@@ -1,0 +1,73 @@
+"""Frozen Lake in words, as in "Efficient Reinforcement Learning with Large Language Model Priors"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hunch.core import UsageError
+from hunch.envs.base import Outcome, TextEnv
+
+Cell = tuple[int, int]
+
+_LAKE = ("SFFF", "FHFH", "FFFH", "HFFG")
+_CELLS = {"S": "start position", "F": "a frozen cell (F)", "H": "a hole (H)", "G": "the goal (G)"}
+_MOVES = {"Go Left": (0, -1), "Go Right": (0, 1), "Go Up": (-1, 0), "Go Down": (1, 0)}
+_ACTIONS = tuple(_MOVES)
+_INTRODUCTION = (
+    "You are in a 4x4 grid where each cell is either a frozen cell (F) indicating a safe position, "
+    "You must avoid to reach a hole (H), and the goal (G) that we aim to reach. "
+    "Input: Currently the agent is at position ({}, {}), which direction need to take?"
+)
+
+
+class FrozenLake(TextEnv):
+    """Cross a frozen lake of 4 x 4 cells without falling into one of its holes.
+
+    Position (row, column) counts from the upper left. The start is (0, 0), the goal (3, 3); the holes are
+    (1, 1), (1, 3), (2, 3) and (3, 0). The ice is not slippery, and a move over the border changes nothing.
+    Reward 1 on the goal, -1 in a hole, otherwise 0; both end the episode. The shortest way has 6 moves.
+
+    Args:
+        lookahead: Add a sentence for each action that says where it leads, as the paper's prompt has it.
+        max_steps: The step limit of an episode; the paper's is 20.
+    """
+
+    task = "reach the goal (G) and avoid the holes (H)"
+
+    def __init__(self, *, lookahead: bool = True, max_steps: int = 20) -> None:
+        super().__init__(max_steps)
+        self.lookahead = lookahead
+        self._position: Cell = (0, 0)
+
+    def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        if options:
+            raise UsageError(f"FrozenLake has no reset option {next(iter(options))!r}.")
+        self._position = (0, 0)
+        return Outcome(self._text(), _ACTIONS)
+
+    def _move(self, action: str) -> Outcome:
+        self._position = _neighbour(self._position, action)
+        cell = _cell(self._position)
+        reward = {"G": 1.0, "H": -1.0}.get(cell, 0.0)
+        return Outcome(self._text(), _ACTIONS, reward, terminated=cell in "GH", success=cell == "G")
+
+    def _text(self) -> str:
+        text = _INTRODUCTION.format(*self._position)
+        if not self.lookahead:
+            return text
+        return "\n".join([text, *(_consequence(self._position, action) for action in _ACTIONS)])
+
+
+def _cell(position: Cell) -> str:
+    return _LAKE[position[0]][position[1]]
+
+
+def _neighbour(position: Cell, action: str) -> Cell:
+    row, column = position[0] + _MOVES[action][0], position[1] + _MOVES[action][1]
+    return min(max(row, 0), 3), min(max(column, 0), 3)
+
+
+def _consequence(position: Cell, action: str) -> str:
+    row, column = _neighbour(position, action)
+    return f"{action} leads to position ({row}, {column}), {_CELLS[_cell((row, column))]}."

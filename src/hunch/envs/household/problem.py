@@ -1,0 +1,207 @@
+"""A game as data, and its file: the ``game.tw-pddl`` format of ALFWorld.
+
+A game file is JSON with the keys ``pddl_domain``, ``grammar``, ``pddl_problem``, ``solvable`` and
+``walkthrough``. We read the problem and look for a few phrases in the grammar. Nothing in a file is ever
+evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hunch.core import UsageError
+from hunch.envs.household.goals import Goal, recognise
+from hunch.envs.household.pddl import Tree, atom, expression, parse, typed
+
+SUFFIX = ".tw-pddl"
+
+Fact = tuple[str, ...]
+
+_PREDICATES = {
+    "atlocation": ("agent", "location"),
+    "holds": ("agent", "object"),
+    "receptacleatlocation": ("receptacle", "location"),
+    "objectatlocation": ("object", "location"),
+    "receptacletype": ("receptacle", "rtype"),
+    "objecttype": ("object", "otype"),
+    "cancontain": ("rtype", "otype"),
+    "inreceptacle": ("object", "receptacle"),
+    "inreceptacleobject": ("object", "object"),
+    "openable": ("receptacle",),
+    "opened": ("receptacle",),
+    **dict.fromkeys(
+        [
+            "pickupable",
+            "isreceptacleobject",
+            "cleanable",
+            "isclean",
+            "heatable",
+            "ishot",
+            "coolable",
+            "iscool",
+            "toggleable",
+            "istoggled",
+            "sliceable",
+            "issliced",
+        ],
+        ("object",),
+    ),
+}
+
+_TASK = re.compile(r'"Your task is to: ((?:[^"\\]|\\.)*?)\.?"')
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Where the texts of a game differ between versions of ALFWorld.
+
+    Attributes:
+        put_in_on: ``put O in/on R`` (before 0.4) instead of ``move O to R``.
+        arrive_at_place: Arrivals name the place, such as ``loc 12`` (before 0.4), instead of the receptacle.
+        help: There is a ``help`` command (0.4 and later).
+    """
+
+    put_in_on: bool = False
+    arrive_at_place: bool = False
+    help: bool = True
+
+    @classmethod
+    def of(cls, grammar: str) -> Wording:
+        """Find out from the text of a game's grammar; a grammar without actions means the newest."""
+        return cls(
+            put_in_on="put {o} in/on {r}" in grammar,
+            arrive_at_place="You arrive at {lend.name}" in grammar,
+            help=bool(re.search(r"\baction\s+help\b", grammar))
+            or not re.search(r"\baction\s+look\b", grammar),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A game: what there is, what holds at the start, and what has to be achieved.
+
+    Attributes:
+        objects: Name and type (agent, location, receptacle, object, rtype, otype) of everything, sorted.
+        facts: What holds at the start, each as predicate and arguments in lower case, sorted.
+        goal: What has to be achieved.
+        task: The task in one sentence, without the full stop.
+        wording: The version of the texts.
+    """
+
+    objects: tuple[tuple[str, str], ...]
+    facts: tuple[Fact, ...]
+    goal: Goal
+    task: str
+    wording: Wording = Wording()
+
+    def pddl(self) -> str:
+        """Return the problem in PDDL."""
+        objects = "\n".join(f"    {name} - {kind}" for name, kind in self.objects)
+        facts = "\n".join(f"    ({' '.join(fact)})" for fact in self.facts)
+        return (
+            f"(define (problem household)\n  (:domain alfred)\n  (:objects\n{objects})\n"
+            f"  (:init\n{facts})\n  (:goal {self.goal.pddl()}))\n"
+        )
+
+
+def read(path: Path) -> Problem:
+    """Read a game file.
+
+    Raises:
+        UsageError: if the file cannot be read or is not a game that we can play, with what is wrong.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"The game file {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"The game file {path} is damaged: it is not JSON text.") from None
+    for key in ("pddl_problem", "grammar"):
+        if not isinstance(data, dict) or not isinstance(data.get(key), str):
+            raise UsageError(f"The game file {path} is damaged: it has no text under {key!r}.")
+    try:
+        return parse_problem(data["pddl_problem"], data["grammar"])
+    except ValueError as error:
+        raise UsageError(f"The game file {path} cannot be played: {error}.") from None
+
+
+def write(problem: Problem, path: Path, *, domain: str = "", grammar: str = "") -> None:
+    """Write a game file.
+
+    Args:
+        problem: The game.
+        path: Where to write; the real engine wants the name to end with ``.tw-pddl``.
+        domain: The PDDL domain, which only the real engine needs.
+        grammar: The engine's grammar with its ``UNKNOWN GOAL`` in place, which only the real engine needs;
+            it has to be of the version that ``problem.wording`` says.
+
+    Raises:
+        UsageError: if the wording of the grammar is not the problem's.
+    """
+    if grammar and Wording.of(grammar) != problem.wording:
+        raise UsageError("The grammar has another wording than the problem.")
+    sentence = json.dumps(problem.task)[1:-1]
+    grammar = grammar.replace("UNKNOWN GOAL", sentence) or _grammar(problem.wording, sentence)
+    game = {
+        "pddl_domain": domain,
+        "grammar": grammar,
+        "pddl_problem": problem.pddl(),
+        "solvable": True,
+        "walkthrough": None,
+    }
+    path.write_text(json.dumps(game), encoding="utf-8")
+
+
+def _grammar(wording: Wording, sentence: str) -> str:
+    """The phrases of a grammar that our own reader looks for."""
+    phrases = [f'"Your task is to: {sentence}."', "action look"]
+    phrases += ["put {o} in/on {r}"] * wording.put_in_on
+    phrases += ["You arrive at {lend.name}"] * wording.arrive_at_place
+    phrases += ["action help"] * wording.help
+    return "\n".join(phrases)
+
+
+def parse_problem(pddl: str, grammar: str) -> Problem:
+    """Read a problem from its PDDL text and the text of its grammar.
+
+    Raises:
+        ValueError: if it is malformed or its goal is unknown, with what is wrong.
+    """
+    sections: dict[str, list[Tree]] = {}
+    for part in parse(pddl)[1:]:
+        head, *rest = expression(part)
+        sections[str(head)] = rest
+    for name in (":objects", ":init", ":goal"):
+        if name not in sections:
+            raise ValueError(f"it has no section {name}")
+    objects = dict(typed(sections[":objects"]))
+    # (= (distance a b) 5) and the like are costs, which no rule looks at.
+    facts = {atom(fact) for fact in sections[":init"] if expression(fact)[0] != "="}
+    _check(facts, objects)
+    if len(sections[":goal"]) != 1:
+        raise ValueError("its goal is not one condition")
+    goal = recognise(sections[":goal"][0])
+    sentence = _TASK.search(grammar)
+    task = json.loads(f'"{sentence[1]}"', strict=False) if sentence else goal.sentence(0)
+    return Problem(tuple(sorted(objects.items())), tuple(sorted(facts)), goal, task, Wording.of(grammar))
+
+
+def _check(facts: set[Fact], objects: dict[str, str]) -> None:
+    for predicate, *arguments in sorted(facts):
+        kinds = _PREDICATES.get(predicate)
+        if kinds is None:
+            continue
+        if len(arguments) != len(kinds):
+            raise ValueError(f"({predicate} ...) takes {len(kinds)} names, not {len(arguments)}")
+        for name, kind in zip(arguments, kinds, strict=True):
+            # Some of the types are named by the domain, so that a problem need not declare them.
+            if objects.get(name, kind if kind in ("rtype", "otype") else "") != kind:
+                raise ValueError(f"{name} in ({predicate} ...) is not declared as {kind}")
+    if sum(fact[0] == "atlocation" for fact in facts) != 1:
+        raise ValueError("it does not say where its one agent is")
+    placed = [fact[1] for fact in facts if fact[0] == "receptacleatlocation"]
+    if len(placed) != len(set(placed)):
+        raise ValueError("a receptacle is at two places")

@@ -1,0 +1,57 @@
+"""Wrappers that change what a text environment shows."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import gymnasium
+
+from hunch.core import UsageError
+
+
+class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+    """Show the last ``n`` observation-action pairs above the current observation.
+
+    Every observation keeps its own lines, an action is a line that starts with ``> ``, and blank lines are
+    dropped. With ``n=0`` the observation stays as it is.
+
+    Args:
+        env: A text environment.
+        n: How many pairs to keep.
+
+    Raises:
+        UsageError: if ``n`` is negative.
+    """
+
+    def __init__(self, env: gymnasium.Env[str, str | int], n: int) -> None:
+        if n < 0:
+            raise UsageError(f"History keeps 0 or more observation-action pairs, not {n}.")
+        super().__init__(env)
+        self.n = n
+        self._past: deque[tuple[str, str]] = deque(maxlen=n)
+        self._observation = ""
+        self._actions: tuple[str, ...] = ()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode with an empty history."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._past.clear()
+        return self._show(observation, info), info
+
+    def step(self, action: str | int) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take an action and remember it with the observation before it."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        name = action if isinstance(action, str) else self._actions[action]
+        self._past.append((self._observation, name))
+        return self._show(observation, info), float(reward), terminated, truncated, info
+
+    def _show(self, observation: str, info: dict[str, Any]) -> str:
+        self._observation, self._actions = observation, info.get("actions", ())
+        if self.n == 0:
+            return observation
+        texts = [f"{past}\n> {action}" for past, action in self._past]
+        lines = "\n".join([*texts, observation]).splitlines()
+        return "\n".join(line for line in lines if line.strip())

@@ -1,0 +1,160 @@
+"""The command, as a user types it: results, errors in one sentence, exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hunch.cli.main import main
+from hunch.cli.options import literal, split_environment
+
+LAKE = ("--env", "hunch/FrozenLake-v0")
+SMALL = ("--steps", "200", "--hidden", "16", "--warmup", "50")
+
+
+@pytest.fixture
+def hunch(capsys, monkeypatch, tmp_path):
+    """Run the command in an empty folder; return exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = 0
+        try:
+            main(arguments)
+        except SystemExit as stopped:
+            code = stopped.code
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return run
+
+
+def test_run_and_its_folder(hunch, tmp_path):
+    code, out, _ = hunch("run", "dqn-prior", *LAKE, *SMALL, "--k", "2", "--out", "r")
+    assert code == 0
+    assert "evidence level L3" in out
+    assert {p.name for p in (tmp_path / "r").iterdir()} >= {
+        *("config.json", "metrics.jsonl", "episodes.jsonl", "summary.json", "checkpoint"),
+    }
+    assert json.loads((tmp_path / "r" / "config.json").read_text())["run"]["options"]["k"] == 2
+
+
+def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
+    for _ in range(2):
+        assert hunch("run", "zero-shot", *LAKE, "--lm", "uniform", "--steps", "50")[0] == 0
+    assert hunch("run", "zero-shot", *LAKE, "--lm", "uniform", "--steps", "60")[0] == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("rnu",), "did you mean run"),
+        (("run",), "Name a method"),
+        (("run", "dqn-proir", *LAKE), "did you mean dqn-prior"),
+        (("run", "dqn", "--env", "hunch/FrozenLak-v0"), "FrozenLake-v0"),
+        (("run", "dqn", *LAKE, "--env.slipery", "1"), "slipery"),
+        (("run", "dqn", *LAKE, "--env.max_steps"), "needs a value"),
+        (("run", "dqn-prior", *LAKE, "--lm", "minilmm"), "minilm"),
+        (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.kind", "mapped"), "generate"),
+        (("run", "dqn-prior", *LAKE, "--k", "9"), "at most 4"),
+        (("run", "dqn", *LAKE, "--steps", "0"), "at least one step"),
+        (("compare", *LAKE), "Name the methods"),
+        (("compare", "dqn", "dqn", *LAKE), "once"),
+        (("play",), "Name an environment"),
+        (("lm", "gpt"), "no model"),
+        (("methods", "all"), "no arguments"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_code_2(hunch, arguments, sentence):
+    code, _, errors = hunch(*arguments)
+    assert code == 2
+    assert sentence in errors
+    assert errors.startswith("hunch: ")
+    assert len(errors.strip().splitlines()) == 1
+    assert "Traceback" not in errors
+
+
+def test_unknown_option_is_wrong_use(hunch):
+    code, _, errors = hunch("run", "dqn", *LAKE, "--alhpa", "1")
+    assert code == 2
+    assert "--alpha" in errors
+
+
+def test_a_failed_run_is_exit_code_1(hunch, tmp_path):
+    (tmp_path / "r").write_text("a file where the folder should be")
+    code, _, errors = hunch("run", "dqn", *LAKE, *SMALL, "--out", "r")
+    assert code == 1
+    assert "Cannot write" in errors
+
+
+def test_a_wrong_start_does_not_claim_its_folder(hunch):
+    assert hunch("run", "dqn-prior", *LAKE, *SMALL, "--k", "9", "--out", "r")[0] == 2
+    assert hunch("run", "dqn-prior", *LAKE, *SMALL, "--k", "2", "--out", "r")[0] == 0
+
+
+def test_compare_adds_the_control_and_draws(tmp_path):
+    """Whole processes, as workers are processes of their own."""
+    command = [
+        *(sys.executable, "-m", "hunch", "compare", "dqn", "dqn-prior", *LAKE, "--steps", "300"),
+        *(
+            "--seeds",
+            "2",
+            "--dqn.hidden",
+            "16",
+            "--dqn-prior.hidden",
+            "16",
+            "--dqn-prior.k",
+            "2",
+            "--out",
+            "c",
+        ),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "c" / "table.json").read_text())
+    assert [row["label"] for row in rows] == ["dqn", "dqn-prior", "dqn-prior, k uniformly random proposals"]
+    assert [row["evidence"] for row in rows] == ["L0", "L3", "L0"]
+    assert all(row["seeds"] == 2 for row in rows)
+    assert (tmp_path / "c" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "curves.png" in done.stdout
+    # A second time nothing is left to do, and a failed run is named.
+    (tmp_path / "c" / "dqn" / "seed-1" / "checkpoint" / "state.pt").write_bytes(b"garbage")
+    (tmp_path / "c" / "dqn" / "seed-1" / "summary.json").unlink()
+    again = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert again.returncode == 1
+    assert "failed: dqn, seed 1" in again.stdout
+    assert "damaged" in again.stdout
+
+
+def test_play_by_hand(hunch, monkeypatch):
+    answers = iter(["9", "sideways", "3", "Go Down", "q"])
+    monkeypatch.setattr("builtins.input", lambda *_: next(answers))
+    code, out, _ = hunch("play", "hunch/FrozenLake-v0")
+    assert code == 0
+    assert "not an admissible action" in out
+    assert "(2, 0)" in out
+
+
+def test_play_beside_a_trained_agent(hunch, monkeypatch):
+    assert hunch("run", "dqn-prior", *LAKE, *SMALL, "--k", "2", "--out", "r")[0] == 0
+    monkeypatch.setattr("builtins.input", lambda *_: "")
+    code, out, _ = hunch("play", "--run", "r")
+    assert code == 0
+    assert "posterior" in out
+    assert "return" in out
+
+
+def test_lists(hunch):
+    assert "dqn-prior" in hunch("methods")[1]
+    assert "hunch/FrozenLake-v0" in hunch("envs")[1]
+    assert "384" in hunch("lm", "minilm")[1]
+    assert "hunch compare" in hunch("--help")[1]
+
+
+def test_environment_options():
+    rest, options = split_environment(["--env", "X", "--env.games", "4", "--env.split=unseen", "--k", "2"])
+    assert rest == ["--env", "X", "--k", "2"]
+    assert options == {"games": 4, "split": "unseen"}
+    assert [literal(text) for text in ("true", "None", "0.5", "a b")] == [True, None, 0.5, "a b"]

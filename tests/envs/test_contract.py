@@ -1,0 +1,162 @@
+"""What every environment of ours promises."""
+
+import copy
+import pickle
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hunch.envs
+from hunch.core import InadmissibleActionError, State, UsageError
+
+every_env = pytest.mark.parametrize("id", hunch.envs.names())
+seeds = st.integers(0, 2**31)
+choices = st.lists(st.integers(0, 999), max_size=60)
+
+
+def play(env, seed, choices):
+    """Reset and play the choices, each modulo the number of admissible actions; return all that was seen."""
+    seen = [env.reset(seed=seed)]
+    info = seen[0][1]
+    for choice in choices:
+        seen.append(env.step(choice % len(info["actions"])))
+        info = seen[-1][-1]
+        if seen[-1][2] or seen[-1][3]:
+            break
+    return seen
+
+
+@every_env
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, choices=choices)
+def test_the_same_seed_gives_the_same_episode(id, seed, choices):
+    env = hunch.envs.make(id)
+    assert play(env, seed, choices) == play(env, seed, choices) == play(hunch.envs.make(id), seed, choices)
+
+
+@every_env
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, choices=choices)
+def test_random_play_keeps_the_contract(id, seed, choices):
+    env = hunch.envs.make(id, history=0)
+    seen = play(env, seed, choices)
+    for observation, *_, info in seen:
+        state = State.read(observation, info)
+        assert isinstance(observation, str)
+        assert observation
+        assert state.task == seen[0][1]["task"]
+        assert len(set(state.actions)) == len(state.actions) > 0
+        assert all(isinstance(action, str) and action for action in state.actions)
+        assert type(info["success"]) is bool
+    for step, (_, reward, terminated, truncated, info) in enumerate(seen[1:], start=1):
+        assert truncated == (step == env.unwrapped.max_steps and not terminated)
+        assert info["success"] == (reward == 1)
+        assert terminated or reward == 0
+
+
+@every_env
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, choices=choices)
+def test_an_index_means_its_string(id, seed, choices):
+    by_string, by_index = hunch.envs.make(id), hunch.envs.make(id)
+    _, info = by_string.reset(seed=seed)
+    by_index.reset(seed=seed)
+    for choice in choices:
+        index = choice % len(info["actions"])
+        result = by_string.step(info["actions"][index])
+        assert result == by_index.step(np.int64(index))
+        info = result[-1]
+        if result[2] or result[3]:
+            break
+
+
+@every_env
+@pytest.mark.parametrize(
+    "bad", ["", "sing a song", "GO LEFT", -1, 10_000, 1.0, None, True, ("look",), b"look"]
+)
+def test_an_inadmissible_action_raises_and_changes_nothing(id, bad):
+    env, twin = hunch.envs.make(id), hunch.envs.make(id)
+    env.reset(seed=3)
+    twin.reset(seed=3)
+    for _ in range(5):
+        with pytest.raises(InadmissibleActionError):
+            env.step(bad)
+        assert env.step(1) == twin.step(1)
+
+
+@every_env
+def test_no_step_outside_an_episode(id):
+    env = hunch.envs.make(id, max_steps=2)
+    with pytest.raises(UsageError, match="reset"):
+        env.step(0)
+    _, info = env.reset(seed=0)
+    for _ in range(2):
+        *_, terminated, truncated, info = env.step(info["actions"][0])
+    assert truncated
+    assert not terminated
+    with pytest.raises(UsageError, match="reset"):
+        env.step(0)
+    env.reset()
+    env.step(0)
+
+
+@every_env
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_is_equal_and_independent(id, duplicate):
+    env = hunch.envs.make(id)
+    env.reset(seed=5)
+    env.step(0)
+    twin = duplicate(env)
+    expected = [env.step(1), env.step(2)]
+    assert [twin.step(1), twin.step(2)] == expected
+    assert env.reset() == twin.reset()  # the generators are equal and apart, too
+    assert env.reset() == twin.reset()
+
+
+@every_env
+def test_gymnasium_agrees(id):
+    env = gymnasium.make(id)
+    assert env is env.unwrapped  # nothing of Gymnasium's stands between
+    # The checker samples an action, resets, and expects the action to be admissible still.
+    always = env.reset(seed=0)[1]["actions"][-1]
+    env.action_space.sample = lambda *_: always
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*render.*")
+        check_env(env, skip_render_check=True)
+
+
+@every_env
+def test_the_action_space_samples_admissible_actions(id):
+    env = gymnasium.make(id)
+    with pytest.raises(UsageError):
+        env.action_space.sample()
+    _, info = env.reset(seed=0)
+    env.action_space.seed(0)
+    assert {env.action_space.sample() for _ in range(300)} == set(info["actions"])
+    assert "fly" not in env.action_space
+
+
+@every_env
+def test_batches_keep_whole_strings(id):
+    envs = gymnasium.make_vec(id, num_envs=2, vectorization_mode="sync")
+    observations, infos = envs.reset(seed=0)
+    assert observations == tuple(gymnasium.make(id).reset(seed=seed)[0] for seed in (0, 1))
+    assert len(infos["actions"]) == 2
+
+
+@every_env
+def test_max_steps_has_to_be_positive(id):
+    with pytest.raises(UsageError, match="max_steps"):
+        hunch.envs.make(id, max_steps=0)
+
+
+@every_env
+def test_unknown_reset_options_are_refused(id):
+    with pytest.raises(UsageError, match="colour"):
+        hunch.envs.make(id).reset(options={"colour": "red"})

@@ -1,0 +1,89 @@
+"""Finding environments by name."""
+
+import subprocess
+import sys
+
+import gymnasium
+import pytest
+
+import hunch.envs
+from hunch.core import UsageError
+from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.wrappers import History
+
+
+class Coin(TextEnv):
+    """Call a coin."""
+
+    def __init__(self, sides=("heads", "tails")):
+        super().__init__(max_steps=3)
+        self.sides = tuple(sides)
+
+    def _begin(self, options):
+        self.side = self.sides[self.np_random.integers(2)]
+        return Outcome("Call it.", self.sides)
+
+    def _move(self, action):
+        right = action == self.side
+        return Outcome(self.side, self.sides, float(right), terminated=True, success=right)
+
+
+@pytest.fixture
+def coin():
+    gymnasium.register("test/Coin-v0", Coin)
+    yield "test/Coin-v0"
+    del gymnasium.registry["test/Coin-v0"]
+
+
+def test_a_users_own_environment(coin):
+    env = hunch.envs.make(coin, sides=("up", "down"), history=2)
+    env.reset(seed=0)
+    assert env.step("up")[-1]["actions"] == ("up", "down")
+    assert hunch.envs.describe(coin) == "Call a coin."
+    with pytest.raises(UsageError, match=r"no option 'side'.*Did you mean sides\?"):
+        hunch.envs.make(coin, side="up")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("hunch/Household-Pik-v0", "hunch/Household-Pick-v0"),
+        ("Household-Pick-v0", "hunch/Household-Pick-v0"),
+        ("hunch/FrozenLake-v1", "hunch/FrozenLake-v0"),
+        ("hunch/FrozenLake", "hunch/FrozenLake-v0"),
+        ("qwertz", "hunch/FrozenLake-v0"),
+        ("", "hunch/FrozenLake-v0"),
+        ("no_such_module:Env-v0", "hunch/FrozenLake-v0"),
+    ],
+)
+def test_an_unknown_name(wrong, right):
+    with pytest.raises(UsageError) as error:
+        hunch.envs.make(wrong)
+    assert right in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_option():
+    with pytest.raises(UsageError, match="Did you mean games"):
+        hunch.envs.make("hunch/Household-Pick-v0", game=4)
+    with pytest.raises(UsageError, match="Its options are: lookahead, max_steps"):
+        hunch.envs.make("hunch/FrozenLake-v0", qwertz=4)
+
+
+def test_recommended_history():
+    assert not isinstance(hunch.envs.make("hunch/FrozenLake-v0"), History)
+    household = hunch.envs.make("hunch/Household-Pick-v0")
+    assert isinstance(household, History)
+    assert household.n == household.metadata["history"]
+    assert not isinstance(hunch.envs.make("hunch/Household-Pick-v0", history=0), History)
+
+
+def test_every_environment_has_a_line_of_description():
+    for id in hunch.envs.names():
+        assert 20 < len(hunch.envs.describe(id)) < 80
+
+
+def test_importing_loads_no_environment():
+    code = "import hunch.envs, sys; print([m for m in sys.modules if m.startswith('hunch.envs.')])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

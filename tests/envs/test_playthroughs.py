@@ -1,0 +1,82 @@
+"""Recorded playthroughs: a changed rule or text shows as a readable diff.
+
+``python tests/envs/test_playthroughs.py`` records them anew.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+import hunch.envs
+
+FOLDER = Path(__file__).parent.parent / "playthroughs"
+SHORTEST = ("Go Down", "Go Down", "Go Right", "Go Right", "Go Down", "Go Right")
+
+
+def wander(steps):
+    """Random actions for some steps, then the oracle's."""
+
+    def choose(env, info, step):
+        if step < steps:
+            return random.Random(step).choice(info["actions"])
+        return env.oracle()[0]
+
+    return choose
+
+
+PLAYTHROUGHS = {
+    "frozen_lake_goal": ("hunch/FrozenLake-v0", {}, lambda env, info, step: SHORTEST[step]),
+    "frozen_lake_hole": (
+        "hunch/FrozenLake-v0",
+        {},
+        lambda env, info, step: "Go Right" if step < 3 else "Go Down",
+    ),
+    "household_pick": ("hunch/Household-Pick-v0", {}, wander(15)),
+    "household_pick_uniform": (
+        "hunch/Household-Pick-v0",
+        {"placement": "uniform", "split": "unseen"},
+        wander(0),
+    ),
+    "household_pick_truncated": ("hunch/Household-Pick-v0", {"max_steps": 8}, wander(8)),
+    "household_examine": ("hunch/Household-Examine-v0", {}, wander(15)),
+}
+
+
+def playthrough(name):
+    id, options, choose = PLAYTHROUGHS[name]
+    env = hunch.envs.make(id, history=0, **options)
+    observation, info = env.reset(seed=0)
+    lines = [f"{id} {options} seed 0", f"info: {others(info)}", "", observation, actions(info)]
+    step, done = 0, False
+    while not done:
+        action = choose(env.unwrapped, info, step)
+        observation, reward, terminated, truncated, info = env.step(action)
+        step, done = step + 1, terminated or truncated
+        lines += [
+            "",
+            f"> {action}",
+            observation,
+            actions(info),
+            f"reward {reward:g}, success {info['success']}",
+        ]
+    lines += [f"terminated {terminated}, truncated {truncated}"]
+    return "\n".join(lines) + "\n"
+
+
+def actions(info):
+    return f"[{' | '.join(info['actions'])}]"
+
+
+def others(info):
+    return ", ".join(f"{key}={value!r}" for key, value in info.items() if key != "actions")
+
+
+@pytest.mark.parametrize("name", PLAYTHROUGHS)
+def test_playthrough(name):
+    assert playthrough(name) == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in PLAYTHROUGHS:
+        (FOLDER / f"{name}.txt").write_text(playthrough(name), encoding="utf-8")

@@ -1,0 +1,94 @@
+"""Replay, Q-network, statistics."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hunch.rl.qnetwork import QNetwork, soft_update, target_of
+from hunch.rl.replay import Replay
+from hunch.rl.statistics import interquartile_mean, over_episodes, over_seeds
+
+
+@given(st.integers(1, 20), st.integers(0, 50))
+def test_replay_keeps_the_last(capacity, n):
+    replay = Replay(capacity)
+    for i in range(n):
+        replay.add(i, i + 1, float(i), i + 2, i % 2 == 0)
+    assert len(replay) == min(n, capacity)
+    if n:
+        batch = replay.sample(200, np.random.default_rng(0))
+        assert set(batch.state) <= set(range(max(0, n - capacity), n))
+        assert (batch.action == batch.state + 1).all()
+        assert (batch.reward == batch.state).all()
+        assert (batch.terminated == (batch.state % 2 == 0)).all()
+
+
+def test_replay_state_goes_on_as_the_original():
+    first, second = Replay(7), Replay(7)
+    for i in range(10):
+        first.add(i, i, 1.0, i, False)
+    second.load_state_dict(first.state_dict())
+    for replay in (first, second):
+        replay.add(99, 1, 0.5, 3, True)
+    a, b = (replay.sample(50, np.random.default_rng(1)) for replay in (first, second))
+    assert (a.state == b.state).all()
+    assert (a.terminated == b.terminated).all()
+
+
+def test_shared_first_layer_equals_the_plain_concatenation():
+    """Two routes to one value: the factored network, and a perceptron on [state, action]."""
+    torch.manual_seed(0)
+    network = QNetwork(6, 4, 8)
+    states, actions, index = torch.randn(3, 6), torch.randn(5, 4), torch.tensor([[0, 1], [4, 4], [2, 0]])
+    weight = torch.cat([network.state_part.weight, network.action_part.weight], dim=1)
+    pairs = torch.cat([states[:, None].expand(3, 2, 6), actions[index]], dim=2)
+    hidden = torch.relu(pairs @ weight.T + network.state_part.bias)
+    plain = network.head(torch.relu(network.middle(hidden))).squeeze(-1)
+    assert torch.allclose(network(states, actions, index), plain, atol=1e-6)
+
+
+def test_joint_network_has_no_state_part():
+    network = QNetwork(0, 4, 8)
+    assert network(torch.zeros(3, 0), torch.randn(5, 4), torch.tensor([[0], [1], [2]])).shape == (3, 1)
+
+
+def test_soft_update():
+    torch.manual_seed(0)
+    source, target = QNetwork(2, 2, 4), target_of(QNetwork(2, 2, 4))
+    before = target.head.weight.clone()
+    soft_update(target, source, 0.25)
+    assert torch.allclose(target.head.weight, 0.75 * before + 0.25 * source.head.weight)
+    soft_update(target, source, 1.0)
+    assert torch.equal(target.head.weight, source.head.weight)
+    assert not any(p.requires_grad for p in target.parameters())
+
+
+def test_interquartile_mean_drops_the_tails():
+    assert interquartile_mean([0, 1, 2, 3, 4, 5, 6, 1000]) == pytest.approx(3.5)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
+def test_interval_holds_the_estimate(values):
+    estimate = over_seeds(values)
+    assert estimate.low - 1e-9 <= estimate.value <= estimate.high + 1e-9
+    assert min(values) - 1e-9 <= estimate.low
+    assert estimate.high <= max(values) + 1e-9
+
+
+def test_one_seed_says_nothing_of_the_spread():
+    estimate = over_seeds([0.5])
+    assert estimate.value == 0.5
+    assert np.isnan(estimate.low)
+
+
+def test_wilson_interval_of_a_known_case():
+    estimate = over_episodes([True] * 8 + [False] * 2)
+    assert estimate.value == 0.8
+    assert estimate.low == pytest.approx(0.4902, abs=1e-3)
+    assert estimate.high == pytest.approx(0.9433, abs=1e-3)
+
+
+def test_no_episode_is_no_figure():
+    assert np.isnan(over_episodes([]).value)

@@ -1,0 +1,58 @@
+"""Text tables and state features."""
+
+import numpy as np
+import pytest
+
+from hunch import lm
+from hunch.core import State, UsageError
+from hunch.roles.encoder import StateFeatures, TextTable, pair_text, recency_weights
+
+A = State("one\ntwo", "do it", ("left", "right"))
+B = State("two", "do it", ("left", "up"))
+
+
+@pytest.fixture
+def table():
+    return TextTable(lm.load("minilm"))
+
+
+def test_each_text_is_embedded_once(table):
+    before = table.lm.usage.snapshot()
+    features = StateFeatures(table)
+    features.ids([A, B, A])
+    features.ids([B])
+    asked = table.lm.usage - before
+    assert asked.calls + asked.cache_hits == len({"do it", "one", "two", "left", "right", "up"})
+
+
+def test_factored_vector_is_task_lines_and_actions(table):
+    features = StateFeatures(table, decay=0.5)
+    (i,) = features.ids([A])
+    task, seen, possible = np.split(features.vectors[i], 3)
+    embed = table.lm.embed
+    assert np.allclose(task, embed(["do it"])[0])
+    assert np.allclose(seen, embed(["one"])[0] / 3 + embed(["two"])[0] * 2 / 3, atol=1e-6)
+    assert np.allclose(possible, embed(["left", "right"]).mean(axis=0), atol=1e-6)
+
+
+def test_joint_encoding_is_one_text_a_pair(table):
+    features = StateFeatures(table, joint=True)
+    (i,) = features.ids([A])
+    assert features.vectors[i].shape == (0,)
+    expected = table.lm.embed([pair_text(A, action) for action in A.actions])
+    assert np.array_equal(table.matrix[features.actions[i]], expected)
+
+
+def test_tables_grow(table):
+    texts = [f"text {i}" for i in range(600)]
+    ids = table.ids(texts)
+    assert np.array_equal(table.matrix[ids[[0, 599]]], table.lm.embed(["text 0", "text 599"]))
+
+
+def test_recency_weights():
+    assert recency_weights(3, 0.5) == pytest.approx(np.array([1, 2, 4]) / 7)
+
+
+def test_a_model_that_cannot_embed_is_refused():
+    with pytest.raises(UsageError, match="embed"):
+        TextTable(lm.load("scripted:first"))

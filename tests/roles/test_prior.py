@@ -1,0 +1,176 @@
+"""The four priors, their proposals, and Proposition 1."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hunch import lm
+from hunch.core import Proposal, State, UsageError
+from hunch.methods.prior.dqn_prior import posterior
+from hunch.roles.prior import (
+    LikelihoodPrior,
+    MappedPrior,
+    PriorConfig,
+    SimilarityPrior,
+    UniformPrior,
+    build_prior,
+    draw,
+    entropy,
+    project,
+    recall,
+    softmax,
+)
+
+STATE = State(
+    "You are in the kitchen.\n> go to fridge 1\nThe fridge 1 is closed.",
+    "put a cool apple in fridge.",
+    ("close fridge 1", "go to desk 1", "inventory", "open fridge 1"),
+)
+OTHER = State("You see a mug.", "put a mug on desk.", ("go to desk 1", "take mug 1 from desk 1"))
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return lm.load("minilm")
+
+
+def frequencies(p, q, alpha, k, repeats, rng):
+    """How often each action is taken when a ~ softmax(Q / alpha) over k draws of p."""
+    total = np.zeros(len(p))
+    for _ in range(repeats):
+        proposal = draw(p, k, rng)
+        total[proposal.indices] += posterior(proposal.weights, q[proposal.indices], alpha)
+    return total / repeats
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 8), st.floats(0.2, 2.0), st.integers(0, 2**32 - 1))
+def test_sampled_rule_converges_to_the_closed_form(n, alpha, seed):
+    """Proposition 1: p_LM exp(Q / alpha) / Z as k grows; with k = 1 it is p_LM itself."""
+    rng = np.random.default_rng(seed)
+    p, q = rng.dirichlet(np.ones(n)), rng.normal(size=n)
+    closed = p * np.exp(q / alpha)
+    closed /= closed.sum()
+    alone = frequencies(p, q, alpha, 1, 4000, rng)
+    assert np.abs(alone - p).max() < 0.05
+    few, many = (frequencies(p, q, alpha, k, 300, rng) for k in (2, 4096))
+    assert np.abs(many - closed).sum() / 2 < 0.03
+    assert np.abs(many - closed).sum() <= np.abs(few - closed).sum() + 0.03
+
+
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_a_proposal_is_a_multiset_of_k_draws(n, k, seed):
+    rng = np.random.default_rng(seed)
+    proposal = draw(rng.dirichlet(np.ones(n)), k, rng)
+    assert 1 <= len(proposal.indices) <= min(n, k)
+    assert proposal.weights.sum() == pytest.approx(1)
+    assert np.allclose(proposal.weights * k, np.round(proposal.weights * k))
+    assert (np.diff(proposal.indices) > 0).all()
+
+
+def test_all_actions_without_k():
+    proposal = UniformPrior().propose([STATE], None, np.random.default_rng(0))[0]
+    assert proposal.indices.tolist() == [0, 1, 2, 3]
+    assert np.allclose(proposal.weights, 0.25)
+
+
+def test_same_generator_state_same_proposals(minilm):
+    prior = SimilarityPrior(minilm)
+    first = prior.propose([STATE, OTHER], 3, np.random.default_rng(7))
+    again = SimilarityPrior(minilm).propose([STATE, OTHER], 3, np.random.default_rng(7))
+    for a, b in zip(first, again, strict=True):
+        assert (a.indices == b.indices).all()
+        assert (a.weights == b.weights).all()
+
+
+def test_similarity_follows_its_definition(minilm):
+    """Two routes: the prior, and the cosine written out."""
+    prior = SimilarityPrior(minilm, temperature=0.2, history=0.5, decay=0.5)
+    lines = STATE.observation.splitlines()
+    weights = np.array([0.25, 0.5, 1.0]) / 1.75
+    query = minilm.embed([STATE.task])[0] + 0.5 * weights @ minilm.embed(lines)
+    actions = minilm.embed(STATE.actions)
+    cosines = actions @ query / np.linalg.norm(query) / np.linalg.norm(actions, axis=1)
+    assert prior.probabilities([STATE])[0] == pytest.approx(softmax(cosines / 0.2), abs=1e-6)
+
+
+def test_similarity_prefers_what_the_task_names(minilm):
+    p = SimilarityPrior(minilm).probabilities([OTHER])[0]
+    assert p[1] > p[0]
+
+
+def test_likelihood_normalisations_and_the_papers_softmax():
+    model = lm.load("scripted:overlap")
+    by_sum, by_word = (
+        LikelihoodPrior(model, normalise=by).probabilities([STATE])[0] for by in ("sum", "word")
+    )
+    assert by_sum.sum() == pytest.approx(1)
+    assert not np.allclose(by_sum, by_word)
+    nearly_uniform = LikelihoodPrior(model, over="probabilities").probabilities([STATE])[0]
+    assert nearly_uniform.max() / nearly_uniform.min() < np.e + 1e-9
+
+
+def test_mapped_prior_counts_fallbacks():
+    rng = np.random.default_rng(0)
+    sure = MappedPrior(lm.load("scripted:overlap"))
+    assert sure.propose([STATE], 4, rng)[0].weights.tolist() == [1.0]
+    assert sure.fallback_rate == 0
+    silent = MappedPrior(lm.load("scripted:overlap?refusal=1.0"))
+    proposal = silent.propose([STATE], 4, rng)[0]
+    assert proposal.indices.tolist() == [len(STATE.actions) - 1], "the released rule falls back to the last"
+    assert silent.fallback_rate == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "tie", "expected", "named"),
+    [
+        ("I open Fridge 1, yes: open fridge 1.", "last", 3, True),
+        ("go to desk 1 or open fridge 1", "last", 3, True),
+        ("go to desk 1 or open fridge 1", "first", 1, True),
+        ("go to desk 1 or open fridge 1", "longest", 3, True),
+        ("no idea", "last", 3, False),
+        ("no idea", "first", 0, False),
+        ("", "longest", 0, False),
+    ],
+)
+def test_projection(answer, tie, expected, named):
+    assert project(answer, STATE.actions, tie, np.random.default_rng(0)) == (expected, named)
+
+
+def test_random_tie_is_uniform():
+    rng = np.random.default_rng(0)
+    picks = [project("no idea", STATE.actions, "random", rng)[0] for _ in range(400)]
+    assert np.bincount(picks, minlength=4).min() > 60
+
+
+def test_auto_follows_the_models_verbs(minilm):
+    assert isinstance(build_prior(PriorConfig(), minilm), SimilarityPrior)
+    assert isinstance(build_prior(PriorConfig(), lm.load("scripted:first")), MappedPrior)
+    assert isinstance(build_prior(PriorConfig(), lm.load("uniform")), UniformPrior)
+
+
+@pytest.mark.parametrize(("kind", "verb"), [("mapped", "generate"), ("likelihood", "score")])
+def test_a_missing_verb_is_named(minilm, kind, verb):
+    with pytest.raises(UsageError, match=verb):
+        build_prior(PriorConfig(kind=kind), minilm)
+
+
+def test_bad_temperature(minilm):
+    with pytest.raises(UsageError, match="temperature"):
+        SimilarityPrior(minilm, temperature=0)
+
+
+def test_mapped_prior_needs_k():
+    with pytest.raises(UsageError, match="number of proposals"):
+        MappedPrior(lm.load("scripted:first")).propose([STATE], None, np.random.default_rng(0))
+
+
+def test_diagnostics():
+    proposals = [
+        Proposal(np.array([0, 2]), np.array([0.5, 0.5])),
+        Proposal(np.array([1]), np.array([1.0])),
+    ]
+    assert recall(proposals, [2, 0]) == 0.5
+    assert entropy(proposals[0]) == pytest.approx(np.log(2))
+    assert entropy(proposals[1]) == 0

@@ -1,0 +1,232 @@
+"""A run on disk: resume, kill, damaged files, and what else can go wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+
+import hunch
+from hunch.core import HunchError, UsageError
+from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.runs import folder as folders
+from hunch.runs.execute import RunConfig, execute, finished, load_agent
+from hunch.runs.folder import RunFolder, read_lines
+from hunch.runs.loop import Evaluation, train
+
+OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2)
+CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=600, seed=3, options=OPTIONS)
+
+CHILD = """
+import sys
+from pathlib import Path
+from tests.runs.test_runs import CONFIG
+from hunch.runs import loop
+from hunch.runs.execute import execute
+loop.CHECKPOINT_SECONDS = 0.0
+execute(CONFIG, Path(sys.argv[1]))
+"""
+
+
+def without_clock(path: Path) -> list[dict]:
+    lines = read_lines(path)
+    return [{key: value for key, value in line.items() if key not in ("seconds", "usage")} for line in lines]
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    """Equal to the last bit, but for the clock and the count of cache hits."""
+    episodes = [(folder / "episodes.jsonl").read_bytes() for folder in (first, second)]
+    assert episodes[0] == episodes[1]
+    assert without_clock(first / "metrics.jsonl") == without_clock(second / "metrics.jsonl")
+    a, b = (folders.read_checkpoint(folder)["agent"] for folder in (first, second))
+    assert a["rng"] == b["rng"]
+    for name, weights in a["network"].items():
+        assert torch.equal(weights, b["network"][name])
+    for name, column in a["replay"].items():
+        assert torch.equal(column, b["replay"][name])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The uninterrupted run."""
+    out = tmp_path_factory.mktemp("whole")
+    assert execute(CONFIG, out).complete
+    return out
+
+
+@pytest.mark.parametrize("stops", [[1], [40, 41], [3, 90, 150]])
+def test_stopped_and_resumed_equals_uninterrupted(whole, tmp_path, stops):
+    for stop_at in stops:
+        counted = iter(range(1000))
+        result = execute(CONFIG, tmp_path, stop=lambda n=counted, at=stop_at: next(n) + 1 >= at)
+        assert not result.complete
+    assert execute(CONFIG, tmp_path).complete
+    assert_same_run(whole, tmp_path)
+
+
+def test_kill_and_resume_equals_uninterrupted(whole, tmp_path):
+    """kill -9 at random moments of a real process, until the run is through."""
+    killed = 0
+    for seconds in (4.0, 5.0, 6.5, None):
+        root = Path(__file__).parents[2]
+        process = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], cwd=root)
+        if seconds is None:
+            assert process.wait(timeout=120) == 0
+            break
+        time.sleep(seconds)
+        killed += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert killed, "every process was done before it could be killed: shorten the waits"
+    assert_same_run(whole, tmp_path)
+
+
+def test_seeds_of_episodes_replay_them(whole):
+    env = hunch.make("hunch/FrozenLake-v0")
+    for record in read_lines(whole / "episodes.jsonl")[:5]:
+        env.reset(seed=record["seed"])
+        total = 0.0
+        for action in record["actions"]:
+            _, reward, *_ = env.step(action)
+            total += reward
+        assert total == record["return"]
+
+
+def test_a_finished_run_is_read_and_not_done_again(whole):
+    before = (whole / "episodes.jsonl").stat().st_mtime_ns
+    result = execute(CONFIG, whole)
+    assert result.complete
+    assert (whole / "episodes.jsonl").stat().st_mtime_ns == before
+    assert finished(whole).success == result.success
+
+
+def test_config_repeats_the_run(whole):
+    stored = json.loads((whole / "config.json").read_text())
+    assert stored["evidence"] == "L3"
+    assert stored["versions"]["torch"]
+    assert RunConfig.read(whole) == CONFIG
+
+
+def test_agent_of_a_run_can_be_loaded(whole):
+    agent, config = load_agent(whole)
+    assert config == CONFIG
+    assert agent.steps == CONFIG.steps
+
+
+def test_several_environments_side_by_side(tmp_path):
+    config = RunConfig(method="zero-shot", env="hunch/FrozenLake-v0", steps=300, envs=4)
+    config = RunConfig(**{**vars(config), "options": None})
+    result = execute(config, tmp_path)
+    assert result.steps == 300
+    assert len({episode.seed for episode in result.episodes}) == len(result.episodes)
+
+
+def test_evaluation_is_recorded_apart(tmp_path):
+    env, other = (hunch.make("hunch/FrozenLake-v0") for _ in range(2))
+    agent = hunch.methods.ZeroShot(hunch.roles.UniformPrior())
+    result = train(agent, env, 200, out=tmp_path, evaluation=Evaluation(other, every=100, episodes=3))
+    assert len(result.evaluations) == 6
+    assert sum(line["evaluation"] for line in read_lines(tmp_path / "episodes.jsonl")) == 6
+
+
+def test_another_run_is_refused_and_kept(whole):
+    before = (whole / "config.json").read_bytes()
+    with pytest.raises(UsageError, match=r"options\.k: 3 there, 2 asked"):
+        execute(RunConfig(**{**vars(CONFIG), "options": DQNPriorConfig(**{**vars(OPTIONS), "k": 2})}), whole)
+    assert (whole / "config.json").read_bytes() == before
+
+
+def test_a_folder_is_held_by_one_process(tmp_path):
+    holder = RunFolder(tmp_path)
+    try:
+        with pytest.raises(HunchError, match="Another process"):
+            RunFolder(tmp_path)
+    finally:
+        holder.close()
+    RunFolder(tmp_path).close()
+
+
+def test_damaged_checkpoint_is_named(whole, tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "state.pt").write_bytes(b"garbage")
+    (tmp_path / "config.json").write_bytes((whole / "config.json").read_bytes())
+    with pytest.raises(HunchError, match="damaged"):
+        execute(CONFIG, tmp_path)
+
+
+def test_lines_shorter_than_the_checkpoint_says(whole, tmp_path):
+    lines = []
+    execute(CONFIG, tmp_path, report=lines.append, stop=lambda: len(lines) >= 100)
+    (tmp_path / "episodes.jsonl").write_bytes(b"")
+    with pytest.raises(HunchError, match="shorter"):
+        execute(CONFIG, tmp_path)
+
+
+def test_full_disk_keeps_the_last_checkpoint(tmp_path):
+    """/dev/full refuses every write, as a full disk does."""
+    lines = []
+    execute(CONFIG, tmp_path, report=lines.append, stop=lambda: len(lines) >= 50)
+    before = (tmp_path / "checkpoint" / "state.pt").read_bytes()
+    (tmp_path / "checkpoint" / "state.pt.tmp").symlink_to("/dev/full")
+    with pytest.raises(HunchError, match="disk is full"):
+        execute(CONFIG, tmp_path)
+    assert (tmp_path / "checkpoint" / "state.pt").read_bytes() == before
+    (tmp_path / "checkpoint" / "state.pt.tmp").unlink()
+    assert execute(CONFIG, tmp_path).complete
+
+
+def test_unwritable_folder():
+    with pytest.raises(HunchError, match="Cannot write"):
+        RunFolder("/proc/hunch-cannot-be-made-here")
+
+
+def test_steps_must_be_positive():
+    agent = hunch.methods.ZeroShot(hunch.roles.UniformPrior())
+    with pytest.raises(UsageError, match="at least one step"):
+        train(agent, hunch.make("hunch/FrozenLake-v0"), 0)
+
+
+class Mute(gym.Env):
+    """An environment that breaks the contract as told."""
+
+    def __init__(self, actions):
+        self.actions = actions
+
+    def reset(self, *, seed=None, options=None):
+        info = {} if self.actions is None else {"actions": self.actions}
+        return "Nothing happens.", info
+
+
+@pytest.mark.parametrize(
+    ("actions", "sentence"), [(None, "info\\['actions'\\]"), ((), "no admissible action")]
+)
+def test_environments_that_break_the_contract(actions, sentence):
+    agent = hunch.methods.ZeroShot(hunch.roles.UniformPrior())
+    with pytest.raises(UsageError, match=sentence):
+        train(agent, Mute(actions), 10)
+
+
+def test_stop_signal_saves(tmp_path):
+    """Ctrl-C ends the command with 130 and leaves a run that the same command finishes."""
+    command = [
+        *(sys.executable, "-m", "hunch", "run", "dqn-prior", "--env", "hunch/FrozenLake-v0"),
+        *("--steps", "3000", "--k", "3", "--hidden", "16", "--out", str(tmp_path)),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not read_lines(tmp_path / "metrics.jsonl"):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in errors
+    assert (tmp_path / "checkpoint" / "state.pt").exists()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert "success" in done.stdout
