@@ -26,9 +26,6 @@ class QNetwork(nn.Module):
         self.action_part = nn.Linear(action_dim, hidden, bias=not state_dim)
         self.middle = nn.Linear(hidden, hidden)
         self.head = nn.Linear(hidden, 1)
-        # Q = 0 everywhere at first: until something is learned, a posterior is its prior.
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
 
     def forward(self, states: Tensor, actions: Tensor, index: Tensor) -> Tensor:
         """Return Q of each state's candidates.

@@ -24,7 +24,7 @@ from hunch.runs.folder import read_lines, write_atomically
 from hunch.runs.loop import Result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Arm:
     """One line of a comparison: a label, and a run's settings but for the seed."""
 
@@ -37,7 +37,7 @@ class Arm:
         return re.sub(r"[^a-z0-9]+", "-", self.label.lower()).strip("-")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
     """One run of a comparison."""
 
@@ -105,7 +105,8 @@ def compare(
     with interruptible() as stop:
         while (waiting and not stop()) or running:
             while waiting and len(running) < workers and not stop():
-                running[waiting[0]] = _start(context, waiting.pop(0))
+                job = waiting.pop(0)
+                running[job] = _start(context, job)
             running = {job: process for job, process in running.items() if process.is_alive()}
             watch({job: line for job in todo if (line := last_line(job.folder))})
             time.sleep(0.3)
