@@ -44,6 +44,10 @@ language models know.
 """
 
 
+ACTION_MARK = "> "
+"""What a line of an observation begins with if it is an action taken earlier, not a text that was seen."""
+
+
 class HunchError(Exception):
     """A run that cannot go on, said in one clear sentence. The command exits with 1."""
 

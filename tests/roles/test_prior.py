@@ -85,14 +85,20 @@ def test_same_generator_state_same_proposals(minilm):
 
 
 def test_similarity_follows_its_definition(minilm):
-    """Two routes: the prior, and the cosine written out."""
-    prior = SimilarityPrior(minilm, temperature=0.2, history=0.5, decay=0.5)
-    lines = STATE.observation.splitlines()
-    weights = np.array([0.25, 0.5, 1.0]) / 1.75
-    query = minilm.embed([STATE.task])[0] + 0.5 * weights @ minilm.embed(lines)
+    """Two routes: the prior, and its formula written out; texts have length 1 under this model."""
+    prior = SimilarityPrior(minilm, temperature=0.2, history=0.5, repeat=0.7)
+    seen, done = STATE.observation.splitlines()[::2], ["go to fridge 1"]
+    query = minilm.embed([STATE.task])[0] + 0.5 * np.array([0.3, 1.0]) / 1.3 @ minilm.embed(seen)
     actions = minilm.embed(STATE.actions)
-    cosines = actions @ query / np.linalg.norm(query) / np.linalg.norm(actions, axis=1)
-    assert prior.probabilities([STATE])[0] == pytest.approx(softmax(cosines / 0.2), abs=1e-6)
+    affinities = actions @ query / np.linalg.norm(query) - 0.7 * (actions @ minilm.embed(done)[0]) ** 4
+    assert prior.probabilities([STATE])[0] == pytest.approx(softmax(affinities / 0.2), abs=1e-5)
+
+
+def test_similarity_turns_from_what_was_just_done(minilm):
+    again = State(STATE.observation + "\n> inventory\nYou carry nothing.", STATE.task, STATE.actions)
+    index = STATE.actions.index("inventory")
+    before, after = SimilarityPrior(minilm).probabilities([STATE, again])
+    assert after[index] < before[index] / 2
 
 
 def test_similarity_prefers_what_the_task_names(minilm):

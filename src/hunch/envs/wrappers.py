@@ -7,13 +7,13 @@ from typing import Any
 
 import gymnasium
 
-from hunch.core import UsageError
+from hunch.core import ACTION_MARK, UsageError
 
 
 class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     """Show the last ``n`` observation-action pairs above the current observation.
 
-    Every observation keeps its own lines, an action is a line that starts with ``> ``, and blank lines are
+    Every observation keeps its own lines, an action is a line that starts with :data:`hunch.core.ACTION_MARK`, and blank lines are
     dropped. With ``n=0`` the observation stays as it is.
 
     Args:
@@ -52,6 +52,6 @@ class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         self._observation, self._actions = observation, info.get("actions", ())
         if self.n == 0:
             return observation
-        texts = [f"{past}\n> {action}" for past, action in self._past]
+        texts = [f"{past}\n{ACTION_MARK}{action}" for past, action in self._past]
         lines = "\n".join([*texts, observation]).splitlines()
         return "\n".join(line for line in lines if line.strip())

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hunch.core import IntArray, State
+from hunch.core import ACTION_MARK, IntArray, State
 from hunch.lm import require
 from hunch.lm.base import LanguageModel
 
@@ -69,6 +69,16 @@ class TextTable:
 def lines(state: State) -> list[str]:
     """Return the lines of a state's observation, oldest first, without blank ones."""
     return [line for line in state.observation.splitlines() if line.strip()]
+
+
+def seen(state: State) -> list[str]:
+    """Return the lines that were seen, oldest first."""
+    return [line for line in lines(state) if not line.startswith(ACTION_MARK)]
+
+
+def done(state: State) -> list[str]:
+    """Return the actions that were taken earlier, oldest first, as far as the observation tells."""
+    return [line.removeprefix(ACTION_MARK) for line in lines(state) if line.startswith(ACTION_MARK)]
 
 
 def recency_weights(n: int, decay: float) -> Vectors:

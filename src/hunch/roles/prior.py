@@ -8,7 +8,7 @@ prior       verb     p(a|s)
 uniform     none     1 / number of admissible actions
 mapped      generate share of k free-form answers that a rule projects to a (Yan et al. 2025, eq. 4)
 likelihood  score    softmax over the actions' log-probabilities as continuations of the prompt
-similarity  embed    softmax over cosines between the embedding of task and history and that of a
+similarity  embed    softmax over how like a is to task and history, and unlike what was just done
 =========== ======== ====================================================================================
 
 Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025.
@@ -25,10 +25,14 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, Proposal, State, UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel, Normalisation, Sampling
-from hunch.roles.encoder import TextTable, lines, recency_weights
+from hunch.roles.encoder import TextTable, Vectors, done, recency_weights, seen
 
 Tie = Literal["last", "first", "longest", "random"]
 
+SEEN_DECAY = 0.3
+"""similarity: how much a line that was seen counts against the next younger one."""
+DONE_DECAY = 0.8
+"""similarity: how much an action that was taken counts against the next younger one."""
 RELEASED_SAMPLING = Sampling(temperature=0.8, top_p=0.95)
 """How the paper's released code samples its answers."""
 
@@ -89,16 +93,21 @@ class UniformPrior(DistributionPrior):
 
 
 class SimilarityPrior(DistributionPrior):
-    """p(a|s) from cosines between sentence embeddings: softmax(cos(query, a) / temperature).
+    """p(a|s) from sentence embeddings: actions like the task and what was seen, unlike what was just done.
 
-    The query is the task's embedding plus, with weight ``history``, the recency-weighted mean of the
-    embeddings of the observation's lines.
+    With q the embedding of the task plus ``history`` times the recency-weighted mean of the embeddings of
+    what was seen, and a_1, a_2, ... the actions already taken, youngest first::
+
+        p(a|s) = softmax( [cos(q, a) - repeat * max_i 0.8^i cos(a, a_i)^4] / temperature )
+
+    The second term is needed because a similarity does not know that a thing is done: without it the prior
+    goes to the receptacle that the task names and examines it for ever.
 
     Args:
         lm: A model that embeds, or a table over one.
         temperature: Of the softmax over cosines, which lie in [-1, 1].
-        history: Weight of the observation against the task.
-        decay: How much a line counts against the next younger one.
+        history: Weight of what was seen against the task.
+        repeat: Weight against actions like those just taken.
 
     Raises:
         UsageError: if the model cannot embed or the temperature is not positive.
@@ -109,27 +118,39 @@ class SimilarityPrior(DistributionPrior):
         lm: LanguageModel | TextTable,
         *,
         temperature: float = 0.1,
-        history: float = 0.5,
-        decay: float = 0.6,
+        history: float = 0.2,
+        repeat: float = 1.0,
     ) -> None:
         self.table = lm if isinstance(lm, TextTable) else TextTable(lm)
         super().__init__(self.table.lm.evidence)
         self.temperature = _positive(temperature)
         self.history = history
-        self.decay = decay
+        self.repeat = repeat
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        self.table.add(t for state in states for t in (state.task, *lines(state), *state.actions))
-        return [softmax(self.cosines(state) / self.temperature) for state in states]
+        self.table.add(
+            t for state in states for t in (state.task, *seen(state), *done(state), *state.actions)
+        )
+        return [softmax(self.affinities(state) / self.temperature) for state in states]
 
-    def cosines(self, state: State) -> FloatArray:
-        """Return cos(query, action) for each admissible action, shape (number of actions,)."""
-        texts = lines(state)
+    def affinities(self, state: State) -> FloatArray:
+        """Return what the softmax is taken over, shape (number of actions,)."""
+        texts, past = seen(state), done(state)
         query = self.table.encode([state.task])[0].copy()
-        query += self.history * (recency_weights(len(texts), self.decay) @ self.table.encode(texts))
+        query += self.history * (recency_weights(len(texts), SEEN_DECAY) @ self.table.encode(texts))
         actions = self.table.encode(state.actions)
-        norms = np.linalg.norm(actions, axis=1) * np.linalg.norm(query)
-        return np.asarray(actions @ query / np.maximum(norms, 1e-12), dtype=np.float64)
+        affinities = cosines(actions, query[None])[:, 0]
+        if past:
+            fading = DONE_DECAY ** np.arange(len(past) - 1, -1, -1)
+            likeness = cosines(actions, self.table.encode(past))
+            affinities -= self.repeat * (fading * likeness**4).max(axis=1)
+        return affinities
+
+
+def cosines(rows: Vectors, columns: Vectors) -> FloatArray:
+    """Cosine of each row of one matrix with each row of the other."""
+    lengths = np.linalg.norm(rows, axis=1)[:, None] * np.linalg.norm(columns, axis=1)
+    return np.asarray(rows @ columns.T / np.maximum(lengths, 1e-12), dtype=np.float64)
 
 
 class LikelihoodPrior(DistributionPrior):
@@ -257,8 +278,10 @@ class PriorConfig:
     """Way to get p(a|s); auto takes what the model can do: generate, else embed, else score."""
     temperature: float | None = None
     """Of softmax or sampling. Default: similarity 0.1 (ours), likelihood 1, mapped 0.8 (released code)."""
-    history: float = 0.5
-    """similarity: weight of the observation against the task (ours)."""
+    history: float = 0.2
+    """similarity: weight of what was seen against the task (ours)."""
+    repeat: float = 1.0
+    """similarity: weight against actions like those just taken (ours)."""
     normalise: Normalisation = "token"
     """likelihood: what a log-probability is divided by (TWOSOME compares the three)."""
     over: Literal["logprobs", "probabilities"] = "logprobs"
@@ -290,7 +313,7 @@ def build_prior(
     if kind == "likelihood":
         return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, over=config.over)
     source = table if table is not None and table.lm is lm else lm
-    return SimilarityPrior(source, temperature=temperature, history=config.history)
+    return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
 
 
 def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:

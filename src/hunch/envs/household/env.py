@@ -40,7 +40,7 @@ class Household(TextEnv):
         UsageError: if an option is out of range, or a game file is missing or damaged.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "history": 4}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "history": 8}  # type: ignore[misc]
     kind: ClassVar[Kind]
 
     def __init__(

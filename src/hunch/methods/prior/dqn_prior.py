@@ -23,6 +23,7 @@ released code multiplies.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -54,7 +55,7 @@ from hunch.roles.prior import PriorConfig, build_prior
 class QLearningConfig:
     """What DQN and DQN-Prior share; neither side has an option that the other lacks but k and the prior."""
 
-    alpha: float = 0.05
+    alpha: float = 0.02
     """Temperature of the posterior softmax(Q / alpha) (paper: 0.01 to 0.1)."""
     gamma: float = 0.97
     """Discount a step (released code: 0.99)."""
@@ -290,7 +291,7 @@ class DQNPrior:
         self.reset(0)
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
         self.replay.load_state_dict({k: v.numpy() for k, v in state["replay"].items()})
         self.features.ids([State(o, t, tuple(a)) for o, t, a in state["states"]])
         self.kept = {

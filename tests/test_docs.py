@@ -1,0 +1,92 @@
+"""The documentation is true: its programs run, its links lead somewhere, its settings are the code's."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from hunch.methods.prior.dqn_prior import DQNPriorConfig
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+PROGRAMS = [DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
+STEPS = 400
+
+
+def blocks(page):
+    """The Python blocks of a page, in order."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def shortened(code):
+    """The same program with fewer steps."""
+    return re.sub(r"steps=([\d_]+)", lambda found: f"steps={min(STEPS, int(found[1]))}", code)
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=name)
+def test_programs_run(page, tmp_path):
+    """Blocks that begin with "# <file>.py" are saved under that name; the others are one program."""
+    program = ""
+    for code in map(shortened, blocks(page)):
+        file = re.match(r"# (\w+\.py)\n", code)
+        if file:
+            (tmp_path / file[1]).write_text(code)
+        else:
+            program += code
+    (tmp_path / "program.py").write_text(program)
+    run = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "HUNCH_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def anchor(heading):
+    return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=name)
+def test_links_resolve(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", target):
+            continue
+        path, _, fragment = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if fragment:
+            assert fragment in map(anchor, re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)), target
+
+
+def test_every_page_is_in_the_navigation():
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    assert set(re.findall(r": (\S+\.md)$", nav, re.MULTILINE)) == {str(p.relative_to(DOCS)) for p in PAGES}
+
+
+def settings(config, prefix=""):
+    """Every option of a config with its default, nested ones with a dotted name."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if is_dataclass(value):
+            yield from settings(value, f"{field.name}.")
+        else:
+            yield prefix + field.name, str(value)
+
+
+def test_settings_of_dqn_prior_are_those_of_the_code():
+    table = (DOCS / "methods" / "dqn_prior.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
+    assert dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE)) == dict(
+        settings(DQNPriorConfig())
+    )
