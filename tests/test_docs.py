@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
-STEPS = 400
+STEPS = 200
 
 
 def blocks(page):

@@ -98,7 +98,8 @@ def test_compare_adds_the_control_and_draws(tmp_path):
     """Whole processes, as workers are processes of their own."""
     command = [
         *(sys.executable, "-m", "hunch", "compare", "dqn", "dqn-prior", *LAKE, "--steps", "300"),
-        *"--seeds 2 --dqn.hidden 16 --dqn-prior.hidden 16 --dqn-prior.k 2 --out c".split(),
+        *["--seeds", "2", "--dqn.hidden", "16", "--dqn-prior.hidden", "16", "--dqn-prior.k", "2"],
+        *["--out", "c"],
     ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr

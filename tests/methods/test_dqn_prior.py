@@ -7,7 +7,8 @@ import torch
 import hunch
 from hunch import lm
 from hunch.core import Proposal, State, Transition, UsageError
-from hunch.methods.prior.dqn_prior import DQNPrior, QLearningConfig, in_order, pad, posterior
+from hunch.methods.prior.dqn_prior import DQNPrior, QLearningConfig, posterior
+from hunch.rl.qnetwork import in_order, pad
 from hunch.roles import LikelihoodPrior, SimilarityPrior, TextTable, UniformPrior
 
 EAGER = {"hidden": 32, "warmup": 20, "batch_size": 32, "update_every": 1, "epsilon": (1.0, 0.05, 300)}

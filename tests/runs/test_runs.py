@@ -228,3 +228,42 @@ def test_stop_signal_saves(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
     assert "success" in done.stdout
+
+
+def test_evaluation_leaves_no_trace_in_training(whole, tmp_path):
+    config = RunConfig(**{**vars(CONFIG), "eval_every": 150, "eval_episodes": 2})
+    execute(config, tmp_path)
+    evaluated = [line for line in read_lines(tmp_path / "episodes.jsonl") if not line["evaluation"]]
+    assert evaluated == read_lines(whole / "episodes.jsonl")
+
+
+def test_another_seed_is_not_taken_up(tmp_path):
+    env, agent = hunch.make("hunch/FrozenLake-v0"), hunch.methods.ZeroShot(hunch.roles.UniformPrior())
+    train(agent, env, 100, seed=0, out=tmp_path)
+    with pytest.raises(UsageError, match="another run"):
+        train(agent, env, 100, seed=1, out=tmp_path)
+
+
+def test_full_disk_while_logging(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder._files["metrics.jsonl"] = open("/dev/full", "ab")
+    with pytest.raises(HunchError, match="disk is full"):
+        folder.append("metrics.jsonl", {"step": 1})
+    folder.close()
+
+
+def test_lines_reach_the_disk_as_they_come(tmp_path):
+    seen = []
+    agent = hunch.methods.ZeroShot(hunch.roles.UniformPrior())
+    train(
+        agent,
+        hunch.make("hunch/FrozenLake-v0"),
+        200,
+        out=tmp_path,
+        report=lambda line: seen.append(read_lines(tmp_path / "metrics.jsonl")[-1] == line),
+    )
+    assert all(seen)
+
+
+def test_tensorboard_files(whole):
+    assert list((whole / "tensorboard").glob("events*"))

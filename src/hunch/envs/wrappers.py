@@ -13,8 +13,8 @@ from hunch.core import ACTION_MARK, UsageError
 class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     """Show the last ``n`` observation-action pairs above the current observation.
 
-    Every observation keeps its own lines, an action is a line that starts with :data:`hunch.core.ACTION_MARK`, and blank lines are
-    dropped. With ``n=0`` the observation stays as it is.
+    Every observation keeps its own lines, an action is a line that starts with
+    :data:`hunch.core.ACTION_MARK`, and blank lines are dropped. With ``n=0`` the observation stays as it is.
 
     Args:
         env: A text environment.

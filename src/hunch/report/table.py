@@ -12,7 +12,7 @@ import numpy as np
 
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.runs.compare import Arm, Outcome
-from hunch.runs.loop import Result
+from hunch.runs.result import Result
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from hunch.core import IntArray
 
 
 class QNetwork(nn.Module):
@@ -55,3 +59,26 @@ def target_of(network: QNetwork) -> QNetwork:
 def soft_update(target: nn.Module, source: nn.Module, rate: float) -> None:
     """Move the target's weights towards the source's by ``rate``; 1 copies them (Lillicrap et al., 2016)."""
     torch._foreach_lerp_(list(target.parameters()), list(source.parameters()), rate)
+
+
+def in_order(values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values in order of appearance, and the position of each value among them.
+
+    The order decides the last bits of a matrix product. Numbers in the text table depend on what else the
+    process has embedded; the order of appearance does not.
+    """
+    _, first, index = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return values.ravel()[first[order]], rank[index].reshape(values.shape)
+
+
+def pad(rows: Sequence[IntArray]) -> IntArray:
+    """Stack rows of unequal length, repeating each row's first entry."""
+    width = max(len(row) for row in rows)
+    stacked = np.empty((len(rows), width), dtype=np.int64)
+    for i, row in enumerate(rows):
+        stacked[i, : len(row)] = row
+        stacked[i, len(row) :] = row[0]
+    return stacked

@@ -10,8 +10,9 @@ import json
 import multiprocessing as mp
 import os
 import re
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -21,7 +22,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.folder import read_lines, write_atomically
-from hunch.runs.loop import Result
+from hunch.runs.result import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,8 @@ def compare(
     waiting, running = list(todo), dict[Job, BaseProcess]()
     with interruptible() as stop:
         while (waiting and not stop()) or running:
+            if stop():
+                _end(running.values())
             while waiting and len(running) < workers and not stop():
                 job = waiting.pop(0)
                 running[job] = _start(context, job)
@@ -127,10 +130,20 @@ def _start(context: Any, job: Job) -> BaseProcess:
     return process
 
 
+def _end(processes: Iterable[BaseProcess]) -> None:
+    """Ask running processes once to save and stop."""
+    for process in processes:
+        if process.is_alive() and not getattr(process, "asked", False):
+            process.asked = True  # type: ignore[attr-defined]
+            process.terminate()
+
+
 def _work(job: Job) -> None:
     """Do one run in a process of its own; a failure is left in its folder as one sentence."""
+    # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interruptible() as stop:
+        with interruptible((signal.SIGTERM,)) as stop:
             execute(job.config, job.folder, stop=stop)
     except KeyboardInterrupt:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,8 @@ from hunch.envs import make
 from hunch.lm.base import LanguageModel
 from hunch.rl.statistics import over_episodes
 from hunch.runs.folder import RunFolder, read_checkpoint, read_json, read_lines
-from hunch.runs.loop import Evaluation, Result, last_quarter, read_episode, train
+from hunch.runs.loop import Evaluation, train
+from hunch.runs.result import Result, last_quarter, read_episode
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
 
@@ -162,7 +163,9 @@ def load_agent(folder: str | Path) -> tuple[Agent, RunConfig]:
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
+def interruptible(
+    signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
+) -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once.
 
     The request is also made when the process that started this one is gone, so that a killed comparison
@@ -179,7 +182,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         parent = parent_process()
         return bool(asked) or (parent is not None and not parent.is_alive())
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in signals}
     try:
         yield stop
     finally:

@@ -18,7 +18,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,8 @@ class RunFolder:
     def close(self) -> None:
         """Let go of the folder; a process that dies lets go of it too."""
         for file in self._files.values():
-            file.close()
+            with suppress(OSError):  # what a full disk refused was refused with a sentence before
+                file.close()
         self._lock.release()
 
     def begin(self, config: dict[str, Any]) -> None:
@@ -102,6 +103,7 @@ class RunFolder:
         """Append one line to ``metrics.jsonl`` or ``episodes.jsonl``."""
         with writing(self.path / name):
             self._files[name].write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+            self._files[name].flush()
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """Write a JSON file atomically."""
@@ -117,7 +119,6 @@ class RunFolder:
 
     def read_lines(self, name: str) -> list[dict[str, Any]]:
         """Read the lines of ``metrics.jsonl`` or ``episodes.jsonl`` so far."""
-        self._files[name].flush()
         return read_lines(self.path / name)
 
     def save(self, state: dict[str, Any]) -> None:

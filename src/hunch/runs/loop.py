@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,85 +10,17 @@ from typing import Any
 
 import gymnasium as gym
 
-from hunch.core import Agent, Episode, EvidenceLevel, UsageError
+from hunch.core import Agent, Episode, UsageError
 from hunch.lm.usage import TOTAL
-from hunch.rl.statistics import Estimate, over_episodes
+from hunch.rl.statistics import over_episodes
+from hunch.runs.board import Board, open_board
 from hunch.runs.folder import RunFolder
+from hunch.runs.result import WINDOW, Result, last_quarter, read_episode
 from hunch.runs.rollout import Rollout, TextEnvironment, play_episodes
 
-WINDOW = 50
-"""Episodes over which the running success rate is taken."""
-THRESHOLDS = (0.25, 0.5, 0.8)
-"""Success rates for which the summary tells when they were first reached."""
 LINES = 200
 """About how many lines of metrics a run writes."""
 CHECKPOINT_SECONDS = 10.0
-
-
-@dataclass
-class Result:
-    """What a run came to.
-
-    Attributes:
-        steps: Environment steps done.
-        asked: Environment steps asked for; more than ``steps`` if the run was stopped.
-        success: Success rate of the episodes that ended in the last quarter of the steps.
-        episodes: All training episodes.
-        evaluations: All evaluation episodes.
-        usage: What the language models were asked: calls, cache hits, tokens, seconds.
-        seconds: Wall time.
-        evidence: What the result may claim about language models.
-    """
-
-    steps: int
-    asked: int
-    success: Estimate
-    episodes: list[Episode] = field(repr=False)
-    evaluations: list[Episode] = field(repr=False)
-    usage: dict[str, float]
-    seconds: float
-    evidence: EvidenceLevel
-
-    @property
-    def complete(self) -> bool:
-        """Whether all steps were done."""
-        return self.steps >= self.asked
-
-    def steps_to(self, threshold: float) -> int | None:
-        """Environment steps after which the last 50 episodes first reached a success rate; None if never."""
-        window: deque[bool] = deque(maxlen=WINDOW)
-        for episode in self.episodes:
-            window.append(episode.success)
-            if len(window) == WINDOW and sum(window) >= threshold * WINDOW:
-                return episode.step
-        return None
-
-    def summary(self) -> dict[str, Any]:
-        """The figures, as they stand in ``summary.json``."""
-        return {
-            "steps": self.steps,
-            "complete": self.complete,
-            "episodes": len(self.episodes),
-            "success": {"value": self.success.value, "low": self.success.low, "high": self.success.high},
-            "steps_to": {str(threshold): self.steps_to(threshold) for threshold in THRESHOLDS},
-            "usage": self.usage,
-            "seconds": round(self.seconds, 3),
-            "steps_per_second": round(self.steps / max(self.seconds, 1e-9), 1),
-            "evidence": self.evidence,
-        }
-
-    def __str__(self) -> str:
-        calls, hits = int(self.usage.get("calls", 0)), int(self.usage.get("cache_hits", 0))
-        return (
-            f"success {self.success} in the last quarter of {self.steps:,} steps, "
-            f"{len(self.episodes):,} episodes; {calls:,} model calls, {hits:,} cache hits; "
-            f"{self.seconds:.0f} s; evidence level {self.evidence}"
-        )
-
-
-def last_quarter(episodes: Sequence[Episode], steps: int) -> list[Episode]:
-    """The episodes that ended in the last quarter of ``steps``."""
-    return [episode for episode in episodes if episode.step > 0.75 * steps]
 
 
 class Meter:
@@ -115,10 +46,16 @@ class Training:
     meter: Meter
     episodes: list[Episode] = field(default_factory=list)
     evaluations: list[Episode] = field(default_factory=list)
+    board: Board | None = None
     pending: list[dict[str, float]] = field(default_factory=list)
     earlier: float = 0.0
     began: float = field(default_factory=time.monotonic)
     saved: float = field(default_factory=time.monotonic)
+
+    @property
+    def identity(self) -> list[Any]:
+        """What a checkpoint must share with the run that takes it up."""
+        return [type(self.agent).__name__, self.rollout.seed, len(self.rollout.envs)]
 
     @property
     def seconds(self) -> float:
@@ -166,20 +103,30 @@ class Training:
         self.pending.clear()
         if self.folder:
             self.folder.append("metrics.jsonl", line)
+        if self.board:
+            self.board.show(line)
         return line
 
     def save(self) -> None:
         """Write a checkpoint."""
         if self.folder:
             state = {"agent": self.agent.state_dict(), "rollout": self.rollout.state_dict()}
-            self.folder.save({**state, "seconds": self.seconds, "usage": self.meter.read()})
+            clock = {"seconds": self.seconds, "usage": self.meter.read()}
+            self.folder.save({**state, **clock, "identity": self.identity})
         self.saved = time.monotonic()
 
     def restore(self) -> None:
-        """Take up the last checkpoint, if there is one."""
+        """Take up the last checkpoint, if there is one.
+
+        Raises:
+            UsageError: if it is of another agent, seed or number of environments.
+        """
         state = self.folder.restore() if self.folder else None
         if state is None or self.folder is None:
             return
+        if state["identity"] != self.identity:
+            there, asked = state["identity"], self.identity
+            raise UsageError(f"{self.folder.path} holds another run: {there} there, {asked} asked.")
         self.agent.load_state_dict(state["agent"])
         self.rollout.load_state_dict(state["rollout"])
         self.earlier = state["seconds"]
@@ -200,18 +147,6 @@ class Training:
             seconds=self.seconds,
             evidence=self.agent.evidence,
         )
-
-
-def read_episode(record: dict[str, Any]) -> Episode:
-    """Read an episode from its line in ``episodes.jsonl``."""
-    return Episode(
-        record["seed"],
-        record["step"],
-        record["return"],
-        record["length"],
-        record["success"],
-        tuple(record["actions"]),
-    )
 
 
 def _means(metrics: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -270,6 +205,8 @@ def train(
         agent.reset(seed)
         training = Training(agent, Rollout(envs, seed), folder, Meter())
         training.restore()
+        if folder:
+            training.board = open_board(folder.path, training.rollout.steps)
         _loop(training, steps, evaluation, stop, report)
         result = training.result(steps)
         if folder:
@@ -301,6 +238,8 @@ def _loop(
             if time.monotonic() - training.saved > CHECKPOINT_SECONDS:
                 training.save()
     training.save()
+    if training.board:
+        training.board.close()
 
 
 def evaluate(agent: Agent, env: TextEnvironment, episodes: int = 100, *, seed: int = 0) -> list[Episode]:

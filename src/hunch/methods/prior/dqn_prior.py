@@ -45,7 +45,7 @@ from hunch.core import (
 )
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
-from hunch.rl.qnetwork import QNetwork, soft_update, target_of
+from hunch.rl.qnetwork import QNetwork, in_order, pad, soft_update, target_of
 from hunch.rl.replay import Batch, Replay
 from hunch.roles.encoder import StateFeatures, TextTable
 from hunch.roles.prior import PriorConfig, build_prior
@@ -132,7 +132,7 @@ class DQNPrior:
     def reset(self, seed: int) -> None:
         """Forget everything: fresh weights, empty replay."""
         c = self.config
-        self.rng = np.random.default_rng(seed)
+        self.rng, self.evaluation_rng = np.random.default_rng(seed).spawn(2)
         self.features.clear()
         self.kept: dict[State, Proposal] = {}
         self.replay = Replay(c.replay)
@@ -153,26 +153,29 @@ class DQNPrior:
         """
         if self.steps == 0:
             self._check(states)
-        proposals = self.propose(states)
+        proposals = self.propose(states, explore=explore)
         values = self.values(self.network, states, proposals)
         chosen = [self._choose(p, q, explore) for p, q in zip(proposals, values, strict=True)]
         return [state.actions[i] for state, i in zip(states, chosen, strict=True)]
 
-    def propose(self, states: Sequence[State]) -> list[Proposal]:
-        """C^k(s) for each state, kept or drawn afresh."""
+    def propose(self, states: Sequence[State], *, explore: bool = True) -> list[Proposal]:
+        """C^k(s) for each state, kept or drawn afresh; what is drawn to evaluate leaves no trace."""
+        rng = self.rng if explore else self.evaluation_rng
         if not self.keep:
-            return self.prior.propose(states, self.k, self.rng)
+            return self.prior.propose(states, self.k, rng)
         new = [state for state in dict.fromkeys(states) if state not in self.kept]
-        if new:
-            self.kept.update(zip(new, self.prior.propose(new, self.k, self.rng), strict=True))
-        return [self.kept[state] for state in states]
+        drawn = dict(zip(new, self.prior.propose(new, self.k, rng), strict=True)) if new else {}
+        if explore:
+            self.kept |= drawn
+        return [drawn[state] if state in drawn else self.kept[state] for state in states]
 
     def _choose(self, proposal: Proposal, values: FloatArray, explore: bool) -> int:
+        rng = self.rng if explore else self.evaluation_rng
         if self.config.explore == "posterior":
             shares = posterior(proposal.weights, values, self.config.alpha)
-            return int(self.rng.choice(proposal.indices, p=shares))
-        if explore and self.rng.random() < self.epsilon():
-            return int(self.rng.choice(proposal.indices))
+            return int(rng.choice(proposal.indices, p=shares))
+        if explore and rng.random() < self.epsilon():
+            return int(rng.choice(proposal.indices))
         return int(proposal.indices[int(np.argmax(values))])
 
     def epsilon(self) -> float:
@@ -262,7 +265,7 @@ class DQNPrior:
         n = len(state.actions)
         everything = Proposal(np.arange(n), np.full(n, 1 / n))
         q = self.values(self.network, [state], [everything])[0]
-        proposal = self.propose([state])[0]
+        proposal = self.propose([state], explore=False)[0]
         prior, chosen = np.zeros(n), np.zeros(n)
         prior[proposal.indices] = proposal.weights
         chosen[proposal.indices] = posterior(proposal.weights, q[proposal.indices], self.config.alpha)
@@ -282,7 +285,7 @@ class DQNPrior:
                 (i, p.indices.tolist(), p.weights.tolist())
                 for i, p in zip(self.features.ids(list(self.kept)), self.kept.values(), strict=True)
             ],
-            "rng": self.rng.bit_generator.state,
+            "rng": [rng.bit_generator.state for rng in (self.rng, self.evaluation_rng)],
             "counters": (self.steps, self.updates),
         }
 
@@ -298,7 +301,8 @@ class DQNPrior:
             self.features.states[i]: Proposal(np.array(indices, dtype=np.int64), np.array(weights))
             for i, indices, weights in state["kept"]
         }
-        self.rng.bit_generator.state = state["rng"]
+        for rng, numbers in zip((self.rng, self.evaluation_rng), state["rng"], strict=True):
+            rng.bit_generator.state = numbers
         self.steps, self.updates = state["counters"]
 
 
@@ -309,29 +313,6 @@ def posterior(weights: FloatArray, values: FloatArray, alpha: float) -> FloatArr
     """
     scores = weights * np.exp((values - values.max()) / alpha)
     return np.asarray(scores / scores.sum())
-
-
-def in_order(values: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values in order of appearance, and the position of each value among them.
-
-    The order decides the last bits of a matrix product. Numbers in the text table depend on what else the
-    process has embedded; the order of appearance does not.
-    """
-    _, first, index = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return values.ravel()[first[order]], rank[index].reshape(values.shape)
-
-
-def pad(rows: Sequence[IntArray]) -> IntArray:
-    """Stack rows of unequal length, repeating each row's first entry."""
-    width = max(len(row) for row in rows)
-    stacked = np.empty((len(rows), width), dtype=np.int64)
-    for i, row in enumerate(rows):
-        stacked[i, : len(row)] = row
-        stacked[i, len(row) :] = row[0]
-    return stacked
 
 
 def configure(config: QLearningConfig, options: dict[str, Any]) -> QLearningConfig:

@@ -34,11 +34,11 @@ class ZeroShot:
 
     def reset(self, seed: int) -> None:
         """Start the random numbers afresh."""
-        self.rng = np.random.default_rng(seed)
+        self.rng, self.evaluation_rng = np.random.default_rng(seed).spawn(2)
 
     def act(self, states: Sequence[State], *, explore: bool = True) -> list[str]:
         """Draw one action from p(a|s) for each state."""
-        proposals = self.prior.propose(states, 1, self.rng)
+        proposals = self.prior.propose(states, 1, self.rng if explore else self.evaluation_rng)
         return [state.actions[int(p.indices[0])] for state, p in zip(states, proposals, strict=True)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -57,11 +57,12 @@ class ZeroShot:
 
     def state_dict(self) -> dict[str, Any]:
         """The state of the random numbers."""
-        return {"rng": self.rng.bit_generator.state}
+        return {"rng": [rng.bit_generator.state for rng in (self.rng, self.evaluation_rng)]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a state that :meth:`state_dict` gave."""
-        self.rng.bit_generator.state = state["rng"]
+        for rng, numbers in zip((self.rng, self.evaluation_rng), state["rng"], strict=True):
+            rng.bit_generator.state = numbers
 
 
 def build(config: ZeroShotConfig, lm: LanguageModel) -> ZeroShot:

@@ -1,0 +1,71 @@
+"""Runs side by side: the control, paired seeds, and a comparison that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hunch.core import UsageError
+from hunch.methods.prior.dqn_prior import DQNPriorConfig, QLearningConfig
+from hunch.runs.compare import arms, jobs
+from hunch.runs.execute import RunConfig
+from hunch.runs.folder import read_lines
+
+LAKE = "hunch/FrozenLake-v0"
+COMMAND = [
+    *(sys.executable, "-m", "hunch", "compare", "dqn-prior", "--env", LAKE, "--steps", "1500"),
+    *("--seeds", "2", "--dqn-prior.k", "2", "--dqn-prior.hidden", "16", "--out"),
+]
+
+
+def test_the_control_differs_in_the_model_alone():
+    config = RunConfig(method="dqn-prior", env=LAKE, options=DQNPriorConfig(k=3))
+    informed, control = arms([config])
+    assert control.config.lm == "uniform"
+    assert {**vars(control.config), "lm": "minilm"} == vars(informed.config)
+    assert arms([config], control=False)[0].config == config
+
+
+def test_a_baseline_and_an_uninformed_method_need_no_control():
+    dqn = RunConfig(method="dqn", env=LAKE, options=QLearningConfig())
+    uninformed = RunConfig(method="dqn-prior", env=LAKE, lm="uniform", options=DQNPriorConfig())
+    assert len(arms([dqn, uninformed])) == 2
+
+
+def test_a_method_is_compared_once():
+    config = RunConfig(method="dqn", env=LAKE, options=QLearningConfig())
+    with pytest.raises(UsageError, match="once"):
+        arms([config, config])
+
+
+def test_seeds_are_paired(tmp_path):
+    listed = arms([RunConfig(method="dqn-prior", env=LAKE, options=DQNPriorConfig())])
+    todo = jobs(listed, 3, tmp_path)
+    assert [job.seed for job in todo] == [0, 0, 1, 1, 2, 2]
+    assert len({job.folder for job in todo}) == 6
+
+
+def episodes(out: Path) -> dict[str, list]:
+    return {str(path.relative_to(out)): read_lines(path) for path in sorted(out.rglob("episodes.jsonl"))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_comparison_goes_on(tmp_path, blow):
+    """Nothing is doubled, nothing is missing, and no worker outlives the comparison."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*COMMAND, str(whole)], check=True, capture_output=True, timeout=300)
+    process = subprocess.Popen([*COMMAND, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not any(len(lines) > 5 for lines in episodes(killed).values()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, blow)
+    assert process.wait(timeout=60) == (130 if blow != signal.SIGKILL else -signal.SIGKILL)
+    time.sleep(5 if blow == signal.SIGKILL else 0)
+    done = subprocess.run([*COMMAND, str(killed)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert episodes(killed) == episodes(whole)
