@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE := .venv-engine
+SEEDS ?= 3
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .PHONY: setup demo test test-engine check study docs bench clean
@@ -16,8 +17,8 @@ setup: $(VENV)/.ready
 
 # The main comparison with the embedded model: DQN, DQN-Prior, the prior alone, and k random proposals.
 demo: setup
-	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 4 \
-		--lm minilm --steps 9000 --seeds 3 --out runs/demo
+	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 8 \
+		--lm minilm --steps 9000 --seeds $(SEEDS) --out runs/demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2

@@ -246,7 +246,7 @@ def test_another_seed_is_not_taken_up(tmp_path):
 
 def test_full_disk_while_logging(tmp_path):
     folder = RunFolder(tmp_path)
-    folder._files["metrics.jsonl"] = open("/dev/full", "ab")
+    folder._files["metrics.jsonl"] = open("/dev/full", "ab")  # noqa: SIM115
     with pytest.raises(HunchError, match="disk is full"):
         folder.append("metrics.jsonl", {"step": 1})
     folder.close()

@@ -41,6 +41,9 @@ class CompareOptions(Setting):
 def compare(arguments: Sequence[str]) -> None:
     """Train several methods with paired seeds; the same command goes on where it was stopped."""
     names = list(takewhile(lambda token: not token.startswith("-"), arguments))
+    if not names and arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: hunch compare METHOD METHOD... [options]; METHODs are {', '.join(methods.METHODS)}")
+        return
     if not names:
         raise UsageError("Name the methods to compare, as in 'hunch compare dqn dqn-prior'.")
     found = [methods.find(name) for name in names]
@@ -56,7 +59,8 @@ def compare(arguments: Sequence[str]) -> None:
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, where.seeds, out)
     outcomes = _watch(todo, where)
-    _conclude(outcomes, out, f"{where.env.removeprefix('hunch/')}, {where.seeds} seeds")
+    title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
+    _conclude(outcomes, out, title)
 
 
 def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
@@ -98,26 +102,19 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
 
 def _render(table: Sequence[Row], title: str) -> Table:
     grid = Table(title=title, title_justify="left", caption=CAPTION, caption_justify="left")
-    for heading in (
-        "method",
-        "model",
-        "evidence",
-        "steps",
-        "success [95 %]",
-        "half solved at",
-        "calls",
-        "hits",
-    ):
-        grid.add_column(heading, justify="left" if heading in ("method", "model", "evidence") else "right")
+    grid.add_column("method", no_wrap=True)
+    grid.add_column("model")
+    for heading in ("success [95 %]", "half at", "calls", "hits"):
+        grid.add_column(heading, justify="right", no_wrap=heading == "success [95 %]")
     for row in table:
         half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
-        counts = (f"{row.steps:,}", str(row.success), half, f"{row.calls:,}", f"{row.hits:,}")
-        grid.add_row(row.label, row.model, row.evidence, *counts)
+        counts = (str(row.success), half, f"{row.calls:,}", f"{row.hits:,}")
+        grid.add_row(row.label, f"{row.model} {row.evidence}", *counts)
     return grid
 
 
 CAPTION = (
-    "success: episodes of the last quarter of the steps; interquartile mean over seeds, bootstrap interval. "
-    "half solved at: steps until half of the last 50 episodes succeeded, median over seeds. "
-    "calls, hits: texts that the model computed, and that the cache answered, over all seeds."
+    "L0 to L3: evidence level. success: episodes of the last quarter of the steps; interquartile mean over "
+    "seeds, bootstrap interval. half at: steps until half of the last 50 episodes succeeded, median over "
+    "seeds. calls, hits: texts that the model computed, and that the cache answered, over all seeds."
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from hunch import methods
 from hunch.core import UsageError
 from hunch.runs.execute import RunConfig
 
@@ -88,6 +90,8 @@ def run_config(
 ) -> RunConfig:
     """Join what the command line said into the settings of a run."""
     common = {entry.name: getattr(setting, entry.name) for entry in fields(Setting)}
+    if not methods.find(method).verbs:
+        common["lm"] = "uniform"  # it asks no language model, whatever the others are given
     return RunConfig(method=method, seed=seed, env_options=env_options, options=options, **common)
 
 
@@ -95,7 +99,7 @@ def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
     """A folder under ``runs/`` that the same command names again, and another command does not."""
     text = json.dumps([[asdict(config) for config in configs], more], sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    env = configs[0].env.removeprefix("hunch/")
+    env = re.sub(r"[/:]", "-", configs[0].env.removeprefix("hunch/"))
     return Path("runs") / f"{'+'.join(config.method for config in configs)}_{env}_{digest}"
 
 

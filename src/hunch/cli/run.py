@@ -25,6 +25,9 @@ class RunOptions(Setting):
 
 def run(arguments: Sequence[str]) -> None:
     """Train one agent; the same command goes on with a run that was stopped."""
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: hunch run METHOD [options]; METHOD is one of {', '.join(methods.METHODS)}")
+        return
     if not arguments or arguments[0].startswith("-"):
         raise UsageError(
             f"Name a method first, as in 'hunch run dqn-prior'; there are {', '.join(methods.METHODS)}."

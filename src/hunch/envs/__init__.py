@@ -7,6 +7,7 @@ environment's own code is loaded when it is made.
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -36,7 +37,8 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
     """Make a text environment by its id: one of ours or any registered one that follows the contract.
 
     Args:
-        id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``.
+        id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``; ``"module:id"`` imports the module that
+            registers it first.
         history: How many observation-action pairs to show above the observation (:class:`History`); by
             default what the environment recommends in ``metadata["history"]``.
         **options: The environment's own options.
@@ -63,7 +65,10 @@ def describe(id: str) -> str:
 
 
 def _spec(id: str) -> EnvSpec:
+    module, _, id = id.rpartition(":")
     try:
+        if module:
+            importlib.import_module(module)
         return gymnasium.spec(id)
     except (gymnasium.error.Error, ImportError):
         near = _near(id, gymnasium.registry) or f" Ours are: {', '.join(names())}."

@@ -96,7 +96,7 @@ METHODS: dict[str, Method] = {
             leaf="LLM4RL / policy",
             verbs=("generate", "embed", "score"),
             environments="any text environment",
-            control="k uniformly random proposals",
+            control="k random proposals",
         ),
         Method(
             name="zero-shot",

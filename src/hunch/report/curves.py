@@ -14,6 +14,9 @@ from hunch.runs.compare import Arm, Job, curve
 # Okabe and Ito's palette, which readers with any colour vision tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
+FEWEST = 10
+"""Episodes a running success rate is taken over before it is drawn."""
+
 
 def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
     """Draw the success rate over environment steps, one line an arm, and save it as PNG.
@@ -34,16 +37,16 @@ def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
         _draw_arm(axes, arm, [job.folder for job in todo if job.arm == arm], colour)
     axes.set(xlabel="environment steps", ylabel="success, last 50 episodes", ylim=(-0.02, 1.02))
     axes.set_title(title, loc="left", fontsize=11)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, max(job.config.steps for job in todo))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+    figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=9)
     figure.savefig(path)
     return path
 
 
 def _draw_arm(axes: object, arm: Arm, folders: Sequence[Path], colour: str) -> None:
-    curves = [curve(folder) for folder in folders]
+    curves = [curve(folder, "success", FEWEST) for folder in folders]
     curves = [(steps, values) for steps, values in curves if steps]
     if not curves:
         return

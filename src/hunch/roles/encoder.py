@@ -148,7 +148,7 @@ class StateFeatures:
     def _compose(self, state: State, actions: IntArray) -> Vectors:
         texts = lines(state)
         seen = recency_weights(len(texts), self.decay) @ self.table.encode(texts)
-        possible = self.table.matrix[actions].mean(axis=0)
+        possible = self.table.matrix[actions].sum(axis=0) / max(1, len(actions))  # none in a terminal state
         return np.concatenate([self.table.encode([state.task])[0], seen, possible])
 
 

@@ -8,6 +8,7 @@ prior       verb     p(a|s)
 uniform     none     1 / number of admissible actions
 mapped      generate share of k free-form answers that a rule projects to a (Yan et al. 2025, eq. 4)
 likelihood  score    softmax over the actions' log-probabilities as continuations of the prompt
+novelty     none     softmax against what was just done: a control
 similarity  embed    softmax over how like a is to task and history, and unlike what was just done
 =========== ======== ====================================================================================
 
@@ -33,6 +34,8 @@ SEEN_DECAY = 0.3
 """similarity: how much a line that was seen counts against the next younger one."""
 DONE_DECAY = 0.8
 """similarity: how much an action that was taken counts against the next younger one."""
+TEMPERATURES = {"mapped": 0.8, "likelihood": 1.0, "similarity": 0.1, "novelty": 0.1}
+"""Default temperature of each way: of the sampling where it samples, else of the softmax."""
 RELEASED_SAMPLING = Sampling(temperature=0.8, top_p=0.95)
 """How the paper's released code samples its answers."""
 
@@ -43,7 +46,7 @@ def prompt(state: State) -> str:
     return (
         f"Your task is to: {state.task}\n{state.observation}\n"
         f"You are allowed to take the following actions:\n{offered}\n"
-        "The next action is one of them, copied exactly.\n> "
+        "The next action is one of them, copied exactly.\n>"
     )
 
 
@@ -92,13 +95,34 @@ class UniformPrior(DistributionPrior):
         return [np.full(len(state.actions), 1 / len(state.actions)) for state in states]
 
 
+class NoveltyPrior(DistributionPrior):
+    """No view but one: not again what was just done. The control of the similarity prior's second term.
+
+    The same rule without a model: two actions are alike if they are the same text. What a similarity prior
+    achieves beyond it is owed to the embeddings.
+    """
+
+    def __init__(self, *, temperature: float = 0.1, repeat: float = 1.0) -> None:
+        super().__init__("L0")
+        self.temperature = _positive(temperature)
+        self.repeat = repeat
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        return [softmax(-self.repeat * self._staleness(state) / self.temperature) for state in states]
+
+    def _staleness(self, state: State) -> FloatArray:
+        past = done(state)
+        alike = np.array([[float(action == earlier) for earlier in past] for action in state.actions])
+        return staleness(alike) if past else np.zeros(len(state.actions))
+
+
 class SimilarityPrior(DistributionPrior):
     """p(a|s) from sentence embeddings: actions like the task and what was seen, unlike what was just done.
 
     With q the embedding of the task plus ``history`` times the recency-weighted mean of the embeddings of
     what was seen, and a_1, a_2, ... the actions already taken, youngest first::
 
-        p(a|s) = softmax( [cos(q, a) - repeat * max_i 0.8^i cos(a, a_i)^4] / temperature )
+        p(a|s) = softmax( [cos(q, a) - repeat * max_i 0.8^i max(0, cos(a, a_i))^4] / temperature )
 
     The second term is needed because a similarity does not know that a thing is done: without it the prior
     goes to the receptacle that the task names and examines it for ever.
@@ -141,10 +165,19 @@ class SimilarityPrior(DistributionPrior):
         actions = self.table.encode(state.actions)
         affinities = cosines(actions, query[None])[:, 0]
         if past:
-            fading = DONE_DECAY ** np.arange(len(past) - 1, -1, -1)
-            likeness = cosines(actions, self.table.encode(past))
-            affinities -= self.repeat * (fading * likeness**4).max(axis=1)
+            affinities -= self.repeat * staleness(cosines(actions, self.table.encode(past)))
         return affinities
+
+
+def staleness(likeness: FloatArray) -> FloatArray:
+    """How much each action is like one just taken: max_i 0.8^i likeness_i^4, the youngest being i = 0.
+
+    Args:
+        likeness: Of each action with each earlier one, oldest first, shape (actions, earlier actions). The
+            fourth power leaves little of a likeness that is not near 1; below 0 there is none.
+    """
+    fading = DONE_DECAY ** np.arange(likeness.shape[1] - 1, -1, -1)
+    return np.asarray((fading * np.maximum(likeness, 0) ** 4).max(axis=1))
 
 
 def cosines(rows: Vectors, columns: Vectors) -> FloatArray:
@@ -274,14 +307,14 @@ def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Genera
 class PriorConfig:
     """How a language model becomes an action prior."""
 
-    kind: Literal["auto", "uniform", "mapped", "likelihood", "similarity"] = "auto"
+    kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "similarity"] = "auto"
     """Way to get p(a|s); auto takes what the model can do: generate, else embed, else score."""
     temperature: float | None = None
     """Of softmax or sampling. Default: similarity 0.1 (ours), likelihood 1, mapped 0.8 (released code)."""
     history: float = 0.2
     """similarity: weight of what was seen against the task (ours)."""
     repeat: float = 1.0
-    """similarity: weight against actions like those just taken (ours)."""
+    """similarity, novelty: weight against actions like those just taken (ours)."""
     normalise: Normalisation = "token"
     """likelihood: what a log-probability is divided by (TWOSOME compares the three)."""
     over: Literal["logprobs", "probabilities"] = "logprobs"
@@ -304,10 +337,11 @@ def build_prior(
         UsageError: if the model lacks the verb that this prior needs.
     """
     kind = choose_kind(config, lm)
-    default = {"mapped": 0.8, "likelihood": 1.0, "similarity": 0.1}.get(kind, 1.0)
-    temperature = default if config.temperature is None else config.temperature
+    temperature = TEMPERATURES.get(kind, 1.0) if config.temperature is None else config.temperature
     if kind == "uniform":
         return UniformPrior()
+    if kind == "novelty":
+        return NoveltyPrior(temperature=temperature, repeat=config.repeat)
     if kind == "mapped":
         return MappedPrior(lm, tie=config.tie, sampling=replace(RELEASED_SAMPLING, temperature=temperature))
     if kind == "likelihood":

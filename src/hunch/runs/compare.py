@@ -99,7 +99,7 @@ def compare(
     Raises:
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
-    workers = workers or processors()
+    workers = processors() if workers is None else max(1, workers)
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["hunch.runs.execute", "torch"])
     waiting, running = list(todo), dict[Job, BaseProcess]()
@@ -172,7 +172,8 @@ def last_line(folder: Path) -> dict[str, Any] | None:
     return json.loads(complete[-1]) if complete else None
 
 
-def curve(folder: Path, key: str = "success") -> tuple[list[int], list[float]]:
-    """Steps and values of one metric over a run."""
-    lines = [line for line in read_lines(folder / "metrics.jsonl") if key in line]
+def curve(folder: Path, key: str, episodes: int) -> tuple[list[int], list[float]]:
+    """Steps and values of one metric over a run, from the line on which so many episodes had ended."""
+    lines = read_lines(folder / "metrics.jsonl")
+    lines = [line for line in lines if key in line and line["episodes"] >= episodes]
     return [line["step"] for line in lines], [line[key] for line in lines]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from hunch import lm, methods
-from hunch.core import Agent, HunchError
+from hunch.core import Agent, HunchError, UsageError
 from hunch.envs import make
 from hunch.lm.base import LanguageModel
 from hunch.rl.statistics import over_episodes
@@ -106,6 +106,10 @@ def execute(
     """
     import torch
 
+    if config.envs < 1 or config.threads < 1:
+        raise UsageError(
+            f"A run needs at least one environment and one thread, not {config.envs} and {config.threads}."
+        )
     torch.set_num_threads(config.threads)
     envs = [make(config.env, **config.env_options) for _ in range(config.envs)]
     agent, model = build(config)

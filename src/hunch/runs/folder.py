@@ -30,6 +30,8 @@ REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EACCES: "permission is denied",
     errno.EROFS: "the disk is read-only",
+    errno.ENOTDIR: "it is not a folder",
+    errno.EEXIST: "it is not a folder",
 }
 STREAMS = ("metrics.jsonl", "episodes.jsonl")
 CHECKPOINT = Path("checkpoint") / "state.pt"

@@ -55,7 +55,9 @@ class Training:
     @property
     def identity(self) -> list[Any]:
         """What a checkpoint must share with the run that takes it up."""
-        return [type(self.agent).__name__, self.rollout.seed, len(self.rollout.envs)]
+        ids = [env.spec.id if env.spec else type(env).__name__ for env in self.rollout.envs]
+        settings = repr(getattr(self.agent, "config", ""))
+        return [type(self.agent).__name__, settings, self.agent.evidence, self.rollout.seed, ids]
 
     @property
     def seconds(self) -> float:
@@ -119,14 +121,15 @@ class Training:
         """Take up the last checkpoint, if there is one.
 
         Raises:
-            UsageError: if it is of another agent, seed or number of environments.
+            UsageError: if it is of another agent, environment, setting or seed.
         """
         state = self.folder.restore() if self.folder else None
         if state is None or self.folder is None:
             return
         if state["identity"] != self.identity:
-            there, asked = state["identity"], self.identity
-            raise UsageError(f"{self.folder.path} holds another run: {there} there, {asked} asked.")
+            raise UsageError(
+                f"{self.folder.path} holds another run, of another agent, environment, setting or seed."
+            )
         self.agent.load_state_dict(state["agent"])
         self.rollout.load_state_dict(state["rollout"])
         self.earlier = state["seconds"]
