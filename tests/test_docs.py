@@ -14,7 +14,7 @@ from hunch.methods.prior.dqn_prior import DQNPriorConfig
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-PROGRAMS = [DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
+PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
 STEPS = 200
 
 

@@ -104,7 +104,7 @@ def test_compare_adds_the_control_and_draws(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "c" / "table.json").read_text())
-    assert [row["label"] for row in rows] == ["dqn", "dqn-prior", "dqn-prior, k random proposals"]
+    assert [row["label"] for row in rows] == ["dqn", "dqn-prior", "dqn-prior, random k"]
     assert [row["evidence"] for row in rows] == ["L0", "L3", "L0"]
     assert all(row["seeds"] == 2 for row in rows)
     assert (tmp_path / "c" / "curves.png").read_bytes().startswith(b"\x89PNG")

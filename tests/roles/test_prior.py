@@ -11,16 +11,16 @@ from hunch.methods.prior.dqn_prior import posterior
 from hunch.roles.prior import (
     LikelihoodPrior,
     MappedPrior,
-    PriorConfig,
+    NoveltyPrior,
     SimilarityPrior,
     UniformPrior,
-    build_prior,
     draw,
     entropy,
     project,
     recall,
     softmax,
 )
+from hunch.roles.prior_config import PriorConfig, build_prior
 
 STATE = State(
     "You are in the kitchen.\n> go to fridge 1\nThe fridge 1 is closed.",
@@ -104,6 +104,17 @@ def test_similarity_turns_from_what_was_just_done(minilm):
 def test_similarity_prefers_what_the_task_names(minilm):
     p = SimilarityPrior(minilm).probabilities([OTHER])[0]
     assert p[1] > p[0]
+
+
+def test_novelty_is_the_rule_without_the_model():
+    """Only an exact repeat is turned from, and the youngest most."""
+    p = NoveltyPrior(temperature=0.5).probabilities([STATE, OTHER])
+    assert np.allclose(p[0], 0.25), "going to the fridge is not on offer, so nothing is a repeat"
+    assert np.allclose(p[1], 0.5)
+    state = State("a\n> look\nb\n> wait\nc", "t", ("look", "sing", "wait"))
+    look, sing, wait = NoveltyPrior(temperature=0.5).probabilities([state])[0]
+    assert look / sing == pytest.approx(np.exp(-0.8 / 0.5))
+    assert wait / sing == pytest.approx(np.exp(-1 / 0.5))
 
 
 def test_likelihood_normalisations_and_the_papers_softmax():

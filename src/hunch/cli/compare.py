@@ -9,11 +9,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from hunch import lm, methods
-from hunch.cli.options import Setting, default_folder, parse, run_config, split_environment
+from hunch.cli.options import default_folder, parse, run_config, split_environment
 from hunch.cli.progress import Bars, note
 from hunch.core import HunchError, UsageError
 from hunch.envs import make
@@ -21,6 +22,7 @@ from hunch.report.curves import draw_curves
 from hunch.report.table import Row, as_csv, rows
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
 from hunch.runs.compare import compare as compare_runs
+from hunch.runs.execute import Setting
 from hunch.runs.folder import write_atomically
 
 
@@ -101,11 +103,18 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
 
 
 def _render(table: Sequence[Row], title: str) -> Table:
-    grid = Table(title=title, title_justify="left", caption=CAPTION, caption_justify="left")
+    grid = Table(
+        title=title,
+        title_justify="left",
+        caption=CAPTION,
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1),
+    )
     grid.add_column("method", no_wrap=True)
-    grid.add_column("model")
+    grid.add_column("model", no_wrap=True)
     for heading in ("success [95 %]", "half at", "calls", "hits"):
-        grid.add_column(heading, justify="right", no_wrap=heading == "success [95 %]")
+        grid.add_column(heading, justify="right", no_wrap=True)
     for row in table:
         half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
         counts = (str(row.success), half, f"{row.calls:,}", f"{row.hits:,}")

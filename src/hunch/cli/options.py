@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from dataclasses import asdict, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,27 +15,7 @@ import tyro
 
 from hunch import methods
 from hunch.core import UsageError
-from hunch.runs.execute import RunConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """Where a run takes place; shared by ``run`` and ``compare``."""
-
-    env: str
-    """Environment id; its own options follow as --env.NAME VALUE."""
-    lm: str = "minilm"
-    """Language model that fills the method's role, e.g. minilm, uniform, hf:<name or folder>."""
-    steps: int = 10_000
-    """Environment steps of a run."""
-    envs: int = 1
-    """Environments stepped side by side."""
-    eval_every: int = 0
-    """Environment steps between two evaluations; 0 for none."""
-    eval_episodes: int = 20
-    """Episodes an evaluation."""
-    threads: int = 1
-    """Threads of a run; results are repeatable at the same number only."""
+from hunch.runs.execute import RunConfig, Setting
 
 
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

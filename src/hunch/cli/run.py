@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hunch import methods
-from hunch.cli.options import Setting, default_folder, parse, run_config, split_environment
+from hunch.cli.options import default_folder, parse, run_config, split_environment
 from hunch.cli.progress import RunProgress
 from hunch.core import UsageError
-from hunch.runs.execute import execute, interruptible
+from hunch.runs.execute import Setting, execute, interruptible
 
 
 @dataclass(frozen=True, kw_only=True)

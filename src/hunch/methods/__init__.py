@@ -96,7 +96,7 @@ METHODS: dict[str, Method] = {
             leaf="LLM4RL / policy",
             verbs=("generate", "embed", "score"),
             environments="any text environment",
-            control="k random proposals",
+            control="random k",
         ),
         Method(
             name="zero-shot",

@@ -4,15 +4,16 @@ from hunch.roles.encoder import StateFeatures, TextTable
 from hunch.roles.prior import (
     LikelihoodPrior,
     MappedPrior,
-    PriorConfig,
+    NoveltyPrior,
     SimilarityPrior,
     UniformPrior,
-    build_prior,
 )
+from hunch.roles.prior_config import PriorConfig, build_prior
 
 __all__ = [
     "LikelihoodPrior",
     "MappedPrior",
+    "NoveltyPrior",
     "PriorConfig",
     "SimilarityPrior",
     "StateFeatures",

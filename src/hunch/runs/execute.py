@@ -25,34 +25,37 @@ _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers",
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """Everything needed to repeat a run.
+class Setting:
+    """Where a run takes place."""
 
-    Attributes:
-        method: Name of the method.
-        env: Id of the environment.
-        lm: The language model that fills the method's role.
-        steps: Environment steps, over all environments.
-        seed: Of the agent and of every episode.
-        envs: Environments stepped side by side.
-        eval_every: Environment steps between two evaluations; 0 for none.
-        eval_episodes: Episodes an evaluation.
-        threads: Threads for the model's arithmetic; results are repeatable at the same number only.
-        env_options: Keyword arguments of the environment.
-        options: The method's config dataclass.
-    """
+    env: str
+    """Environment id; its own options follow as --env.NAME VALUE."""
+    lm: str = "minilm"
+    """Language model that fills the method's role, e.g. minilm, uniform, hf:<name or folder>."""
+    steps: int = 10_000
+    """Environment steps of a run, over all its environments."""
+    envs: int = 1
+    """Environments stepped side by side."""
+    eval_every: int = 0
+    """Environment steps between two evaluations; 0 for none."""
+    eval_episodes: int = 20
+    """Episodes an evaluation."""
+    threads: int = 1
+    """Threads of a run; results are repeatable at the same number only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Setting):
+    """Everything needed to repeat a run."""
 
     method: str
-    env: str
-    lm: str = "minilm"
-    steps: int = 10_000
+    """Name of the method."""
     seed: int = 0
-    envs: int = 1
-    eval_every: int = 0
-    eval_episodes: int = 20
-    threads: int = 1
+    """Of the agent and of every episode."""
     env_options: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the environment."""
     options: Any = None
+    """The method's config dataclass."""
 
     @classmethod
     def read(cls, folder: str | Path) -> RunConfig:

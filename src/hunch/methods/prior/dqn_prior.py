@@ -48,7 +48,7 @@ from hunch.lm.base import LanguageModel
 from hunch.rl.qnetwork import QNetwork, in_order, pad, soft_update, target_of
 from hunch.rl.replay import Batch, Replay
 from hunch.roles.encoder import StateFeatures, TextTable
-from hunch.roles.prior import PriorConfig, build_prior
+from hunch.roles.prior_config import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

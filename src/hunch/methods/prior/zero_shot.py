@@ -13,7 +13,7 @@ import numpy as np
 
 from hunch.core import ActionPrior, EvidenceLevel, Explanation, State, Transition
 from hunch.lm.base import LanguageModel
-from hunch.roles.prior import PriorConfig, build_prior
+from hunch.roles.prior_config import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)
