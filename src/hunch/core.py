@@ -180,6 +180,10 @@ class ActionPrior(Protocol):
         """
         ...
 
+    def metrics(self) -> dict[str, float]:
+        """What is worth logging of the proposals since the last call (possibly nothing)."""
+        ...
+
 
 @runtime_checkable
 class Agent(Protocol):

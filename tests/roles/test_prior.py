@@ -137,6 +137,8 @@ def test_mapped_prior_counts_fallbacks():
     proposal = silent.propose([STATE], 4, rng)[0]
     assert proposal.indices.tolist() == [len(STATE.actions) - 1], "the released rule falls back to the last"
     assert silent.fallback_rate == 1
+    assert silent.metrics() == {"fallback_rate": 1.0}
+    assert silent.metrics() == {}, "nothing was asked since"
 
 
 @pytest.mark.parametrize(

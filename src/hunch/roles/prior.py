@@ -78,6 +78,10 @@ class DistributionPrior:
         """Draw k candidates for each state; see :class:`hunch.core.ActionPrior`."""
         return [draw(p, k, rng) for p in self.probabilities(states)]
 
+    def metrics(self) -> dict[str, float]:
+        """Nothing: such a prior cannot fail to name an action."""
+        return {}
+
     def _compute(self, states: list[State]) -> list[FloatArray]:
         raise NotImplementedError
 
@@ -249,6 +253,7 @@ class MappedPrior:
         self.sampling = sampling
         self.answers = 0
         self.fallbacks = 0
+        self._told = (0, 0)
 
     @property
     def fallback_rate(self) -> float:
@@ -266,6 +271,12 @@ class MappedPrior:
         first = int(rng.integers(2**31))
         answers = self.lm.generate([prompt(s) for s in states], k, self.sampling, first)
         return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
+
+    def metrics(self) -> dict[str, float]:
+        """The fallback rate of the answers since the last call."""
+        answers, fallbacks = self.answers - self._told[0], self.fallbacks - self._told[1]
+        self._told = (self.answers, self.fallbacks)
+        return {"fallback_rate": fallbacks / answers} if answers else {}
 
     def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
         counts = np.zeros(len(state.actions))

@@ -212,7 +212,7 @@ class DQNPrior:
         while self.updates < due:
             losses.append(self._update(self.replay.sample(self.config.batch_size, self.rng)))
             self.updates += 1
-        return {"loss": float(np.mean(losses))} if losses else {}
+        return self.prior.metrics() | ({"loss": float(np.mean(losses))} if losses else {})
 
     def _update(self, batch: Batch) -> float:
         targets = torch.from_numpy(self._targets(batch))

@@ -46,7 +46,7 @@ class ZeroShot:
 
     def learn(self) -> dict[str, float]:
         """Learn nothing."""
-        return {}
+        return self.prior.metrics()
 
     def explain(self, state: State) -> Explanation:
         """The prior, estimated by 32 draws; there is no Q."""
