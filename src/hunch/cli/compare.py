@@ -109,7 +109,7 @@ def _render(table: Sequence[Row], title: str) -> Table:
         caption=CAPTION,
         caption_justify="left",
         box=SIMPLE_HEAD,
-        padding=(0, 1),
+        pad_edge=False,
     )
     grid.add_column("method", no_wrap=True)
     grid.add_column("model", no_wrap=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 PLAIN_SECONDS = 15.0
 
@@ -20,10 +20,9 @@ class Bars:
         self.total = total
         self.progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:>7,}/{task.total:,} steps"),
+            BarColumn(bar_width=12),
+            TaskProgressColumn(),
             TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
@@ -69,10 +68,9 @@ class RunProgress(Bars):
 
 
 def note(lines: Sequence[dict[str, Any]]) -> str:
-    """What is worth a glance: mean running success, model calls, cache hits."""
+    """What is worth a glance: mean running success, model calls."""
     successes = [line["success"] for line in lines if "success" in line]
     if not successes:
-        return "no episode has ended yet"
+        return "no episode ended"
     calls = int(sum(line["usage"].get("calls", 0) for line in lines))
-    hits = int(sum(line["usage"].get("cache_hits", 0) for line in lines))
-    return f"success {sum(successes) / len(successes):.2f}, {calls:,} model calls, {hits:,} cache hits"
+    return f"success {sum(successes) / len(successes):.2f}, {calls:,} calls"
