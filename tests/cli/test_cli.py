@@ -60,6 +60,9 @@ def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
         (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.kind", "mapped"), "generate"),
         (("run", "dqn-prior", *LAKE, "--k", "9"), "at most 4"),
         (("run", "dqn", *LAKE, "--steps", "0"), "at least one step"),
+        (("run", "dqn", *LAKE, "--envs", "0"), "at least one environment"),
+        (("run", "dqn", *LAKE, "--alpha", "0"), "alpha must be positive"),
+        (("run", "dqn", *LAKE, "--batch-size", "0"), "batch_size must be positive"),
         (("compare", *LAKE), "Name the methods"),
         (("compare", "dqn", "dqn", *LAKE), "once"),
         (("play",), "Name an environment"),
@@ -74,6 +77,13 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(hunch, arguments, sentence):
     assert errors.startswith("hunch: ")
     assert len(errors.strip().splitlines()) == 1
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_help_without_a_method(hunch, command):
+    code, out, _ = hunch(command, "--help")
+    assert code == 0
+    assert "dqn-prior" in out
 
 
 def test_unknown_option_is_wrong_use(hunch):

@@ -87,3 +87,19 @@ def test_importing_loads_no_environment():
     code = "import hunch.envs, sys; print([m for m in sys.modules if m.startswith('hunch.envs.')])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_users_own_module_is_imported_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "my_game.py").write_text(
+        "import gymnasium\n"
+        "from hunch.envs.base import Outcome, TextEnv\n"
+        "class Game(TextEnv):\n"
+        "    '''Say yes.'''\n"
+        "    def __init__(self): super().__init__(max_steps=3)\n"
+        "    def _begin(self, options): return Outcome('Well?', ('yes', 'no'))\n"
+        "    def _move(self, action): return Outcome('So.', ('yes', 'no'), 1.0, action == 'yes', True)\n"
+        "gymnasium.register('mine/Game-v0', Game)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    env = hunch.envs.make("my_game:mine/Game-v0")
+    assert env.reset(seed=0)[1]["actions"] == ("yes", "no")
