@@ -40,7 +40,8 @@ class MiniLM(EncoderModel):
         """
         verify(folder)
         super().__init__("minilm", folder)
-        self.revision = WEIGHTS_SHA256[:16]
+        # The last bits of a vector belong to the library that computed it, and runs repeat to the last bit.
+        self.revision = f"{WEIGHTS_SHA256[:16]}-torch-{version('torch')}"
         self.context = MAX_TOKENS
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
