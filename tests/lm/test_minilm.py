@@ -1,6 +1,7 @@
 """The real all-MiniLM-L6-v2."""
 
-from __future__ import annotations
+from __future__ from importlib.metadata import version
+import annotations
 
 import importlib.util
 import shutil
@@ -45,7 +46,7 @@ def test_says_what_it_is() -> None:
     model = lm.load("minilm")
     assert (model.name, model.revision, model.evidence, model.dim) == (
         "minilm",
-        "53aa51172d142c89",
+        f"53aa51172d142c89-torch-{version('torch')}",
         "L3",
         384,
     )
