@@ -1,11 +1,11 @@
 """The real all-MiniLM-L6-v2."""
 
-from __future__ from importlib.metadata import version
-import annotations
+from __future__ import annotations
 
 import importlib.util
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
