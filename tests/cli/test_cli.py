@@ -119,6 +119,11 @@ def test_compare_adds_the_control_and_draws(tmp_path):
     assert all(row["seeds"] == 2 for row in rows)
     assert (tmp_path / "c" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "curves.png" in done.stdout
+    # Other settings do not touch it.
+    other = [*command, "--dqn.hidden", "8"]
+    refused = subprocess.run(other, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert refused.returncode == 2
+    assert "options.hidden: 16 there, 8 asked" in refused.stderr
     # A second time nothing is left to do, and a failed run is named.
     (tmp_path / "c" / "dqn" / "seed-1" / "checkpoint" / "state.pt").write_bytes(b"garbage")
     (tmp_path / "c" / "dqn" / "seed-1" / "summary.json").unlink()

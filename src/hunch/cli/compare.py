@@ -23,7 +23,7 @@ from hunch.report.table import Row, as_csv, rows
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.execute import Setting
-from hunch.runs.folder import write_atomically
+from hunch.runs.folder import holds, write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,8 @@ def compare(arguments: Sequence[str]) -> None:
     _check(listed, where)
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, where.seeds, out)
+    for job in todo:
+        holds(job.folder, job.config.settings())
     outcomes = _watch(todo, where)
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)

@@ -71,11 +71,16 @@ class RunConfig(Setting):
         options = _rebuild(methods.find(settings["method"]).config_class, settings["options"])
         return cls(**{**settings, "options": options})
 
+    def settings(self) -> dict[str, Any]:
+        """All settings as JSON would give them back."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
     def record(self, evidence: str, model: LanguageModel) -> dict[str, Any]:
         """What ``config.json`` holds: the settings, the versions and the evidence level."""
         versions = {name: _version(name) for name in _PACKAGES}
         return {
-            "run": _plain(asdict(self)),
+            "run": self.settings(),
             "evidence": evidence,
             "model": {"name": model.name, "revision": model.revision},
             "versions": {"python": platform.python_version(), **versions},

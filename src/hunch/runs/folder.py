@@ -89,17 +89,11 @@ class RunFolder:
     def begin(self, config: dict[str, Any]) -> None:
         """Write ``config.json``, or see that the one there is of the same run.
 
-        A run that never came to a checkpoint has nothing to lose, and its folder is free.
-
         Raises:
             UsageError: if the folder holds another run; the settings that differ are named.
         """
-        known = self.read_json("config.json") if (self.path / CHECKPOINT).exists() else None
-        if known is None:
+        if not holds(self.path, config["run"]):
             self.write_json("config.json", config)
-        elif known["run"] != config["run"]:
-            differing = _differences(_leaves(known["run"]), _leaves(config["run"]))
-            raise UsageError(f"{self.path} holds another run ({differing}): choose another --out.")
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Append one line to ``metrics.jsonl`` or ``episodes.jsonl``."""
@@ -158,6 +152,21 @@ class RunFolder:
         with writing(self.path / name):
             file.truncate(length)
             file.seek(length)
+
+
+def holds(folder: Path, settings: dict[str, Any]) -> bool:
+    """Whether a folder holds a run of these settings.
+
+    A run that never came to a checkpoint has nothing to lose, and its folder is free.
+
+    Raises:
+        UsageError: if it holds another run; the settings that differ are named.
+    """
+    known = read_json(folder / "config.json") if (folder / CHECKPOINT).exists() else None
+    if known is not None and known["run"] != settings:
+        differing = _differences(_leaves(known["run"]), _leaves(settings))
+        raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
+    return known is not None
 
 
 def read_checkpoint(folder: Path) -> dict[str, Any] | None:
