@@ -21,6 +21,8 @@ _ENTRY_POINTS = {
     "hunch/FrozenLake-v0": "hunch.envs.frozen_lake:FrozenLake",
     "hunch/Household-Pick-v0": "hunch.envs.household.env:HouseholdPick",
     "hunch/Household-Examine-v0": "hunch.envs.household.env:HouseholdExamine",
+    "hunch/Overcooked-Tomato-v0": "hunch.envs.overcooked.env:OvercookedTomato",
+    "hunch/Overcooked-Salad-v0": "hunch.envs.overcooked.env:OvercookedSalad",
 }
 
 for _id, _entry_point in _ENTRY_POINTS.items():

@@ -29,8 +29,9 @@ class Outcome(NamedTuple):
         observation: The text to show.
         actions: The actions that are admissible now.
         reward: The reward of the action; 0 after a reset.
-        terminated: Whether the task itself ends here. Step limits are not the environment's business.
+        terminated: Whether the task itself ends here. ``max_steps`` is not the environment's business.
         success: Whether the task is solved.
+        truncated: Whether a limit of the environment's own, besides ``max_steps``, is reached.
     """
 
     observation: str
@@ -38,6 +39,7 @@ class Outcome(NamedTuple):
     reward: float = 0.0
     terminated: bool = False
     success: bool = False
+    truncated: bool = False
 
 
 class Admissible(Text):
@@ -67,7 +69,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``.
     - ``step`` takes one of these strings, or its index.
     - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence.
-    - ``terminated`` means that the task is over, ``truncated`` that ``max_steps`` are used up.
+    - ``terminated`` means that the task is over, ``truncated`` that ``max_steps`` are used up, or a limit of
+      the environment's own.
     - The same seed gives the same episode.
     - An inadmissible action raises and leaves everything as it was, and so does stepping outside an episode.
     - ``copy.deepcopy`` gives an independent environment cheaply, in the middle of an episode too.
@@ -134,7 +137,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             raise UsageError("No episode is running: call reset before step.")
         outcome = self._move(self.action_name(action))
         self._steps += 1
-        truncated = self._steps >= self.max_steps and not outcome.terminated
+        truncated = (outcome.truncated or self._steps >= self.max_steps) and not outcome.terminated
         self._running = not (outcome.terminated or truncated)
         return outcome.observation, outcome.reward, outcome.terminated, truncated, self._info(outcome)
 

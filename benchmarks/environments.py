@@ -1,0 +1,58 @@
+"""Steps per second of random play with texts, and microseconds for a copy, on one core.
+
+    python benchmarks/environments.py [ID ...]
+
+Whole episodes, resets included. A step of Overcooked is a macro-action.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import sys
+import time
+
+import gymnasium
+
+import hunch.envs
+
+SECONDS, COPIES = 2.0, 5_000
+
+
+def main() -> None:
+    for id in sys.argv[1:] or hunch.envs.names():
+        env = hunch.envs.make(id, history=0)
+        print(f"{id:30} {rate(env):10,.0f} steps/s {copying(env):8.1f} us for a copy")
+
+
+def rate(env: gymnasium.Env[str, str | int]) -> float:
+    """Steps per second over whole episodes, for about ``SECONDS`` after as long to warm up."""
+    rng = random.Random(0)
+    for _ in range(2):
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() - start < SECONDS:
+            steps += episode(env, rng)
+    return steps / (time.perf_counter() - start)
+
+
+def episode(env: gymnasium.Env[str, str | int], rng: random.Random) -> int:
+    _, info = env.reset(seed=rng.randrange(2**31))
+    steps, done = 0, False
+    while not done:
+        _, _, terminated, truncated, info = env.step(rng.choice(info["actions"]))
+        steps, done = steps + 1, terminated or truncated
+    return steps
+
+
+def copying(env: gymnasium.Env[str, str | int]) -> float:
+    """Microseconds for a copy in the middle of an episode."""
+    env.reset(seed=0)
+    env.step(0)
+    start = time.perf_counter()
+    for _ in range(COPIES):
+        copy.deepcopy(env)
+    return (time.perf_counter() - start) / COPIES * 1e6
+
+
+if __name__ == "__main__":
+    main()
