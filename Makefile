@@ -46,6 +46,7 @@ study: setup
 	@echo "There are no studies yet; the main comparison is 'make demo'."
 
 bench: setup
+	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/loop.py
 
