@@ -46,13 +46,14 @@ PLAYTHROUGHS = {
     "household_pick_truncated": ("hunch/Household-Pick-v0", {"max_steps": 8}, wander(8)),
     "household_examine": ("hunch/Household-Examine-v0", {}, wander(15)),
     "overcooked_tomato": ("hunch/Overcooked-Tomato-v0", {}, macros(0, 2, 4, 1, 0, 2, 1, 3)),
-    "overcooked_tomato_truncated": ("hunch/Overcooked-Tomato-v0", {"max_steps": 31}, wander(31)),
+    # An empty bowl is sent back until the primitive steps are used up.
+    "overcooked_tomato_truncated": ("hunch/Overcooked-Tomato-v0", {}, macros(*(1, 3) * 20)),
     "overcooked_salad": ("hunch/Overcooked-Salad-v0", {}, macros(0, 4, 7, 1, 5, 7, 3, 0, 1, 6)),
-    # A dish with onion is sent back; then on until the primitive steps are used up.
+    # A dish with onion is sent back.
     "overcooked_salad_wrong": (
         "hunch/Overcooked-Salad-v0",
-        {"closing": True},
-        macros(*(0, 4, 7, 1, 5, 7, 3, 0, 1, 4, 2, 5, 7, 2, 3, 0, 6), *(3, 5, 1, 0, 2, 6) * 9),
+        {"closing": True, "max_steps": 20},
+        macros(0, 4, 7, 1, 5, 7, 3, 0, 1, 4, 2, 5, 7, 2, 3, 0, 6, 0, 4, 7),
     ),
 }
 

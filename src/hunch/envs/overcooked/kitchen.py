@@ -226,8 +226,9 @@ class _Cook:
         elif hand == BOWL and self.is_chopped(there):
             self.bring(cell, self.agent)
         elif there == BOWL and self.is_chopped(hand):
-            # Into the bowl, which a board gives away with it and its home keeps.
-            self.bring(*((cell, self.agent) if cell in self.boards else (self.agent, cell)))
+            self.bring(self.agent, cell)
+            if cell in self.boards:  # the filled bowl is taken at once, unlike at home
+                self.bring(cell, self.agent)
 
     # Effects
 
