@@ -337,6 +337,14 @@ def test_getting_the_bowl_with_a_food_in_hand():
     assert info["primitive_steps"] == 1 + 2
 
 
+def test_a_board_gives_the_bowl_away_when_a_chopped_food_comes():
+    text, *_, info = after(OvercookedSalad(), [3, 5, 0, 4, 7, 0, 5])
+    assert text.endswith(
+        "in front of the second cutting board, carrying a bowl containing chopped tomato in hand."
+    )
+    assert info["primitive_steps"] == 2
+
+
 def test_a_chopped_onion_earns_nothing_until_it_spoils_the_dish():
     env = OvercookedSalad()
     after(env, [2, 4])
@@ -372,6 +380,7 @@ def test_serving_with_empty_hands():
 
 def test_the_macro_action_that_reaches_the_limit_is_finished():
     env = OvercookedTomato(max_steps=1000)
+    assert after(env, [4] * 200)[3] is True
     assert after(env, [4] * 199)[3] is False
     _, reward, terminated, truncated, info = env.step(1)
     assert (terminated, truncated, info["primitive_steps"]) == (False, True, 6)
