@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import gymnasium
@@ -74,21 +74,29 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     - The same seed gives the same episode.
     - An inadmissible action raises and leaves everything as it was, and so does stepping outside an episode.
     - ``copy.deepcopy`` gives an independent environment cheaply, in the middle of an episode too.
+    - ``render`` gives the observation (``"ansi"``), under a map where the environment lies on a grid; such an
+      environment can also be drawn (``"rgb_array"``).
 
     Args:
         max_steps: The step limit of an episode.
+        render_mode: ``"ansi"`` or, where ``metadata["render_modes"]`` has it, ``"rgb_array"``.
 
     Raises:
-        UsageError: if ``max_steps`` is not positive.
+        UsageError: if ``max_steps`` is not positive, or there is no such ``render_mode``.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "history": 0}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
     task: str = ""
 
-    def __init__(self, max_steps: int) -> None:
+    def __init__(self, max_steps: int, render_mode: str | None = None) -> None:
         if max_steps < 1:
             raise UsageError(f"max_steps must be at least 1, not {max_steps}.")
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise UsageError(f"render_mode must be {' or '.join(modes)}, not {render_mode!r}.")
         self.max_steps = max_steps
+        self.render_mode = render_mode
+        self._shown = ""
         self.observation_space = Text(max_length=100_000, min_length=0, charset=string.printable)
         self.action_space: Admissible = Admissible()
         self._steps = 0
@@ -105,6 +113,10 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     def _extras(self) -> dict[str, Any]:
         """What ``info`` holds besides the contract."""
         return {}
+
+    def _grid(self) -> Sequence[str]:
+        """The map as rows of characters, one a cell, for :meth:`render`; empty where there is none."""
+        return ()
 
     def _fork(self) -> None:
         """Give a fresh copy its own live state; immutable state is shared as it is."""
@@ -166,7 +178,22 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             )
         return actions[index]
 
+    def render(self) -> Any:
+        """Return what there is to see: text in mode ``"ansi"``, else an image, (height, width, 3) ``uint8``.
+
+        Raises:
+            UsageError: if the environment was made without a ``render_mode``.
+        """
+        if self.render_mode is None:
+            raise UsageError("Name a render_mode when you make the environment, such as 'ansi'.")
+        if self.render_mode == "ansi":
+            return "\n".join([*self._grid(), self._shown])
+        from hunch.envs.drawing import draw
+
+        return draw(self._grid())
+
     def _info(self, outcome: Outcome) -> dict[str, Any]:
+        self._shown = outcome.observation
         self.action_space.actions = outcome.actions
         return {"actions": outcome.actions, "success": outcome.success, "task": self.task, **self._extras()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -31,12 +31,16 @@ class FrozenLake(TextEnv):
     Args:
         lookahead: Add a sentence for each action that says where it leads, as the paper's prompt has it.
         max_steps: The step limit of an episode; the paper's is 20.
+        render_mode: ``"ansi"`` or ``"rgb_array"``; the agent is ``@``.
     """
 
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
     task = "reach the goal (G) and avoid the holes (H)"
 
-    def __init__(self, *, lookahead: bool = True, max_steps: int = 20) -> None:
-        super().__init__(max_steps)
+    def __init__(
+        self, *, lookahead: bool = True, max_steps: int = 20, render_mode: str | None = None
+    ) -> None:
+        super().__init__(max_steps, render_mode)
         self.lookahead = lookahead
         self._position: Cell = (0, 0)
 
@@ -51,6 +55,11 @@ class FrozenLake(TextEnv):
         cell = _cell(self._position)
         reward = {"G": 1.0, "H": -1.0}.get(cell, 0.0)
         return Outcome(self._text(), _ACTIONS, reward, terminated=cell in "GH", success=cell == "G")
+
+    def _grid(self) -> list[str]:
+        cells = [list(row) for row in _LAKE]
+        cells[self._position[0]][self._position[1]] = "@"
+        return ["".join(row) for row in cells]
 
     def _text(self) -> str:
         text = _INTRODUCTION.format(*self._position)

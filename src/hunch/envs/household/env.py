@@ -35,12 +35,13 @@ class Household(TextEnv):
         path: A ``game.tw-pddl`` file, or a folder searched for such files; used instead of generated games,
             whatever kind of task the files hold.
         max_steps: The step limit of an episode.
+        render_mode: ``"ansi"`` or none.
 
     Raises:
         UsageError: if an option is out of range, or a game file is missing or damaged.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "history": 8}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 8}  # type: ignore[misc]
     kind: ClassVar[Kind]
 
     def __init__(
@@ -52,8 +53,9 @@ class Household(TextEnv):
         pool_seed: int = 0,
         path: str | Path | None = None,
         max_steps: int = 50,
+        render_mode: str | None = None,
     ) -> None:
-        super().__init__(max_steps)
+        super().__init__(max_steps, render_mode)
         _check_choice("split", split, get_args(Split))
         _check_choice("placement", placement, get_args(Placement))
         if games is not None and games < 1:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.overcooked.kitchen import SALAD, TOMATO, Kitchen, Scene, play
-from hunch.envs.overcooked.words import dish, look
+from hunch.envs.overcooked.words import dish, floor_plan, look
 
 PRIMITIVE_STEPS = 200
 
@@ -31,12 +31,20 @@ class Overcooked(TextEnv):
         closing: Add the closing half sentence, "To serve the dish of ..., you should first".
         max_steps: The limit of macro-actions. 200 never binds before the limit of primitive steps does; the
             priors paper stops after 31 (Tomato) and 51 (Salad).
+        render_mode: ``"ansi"`` or ``"rgb_array"``: the whole kitchen, with what is out of the cook's sight.
     """
 
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
     kitchen: ClassVar[Kitchen]
 
-    def __init__(self, *, closing: bool = False, max_steps: int = PRIMITIVE_STEPS) -> None:
-        super().__init__(max_steps)
+    def __init__(
+        self,
+        *,
+        closing: bool = False,
+        max_steps: int = PRIMITIVE_STEPS,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_steps, render_mode)
         self.closing = f" To serve {dish(self.kitchen)}, you should first" if closing else ""
         self.task = f"serve {dish(self.kitchen)}"
         self._arrive(self.kitchen.start())
@@ -62,6 +70,9 @@ class Overcooked(TextEnv):
     def _arrive(self, scene: Scene, steps: int = 0, total: int = 0) -> None:
         self._scene, self._view = scene, look(self.kitchen, scene)
         self._steps_of_macro, self._total = steps, total
+
+    def _grid(self) -> list[str]:
+        return floor_plan(self.kitchen, self._scene)
 
     def _extras(self) -> dict[str, Any]:
         return {"vector": self._view.vector, "primitive_steps": self._steps_of_macro}

@@ -42,6 +42,20 @@ def dish(kitchen: Kitchen) -> str:
     return f"the dish of a bowl only containing chopped {_listed(kitchen.recipe)}"
 
 
+def floor_plan(kitchen: Kitchen, scene: Scene) -> list[str]:
+    """Return the kitchen as rows of characters.
+
+    ``@`` is the cook, ``#`` a counter, ``_`` a cutting board, ``*`` the delivery. An item is its first letter,
+    a capital one when it is chopped, and hides what it lies on; the cook hides what is in hand.
+    """
+    marks = {DELIVERY: "*"} | dict.fromkeys(kitchen.boards.values(), "_")
+    chopped = (*(count == CHOPS for count in scene.chops), False)
+    for item, cell, done in zip(kitchen.homes, scene.cells, chopped, strict=True):
+        marks[cell] = item[0].upper() if done else item[0]
+    marks[scene.agent] = "@"
+    return ["".join(marks.get((x, y), "#" if {x, y} & {0, 6} else ".") for y in range(7)) for x in range(7)]
+
+
 class _Sight:
     def __init__(self, kitchen: Kitchen, scene: Scene) -> None:
         self.kitchen = kitchen
