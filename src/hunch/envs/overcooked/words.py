@@ -45,8 +45,8 @@ def dish(kitchen: Kitchen) -> str:
 def floor_plan(kitchen: Kitchen, scene: Scene) -> list[str]:
     """Return the kitchen as rows of characters.
 
-    ``@`` is the cook, ``#`` a counter, ``_`` a cutting board, ``*`` the delivery. An item is its first letter,
-    a capital one when it is chopped, and hides what it lies on; the cook hides what is in hand.
+    ``@`` is the cook, ``#`` a counter, ``_`` a cutting board, ``*`` the delivery. An item is its first
+    letter, a capital one when it is chopped, and hides what it lies on; the cook hides what is in hand.
     """
     marks = {DELIVERY: "*"} | dict.fromkeys(kitchen.boards.values(), "_")
     chopped = (*(count == CHOPS for count in scene.chops), False)
