@@ -4,10 +4,14 @@ import json
 import subprocess
 import sys
 
+import gymnasium
 import pytest
+from rich.console import Console
 
+from hunch import envs
 from hunch.cli.main import main
 from hunch.cli.options import literal, split_environment
+from hunch.cli.play import play_episode
 
 LAKE = ("--env", "hunch/FrozenLake-v0")
 SMALL = ("--steps", "200", "--hidden", "16", "--warmup", "50")
@@ -140,6 +144,29 @@ def test_play_by_hand(hunch, monkeypatch):
     assert code == 0
     assert "not an admissible action" in out
     assert "(2, 0)" in out
+
+
+def test_play_takes_beginnings_and_takes_moves_back(hunch, monkeypatch):
+    answers = iter(["u", "go", "go d", "u", "Go R", "q"])
+    monkeypatch.setattr("builtins.input", lambda *_: next(answers))
+    _, out, _ = hunch("play", "hunch/FrozenLake-v0")
+    assert "nothing to take back" in out
+    assert "could be Go Left, Go Right, Go Up, Go Down" in out
+    maps = [line for line in out.splitlines() if line.startswith(("@FFF", "SFFF", "S@FF"))]
+    assert maps == ["@FFF", "@FFF", "SFFF", "@FFF", "S@FF"]
+
+
+def test_play_where_nothing_can_be_taken_back(monkeypatch, capsys):
+    class Rigid(gymnasium.Wrapper):
+        def __deepcopy__(self, memo):
+            raise TypeError("there is only one of me")
+
+    answers = iter(["Go Down", "u", "Go Down", "q"])
+    monkeypatch.setattr("builtins.input", lambda *_: next(answers))
+    play_episode(Rigid(envs.make("hunch/FrozenLake-v0")), None, 0, Console())
+    out = capsys.readouterr().out
+    assert "cannot be copied" in out
+    assert "position (2, 0)" in out
 
 
 def test_play_beside_a_trained_agent(hunch, monkeypatch):

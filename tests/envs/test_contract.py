@@ -126,6 +126,43 @@ def test_a_copy_is_equal_and_independent(id, duplicate):
 
 
 @every_env
+@pytest.mark.filterwarnings("ignore:.*render_mode:UserWarning")
+def test_rendering(id):
+    with pytest.raises(UsageError, match="render_mode"):
+        hunch.envs.make(id, render_mode="poster")
+    env = hunch.envs.make(id, history=0)
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="render_mode"):
+        env.render()
+    for mode in env.metadata["render_modes"]:
+        env = hunch.envs.make(id, history=0, render_mode=mode)
+        observation, info = env.reset(seed=0)
+        before = env.render()
+        if mode == "ansi":
+            assert before.endswith(observation)
+            observation, *_ = env.step(info["actions"][0])
+            assert env.render().endswith(observation)
+        else:
+            assert before.dtype == np.uint8
+            assert before.ndim == 3
+            assert before.shape[2] == 3
+            assert any(changed(env, before, seed) for seed in range(20))
+
+
+def changed(env, picture, seed):
+    """Whether something moves in the picture during some random steps."""
+    _, info = env.reset(seed=0)
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        *_, terminated, truncated, info = env.step(int(rng.integers(len(info["actions"]))))
+        if not np.array_equal(env.render(), picture):
+            return True
+        if terminated or truncated:
+            break
+    return False
+
+
+@every_env
 def test_gymnasium_agrees(id):
     env = gymnasium.make(id)
     assert env is env.unwrapped  # nothing of Gymnasium's stands between

@@ -1,11 +1,17 @@
-"""``hunch play``: step an environment by hand, alone or beside a trained agent."""
+"""``hunch play``: step an environment by hand, alone or beside a trained agent.
+
+Actions are chosen by number, by text, or by as much of the text as tells them apart; Tab completes them where
+the terminal can.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -40,24 +46,74 @@ def play(arguments: Sequence[str]) -> None:
         env_id, env_options = env_id or config.env, env_options or config.env_options
     if not env_id:
         raise UsageError("Name an environment, as in 'hunch play hunch/FrozenLake-v0'.")
-    play_episode(make(env_id, **env_options), agent, options.seed, Console())
+    play_episode(_visible(env_id, env_options), agent, options.seed, Console())
+
+
+def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
+    """Make the environment so that it can be looked at, where it has a text to render."""
+    env = make(env_id, **options)
+    seen = "ansi" in env.metadata.get("render_modes", ()) and "render_mode" not in options
+    return make(env_id, render_mode="ansi", **options) if seen else env
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An episode at one point of it."""
+
+    env: TextEnvironment
+    observation: str
+    info: dict[str, Any]
+    total: float = 0.0
+    over: bool = False
+
+    @property
+    def state(self) -> State:
+        """What an agent knows now."""
+        return State.read(self.observation, self.info)
+
+    def fork(self) -> Moment | None:
+        """Return this moment with an environment of its own; None where the environment cannot be copied."""
+        try:
+            return replace(self, env=copy.deepcopy(self.env))
+        except Exception:  # whatever somebody's environment cannot copy
+            return None
+
+    def step(self, action: str) -> Moment:
+        """Take an action."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return Moment(self.env, observation, info, self.total + float(reward), terminated or truncated)
+
+    def show(self, console: Console) -> None:
+        """Print what there is to see."""
+        text = self.env.render() if self.env.render_mode == "ansi" else self.observation
+        console.print(f"\n{text}\n", markup=False, highlight=False)
 
 
 def play_episode(env: TextEnvironment, agent: Agent | None, seed: int, console: Console) -> None:
-    """Ask for actions until the episode ends or the player leaves with q."""
-    observation, info = env.reset(seed=seed)
-    total, done = 0.0, False
-    while not done:
-        state = State.read(observation, info)
-        console.print(f"\n{observation}\n", markup=False, highlight=False)
-        console.print(_menu(state, agent))
-        action = _ask(state, agent, console)
-        if action is None:
+    """Ask for actions until the episode is over or the player leaves with q; u takes the last one back."""
+    now = Moment(env, *env.reset(seed=seed))
+    past: list[Moment] = []
+    while not now.over:
+        now.show(console)
+        console.print(_menu(now.state, agent))
+        answer = _ask(now.state, agent, console)
+        if answer is None:
             return
-        observation, reward, terminated, truncated, info = env.step(action)
-        total, done = total + float(reward), terminated or truncated
-    console.print(f"\n{observation}\n", markup=False, highlight=False)
-    console.print(f"{'Solved' if info.get('success') else 'Not solved'}; return {total:g}.")
+        if answer == "":
+            now = _back(past, console) or now
+            continue
+        before = now.fork()
+        past = [*past, before] if before else []
+        now = now.step(answer)
+    now.show(console)
+    console.print(f"{'Solved' if now.info.get('success') else 'Not solved'}; return {now.total:g}.")
+
+
+def _back(past: list[Moment], console: Console) -> Moment | None:
+    if past:
+        return past.pop()
+    console.print("There is nothing to take back, or this environment cannot be copied.")
+    return None
 
 
 def _menu(state: State, agent: Agent | None) -> Table:
@@ -80,25 +136,49 @@ def _menu(state: State, agent: Agent | None) -> Table:
 
 
 def _ask(state: State, agent: Agent | None, console: Console) -> str | None:
-    """Read an action by number or text; Enter lets the agent choose, q leaves."""
-    hint = (
-        "number or action, Enter for the agent's choice, q to leave: "
-        if agent
-        else "number or action, q to leave: "
-    )
-    while True:
-        try:
-            answer = console.input(hint).strip()
-        except EOFError:
-            return None
-        if answer == "q":
-            return None
-        if not answer and agent:
-            action = agent.act([state], explore=False)[0]
-            console.print(f"> {action}", markup=False)
-            return action
-        if answer in state.actions:
-            return answer
-        if answer.isdecimal() and int(answer) < len(state.actions):
-            return state.actions[int(answer)]
-        console.print(f"{answer!r} is not an admissible action here.", markup=False)
+    """Read an action; Enter is the agent's choice, u gives the empty one, which takes back, q gives None."""
+    choice = ", Enter for the agent's choice" if agent else ""
+    with _completion(state.actions):
+        while True:
+            try:
+                answer = console.input(f"number or action{choice}, u to undo, q to leave: ").strip()
+            except EOFError:
+                return None
+            if not answer and agent:
+                action = agent.act([state], explore=False)[0]
+                console.print(f"> {action}", markup=False)
+                return action
+            meant = matches(answer, state.actions)
+            if len(meant) == 1:
+                return meant[0]
+            if answer in ("q", "u") and not meant:
+                return None if answer == "q" else ""
+            problem = f"could be {', '.join(meant)}" if meant else "is not an admissible action here"
+            console.print(f"{answer!r} {problem}.", markup=False)
+
+
+def matches(answer: str, actions: Sequence[str]) -> list[str]:
+    """Return the actions that an answer may mean: its number, its text, or the beginning of its text."""
+    if answer in actions:
+        return [answer]
+    if answer.isdecimal() and int(answer) < len(actions):
+        return [actions[int(answer)]]
+    if answer in ("", "q", "u"):
+        return []
+    return [action for action in actions if action.lower().startswith(answer.lower())]
+
+
+@contextmanager
+def _completion(actions: Sequence[str]) -> Iterator[None]:
+    """Let Tab complete the actions, where Python was built with readline."""
+    with suppress(ImportError):
+        import readline
+
+        readline.set_completer_delims("")
+        readline.parse_and_bind("tab: complete")
+        readline.set_completer(lambda text, i: [*matches(text, actions), None][i] if text else None)
+    yield
+    with suppress(ImportError):
+        import readline
+
+        readline.set_completer(None)
