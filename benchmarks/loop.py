@@ -2,6 +2,7 @@
 
 Both sides run in this process, one after the other on one core, on the demo's environment, with every text
 already in the cache. The share of each part is measured by timing the agent's verbs and the environments.
+Times are the processor's, so that other work on the machine does not count.
 
     python benchmarks/loop.py [steps]
 """
@@ -25,11 +26,11 @@ def timed(method: Callable[..., Any], spent: dict[str, float], name: str) -> Cal
     """Add the time of every call to ``spent[name]``."""
 
     def call(*arguments: Any, **options: Any) -> Any:
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             return method(*arguments, **options)
         finally:
-            spent[name] += time.perf_counter() - start
+            spent[name] += time.process_time() - start
 
     return call
 
@@ -42,9 +43,9 @@ def measure(agent: Any, steps: int) -> tuple[float, dict[str, float]]:
     Rollout.step, plain = timed(Rollout.step, spent, "environment"), Rollout.step  # type: ignore[method-assign]
     try:
         env = hunch.make("hunch/Household-Pick-v0", games=4)
-        start = time.perf_counter()
+        start = time.process_time()
         hunch.train(agent, env, steps)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
     finally:
         Rollout.step = plain  # type: ignore[method-assign]
     spent["loop"] = seconds - sum(spent.values())
