@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hunch import lm
 from hunch.core import Proposal, State, UsageError
-from hunch.methods.prior.dqn_prior import posterior
+from hunch.methods.prior.proposals import posterior
 from hunch.roles.prior import (
     LikelihoodPrior,
     MappedPrior,

@@ -9,6 +9,9 @@ import numpy as np
 
 from hunch.core import FloatArray, IntArray
 
+ROWS = 1024
+"""With how many rows a buffer begins; it doubles as it fills."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -22,20 +25,23 @@ class Batch:
 
 
 class Replay:
-    """The last ``capacity`` transitions, sampled uniformly with replacement."""
+    """The last ``capacity`` transitions, or all where it is None, sampled uniformly with replacement."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int | None) -> None:
         self.capacity = capacity
         self.added = 0
-        self._ids = np.zeros((capacity, 3), dtype=np.int64)
-        self._values = np.zeros((capacity, 2), dtype=np.float64)
+        rows = ROWS if capacity is None else min(ROWS, capacity)
+        self._ids = np.zeros((rows, 3), dtype=np.int64)
+        self._values = np.zeros((rows, 2))
 
     def __len__(self) -> int:
-        return min(self.added, self.capacity)
+        return self.added if self.capacity is None else min(self.added, self.capacity)
 
     def add(self, state: int, action: int, reward: float, next_state: int, terminated: bool) -> None:
         """Add one transition, forgetting the oldest when full."""
-        row = self.added % self.capacity
+        row = self.added if self.capacity is None else self.added % self.capacity
+        if row == len(self._ids):
+            self._make_room(2 * row)
         self._ids[row] = state, action, next_state
         self._values[row] = reward, terminated
         self.added += 1
@@ -53,5 +59,13 @@ class Replay:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up a buffer that :meth:`state_dict` gave."""
         self.added = int(state["added"])
+        self._make_room(len(self))
         self._ids[: len(self)] = state["ids"]
         self._values[: len(self)] = state["values"]
+
+    def _make_room(self, rows: int) -> None:
+        """Enlarge the buffer to so many rows, but not beyond its capacity."""
+        wanted = rows if self.capacity is None else min(rows, self.capacity)
+        more = max(0, wanted - len(self._ids))
+        self._ids = np.concatenate([self._ids, np.zeros((more, 3), dtype=np.int64)])
+        self._values = np.concatenate([self._values, np.zeros((more, 2))])

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from hunch.lm.base import LanguageModel
-from hunch.methods.prior.dqn_prior import DQNPrior, QLearningConfig, encoder_table
+from hunch.methods.prior.dqn_prior import DQNPrior, QLearningConfig
+from hunch.methods.prior.proposals import encoder_table
 from hunch.roles.encoder import TextTable
 from hunch.roles.prior import UniformPrior
 

@@ -1,0 +1,279 @@
+"""Offline data: recorded episodes of a text environment, kept as Minari data sets.
+
+A data set is a folder that Minari reads, too. Beside each observation it holds the actions that were
+admissible, as a JSON list, and beside each episode its task, its seed, whether it succeeded and who acted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hunch.core import HunchError, State, Transition, UsageError
+
+FORMAT = 1
+MARK = "hunch"
+"""Under which key of Minari's metadata our own stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded episode of n steps.
+
+    Attributes:
+        observations: n + 1 texts, the last one after the last action.
+        admissible: The actions that were admissible at each of them; may be empty where the task was over.
+        actions: The n actions taken.
+        rewards: The n rewards.
+        terminated: Whether the last step ended the task.
+        truncated: Whether the episode was cut off there.
+        task: The task in one sentence.
+        success: Whether it was solved.
+        behaviour: Who acted.
+        seed: Of the environment's reset; -1 where it is not known.
+    """
+
+    observations: tuple[str, ...]
+    admissible: tuple[tuple[str, ...], ...]
+    actions: tuple[str, ...]
+    rewards: tuple[float, ...]
+    terminated: bool
+    truncated: bool
+    task: str = ""
+    success: bool = False
+    behaviour: str = "unknown"
+    seed: int = -1
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def transitions(self) -> Iterator[Transition]:
+        """The episode step by step."""
+        states = [State(o, self.task, a) for o, a in zip(self.observations, self.admissible, strict=True)]
+        for i, (action, reward) in enumerate(zip(self.actions, self.rewards, strict=True)):
+            last = i == len(self) - 1
+            yield Transition(
+                states[i], action, reward, states[i + 1], last and self.terminated, last and self.truncated
+            )
+
+    def cut(self, steps: int) -> Recording:
+        """The first ``steps`` steps; the episode then counts as cut off there."""
+        if steps >= len(self):
+            return self
+        return replace(
+            self,
+            observations=self.observations[: steps + 1],
+            admissible=self.admissible[: steps + 1],
+            actions=self.actions[:steps],
+            rewards=self.rewards[:steps],
+            terminated=False,
+            truncated=True,
+            success=False,
+        )
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Recorded episodes of one environment.
+
+    Attributes:
+        env: Its id.
+        env_options: The options with which it was made.
+        episodes: In the order in which they were recorded.
+        provenance: How they came about, for people; anything that JSON can hold.
+    """
+
+    env: str
+    env_options: Mapping[str, Any]
+    episodes: tuple[Recording, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.episodes))
+
+    @property
+    def identity(self) -> str:
+        """What a run on these data must share with the run that it takes up."""
+        return f"{self.env}: {len(self.episodes)} episodes, {len(self)} steps"
+
+    def transitions(self) -> list[Transition]:
+        """All steps of all episodes."""
+        return [transition for episode in self.episodes for transition in episode.transitions()]
+
+
+def check(dataset: Dataset) -> None:
+    """Refuse inconsistent data.
+
+    Raises:
+        UsageError: naming the episode and step, both counted from 0, and what is wrong there.
+    """
+    if not len(dataset):
+        raise UsageError("The data set is empty.")
+    for number, episode in enumerate(dataset.episodes):
+        for step, problem in problems(episode):
+            raise UsageError(f"The data are inconsistent in episode {number}, step {step}: {problem}.")
+
+
+def problems(episode: Recording) -> Iterator[tuple[int, str]]:
+    """Yield each step of an episode that is inconsistent, and why."""
+    n = len(episode)
+    for name, wanted in (("observations", n + 1), ("admissible", n + 1), ("rewards", n)):
+        found = len(getattr(episode, name))
+        if found != wanted:
+            yield min(found, wanted), f"{n} actions need {wanted} {name}, but there are {found}"
+            return
+    if n == 0:
+        yield 0, "there is no step"
+    if not (episode.terminated or episode.truncated):
+        yield n - 1, "the episode has no end: neither terminated nor truncated"
+    for step, (action, offered, reward) in enumerate(
+        zip(episode.actions, episode.admissible, episode.rewards, strict=False)
+    ):
+        if action not in offered:
+            yield step, f"the action {action!r} was not admissible"
+        if len(set(offered)) < len(offered):
+            yield step, "an action is listed as admissible twice"
+        if not math.isfinite(reward):
+            yield step, f"the reward is {reward}"
+    if not episode.admissible[-1] and not episode.terminated:
+        yield n - 1, "the next state lists no admissible action, though the task goes on"
+
+
+def same_environment(dataset: Dataset, env: str) -> None:
+    """Refuse data of another environment.
+
+    Raises:
+        UsageError: if the ids differ; another version is another environment.
+    """
+    if dataset.env.rpartition(":")[2] != env.rpartition(":")[2]:
+        raise UsageError(f"The data set was recorded in {dataset.env}, not in {env}.")
+
+
+# ---- on disk ----------------------------------------------------------------------------------------
+
+
+def save(dataset: Dataset, folder: str | Path) -> None:
+    """Write a data set to a new folder.
+
+    Raises:
+        UsageError: if the data are inconsistent, or the folder holds a data set already.
+    """
+    check(dataset)
+    folder = Path(folder)
+    if (folder / "metadata.json").exists():
+        raise UsageError(f"{folder} already holds a data set; name another folder.")
+    minari = _library()
+    from gymnasium.spaces import Text
+
+    half = folder.with_name(f"{folder.name}.half-{os.getpid()}")
+    half.mkdir(parents=True)
+    space = Text(max_length=100_000, min_length=0)
+    storage = minari.MinariStorage.new(half, space, space, data_format="hdf5")
+    storage.update_episodes([_buffer(minari, episode) for episode in dataset.episodes])
+    about = {"format": FORMAT, "env": dataset.env, "env_options": dict(dataset.env_options)}
+    storage.update_metadata({MARK: about | {"provenance": dict(dataset.provenance)}})
+    os.replace(half, folder)  # a data set is there as a whole or not at all
+
+
+def load(folder: str | Path) -> Dataset:
+    """Read a data set that :func:`save` wrote, and check it.
+
+    Raises:
+        UsageError: if the folder holds none, or one that is inconsistent.
+        HunchError: if it cannot be read.
+    """
+    folder = Path(folder)
+    try:
+        about = json.loads((folder / "metadata.json").read_text())
+    except FileNotFoundError:
+        raise UsageError(f"There is no data set in {folder}.") from None
+    except ValueError as error:
+        raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
+    if MARK not in about:
+        raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
+    try:
+        storage = _library().MinariStorage.read(folder)
+        records = list(storage.get_episodes(range(about["total_episodes"])))
+        episodes = tuple(map(_recording, records))
+    except (OSError, KeyError, ValueError) as error:
+        raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
+    own = about[MARK]
+    dataset = Dataset(own["env"], own["env_options"], episodes, own["provenance"])
+    check(dataset)
+    return dataset
+
+
+def _buffer(minari: Any, episode: Recording) -> Any:
+    n = len(episode)
+    about = {name: getattr(episode, name) for name in ("task", "success", "behaviour", "seed")}
+    return minari.EpisodeBuffer(
+        observations=list(episode.observations),
+        actions=list(episode.actions),
+        rewards=list(episode.rewards),
+        terminations=[False] * (n - 1) + [episode.terminated],
+        truncations=[False] * (n - 1) + [episode.truncated],
+        infos={"actions": [json.dumps(a) for a in episode.admissible], "about": [json.dumps(about)]},
+    )
+
+
+def _recording(record: Mapping[str, Any]) -> Recording:
+    infos = record["infos"]
+    return Recording(
+        observations=tuple(record["observations"]),
+        admissible=tuple(tuple(json.loads(text)) for text in infos["actions"]),
+        actions=tuple(record["actions"]),
+        rewards=tuple(map(float, record["rewards"])),
+        terminated=bool(record["terminations"][-1]),
+        truncated=bool(record["truncations"][-1]),
+        **json.loads(infos["about"][0]),
+    )
+
+
+def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
+    """Read somebody's own data: one episode a line, an object with the fields of :class:`Recording`.
+
+    Raises:
+        UsageError: if a line is not such an object, or the data are inconsistent.
+    """
+    episodes = []
+    with open(file) as lines:
+        for number, line in enumerate(lines):
+            try:
+                episodes.append(_from_plain(json.loads(line)))
+            except (TypeError, ValueError, KeyError) as error:
+                raise UsageError(f"Line {number + 1} of {file} is not an episode: {error}.") from None
+    dataset = Dataset(env, env_options, tuple(episodes), {"imported_from": Path(file).name})
+    check(dataset)
+    return dataset
+
+
+def write_json_lines(episodes: Sequence[Recording], file: str | Path) -> None:
+    """Write episodes as :func:`read_json_lines` reads them."""
+    with open(file, "w") as lines:
+        for episode in episodes:
+            lines.write(json.dumps(asdict(episode)) + "\n")
+
+
+def _from_plain(plain: Mapping[str, Any]) -> Recording:
+    values = dict(plain)
+    for name in ("observations", "actions"):
+        values[name] = tuple(values[name])
+    values["admissible"] = tuple(map(tuple, values["admissible"]))
+    values["rewards"] = tuple(map(float, values["rewards"]))
+    return Recording(**values)
+
+
+def _library() -> Any:
+    try:
+        from minari.data_collector import EpisodeBuffer
+        from minari.dataset.minari_storage import MinariStorage
+    except ImportError as error:
+        raise UsageError("Data sets need Minari: pip install 'hunch-rl[data]'.") from error
+    from types import SimpleNamespace
+
+    return SimpleNamespace(EpisodeBuffer=EpisodeBuffer, MinariStorage=MinariStorage)
