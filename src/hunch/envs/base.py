@@ -127,10 +127,16 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """Start an episode and return its first observation and info.
 
         Raises:
-            UsageError: if ``options`` holds something that the environment does not know.
+            UsageError: if ``options`` holds something that the environment does not know. A running episode
+                goes on as if nothing had been asked.
         """
+        chance = self._np_random, self._np_random_seed
         super().reset(seed=seed)
-        outcome = self._begin(options or {})
+        try:
+            outcome = self._begin(options or {})
+        except UsageError:
+            self._np_random, self._np_random_seed = chance
+            raise
         self._steps = 0
         self._running = True
         return outcome.observation, self._info(outcome)
