@@ -55,6 +55,17 @@ PLAYTHROUGHS = {
         {"closing": True, "max_steps": 20},
         macros(0, 4, 7, 1, 5, 7, 3, 0, 1, 4, 2, 5, 7, 2, 3, 0, 6, 0, 4, 7),
     ),
+    "chain": ("hunch/Chain-v0", {}, macros(2, 0, 0, 1)),
+    "chain_truncated": ("hunch/Chain-v0", {"hints": False}, macros()),
+    "distractor_chain": ("hunch/DistractorChain-v0", {}, macros(0, 1)),
+    # Into a wall, round it, and an action on the goal.
+    "maze": ("hunch/Maze-v0", {}, macros(0, 0, 2, 0, 1, 3)),
+    "mini_catch": ("hunch/MiniCatch-v0", {}, macros(0, 2, 1, 1, 0)),
+    "mini_catch_missed": ("hunch/MiniCatch-v0", {"hints": False}, macros()),
+    "mini_invaders": ("hunch/MiniInvaders-v0", {}, macros(0, 1, 2, 2, 1)),
+    "mini_invaders_landed": ("hunch/MiniInvaders-v0", {}, macros(2, 1)),
+    "point_mass": ("hunch/PointMass-v0", {}, macros(0, 0, 1, 1, 0)),
+    "point_mass_truncated": ("hunch/PointMass-v0", {"hints": False}, macros()),
 }
 
 

@@ -23,6 +23,12 @@ _ENTRY_POINTS = {
     "hunch/Household-Examine-v0": "hunch.envs.household.env:HouseholdExamine",
     "hunch/Overcooked-Tomato-v0": "hunch.envs.overcooked.env:OvercookedTomato",
     "hunch/Overcooked-Salad-v0": "hunch.envs.overcooked.env:OvercookedSalad",
+    "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",
+    "hunch/DistractorChain-v0": "hunch.envs.icpi.chain:DistractorChain",
+    "hunch/Maze-v0": "hunch.envs.icpi.maze:Maze",
+    "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
+    "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
+    "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
 }
 
 for _id, _entry_point in _ENTRY_POINTS.items():

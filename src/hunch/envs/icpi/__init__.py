@@ -1,0 +1,1 @@
+"""The six domains of "Large Language Models can Implement Policy Iteration"."""
