@@ -25,7 +25,7 @@ def main() -> None:
     for id in sys.argv[1:] or hunch.envs.names():
         env = hunch.envs.make(id, history=0)
         rates = f"{rate(env, seeded=True):10,.0f} and {rate(env, seeded=False):10,.0f} steps/s"
-        print(f"{id:30} {rates} {copying(env):8.1f} us for a copy")
+        print(f"{id:35} {rates} {copying(env):8.1f} us for a copy")
 
 
 def rate(env: gymnasium.Env[str, str | int], *, seeded: bool) -> float:

@@ -31,6 +31,10 @@ def macros(*indices):
 
 
 PLAYTHROUGHS = {
+    "babyai_red_ball": ("hunch/BabyAI-GoToRedBall-v0", {"reward": "babyai"}, wander(6)),
+    "babyai_prompt": ("hunch/BabyAI-GoToLocal-v0", {"prompt": True}, wander(0)),
+    "babyai_truncated": ("hunch/BabyAI-PickupLoc-v0", {"max_steps": 5}, wander(5)),
+    "babyai_put_next": ("hunch/BabyAI-PutNextLocal-v0", {}, wander(0)),
     "frozen_lake_goal": ("hunch/FrozenLake-v0", {}, lambda env, info, step: SHORTEST[step]),
     "frozen_lake_hole": (
         "hunch/FrozenLake-v0",

@@ -18,6 +18,16 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from hunch.core import UsageError
 
 _ENTRY_POINTS = {
+    "hunch/BabyAI-GoToRedBall-v0": "hunch.envs.babyai.env:GoToRedBall",
+    "hunch/BabyAI-GoToRedBallGrey-v0": "hunch.envs.babyai.env:GoToRedBallGrey",
+    "hunch/BabyAI-GoToRedBallNoDists-v0": "hunch.envs.babyai.env:GoToRedBallNoDists",
+    "hunch/BabyAI-GoToRedBlueBall-v0": "hunch.envs.babyai.env:GoToRedBlueBall",
+    "hunch/BabyAI-GoToObj-v0": "hunch.envs.babyai.env:GoToObj",
+    "hunch/BabyAI-GoToLocal-v0": "hunch.envs.babyai.env:GoToLocal",
+    "hunch/BabyAI-PickupLoc-v0": "hunch.envs.babyai.env:PickupLoc",
+    "hunch/BabyAI-PickupDist-v0": "hunch.envs.babyai.env:PickupDist",
+    "hunch/BabyAI-OneRoomS8-v0": "hunch.envs.babyai.env:OneRoomS8",
+    "hunch/BabyAI-PutNextLocal-v0": "hunch.envs.babyai.env:PutNextLocal",
     "hunch/FrozenLake-v0": "hunch.envs.frozen_lake:FrozenLake",
     "hunch/Household-Pick-v0": "hunch.envs.household.env:HouseholdPick",
     "hunch/Household-Examine-v0": "hunch.envs.household.env:HouseholdExamine",
