@@ -34,6 +34,12 @@ def play(env, seed, choices):
 
 
 @every_env
+@pytest.mark.parametrize("history", [None, 2])
+def test_the_checker_finds_nothing(id, history):
+    hunch.envs.check(hunch.envs.make(id, history=history))
+
+
+@every_env
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, choices=choices)
 def test_the_same_seed_gives_the_same_episode(id, seed, choices):

@@ -1,7 +1,8 @@
 """Text decision processes: Gymnasium environments whose observations and actions are text.
 
 Importing this package registers them, so that ``gymnasium.make("hunch/FrozenLake-v0")`` works. An
-environment's own code is loaded when it is made.
+environment's own code is loaded when it is made, and so are ``TextEnv`` and ``Outcome``,
+``History``, ``check`` and ``ContractError``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,36 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from hunch.core import UsageError
+
+if TYPE_CHECKING:
+    from hunch.envs.base import Outcome, TextEnv
+    from hunch.envs.checker import ContractError, check
+    from hunch.envs.wrappers import History
+
+__all__ = [
+    "ContractError",
+    "History",
+    "Outcome",
+    "TextEnv",
+    "check",
+    "describe",
+    "make",
+    "names",
+]
+
+_HOMES = {
+    "ContractError": "checker",
+    "History": "wrappers",
+    "Outcome": "base",
+    "TextEnv": "base",
+    "check": "checker",
+}
 
 _ENTRY_POINTS = {
     "hunch/BabyAI-GoToRedBall-v0": "hunch.envs.babyai.env:GoToRedBall",
@@ -44,6 +69,12 @@ _ENTRY_POINTS = {
 for _id, _entry_point in _ENTRY_POINTS.items():
     # Gymnasium's own checker and order enforcement repeat what TextEnv does, and slow every step.
     gymnasium.register(_id, _entry_point, disable_env_checker=True, order_enforce=False)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def names() -> tuple[str, ...]:

@@ -165,24 +165,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         Raises:
             InadmissibleActionError: if there is none.
         """
-        actions = self.action_space.actions
-        if isinstance(action, str):
-            if action in actions:
-                return action
-            raise InadmissibleActionError(
-                f"{action!r} is not admissible here; admissible are: {', '.join(actions)}."
-            )
-        if isinstance(action, bool | np.bool_):
-            raise InadmissibleActionError(f"An action is a string or an index, not {action!r}.")
-        try:
-            index = operator.index(action)
-        except TypeError:
-            raise InadmissibleActionError(f"An action is a string or an index, not {action!r}.") from None
-        if not 0 <= index < len(actions):
-            raise InadmissibleActionError(
-                f"Action index {index} is out of range: {len(actions)} actions are admissible here."
-            )
-        return actions[index]
+        return action_name(action, self.action_space.actions)
 
     def render(self) -> Any:
         """Return what there is to see: text in mode ``"ansi"``, else an image, (height, width, 3) ``uint8``.
@@ -213,6 +196,31 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             new.action_space._np_random = _copied(self.action_space._np_random)
         new._fork()
         return new
+
+
+def action_name(action: str | int, actions: Sequence[str]) -> str:
+    """Return the one of ``actions`` that ``action``, a string or an index, stands for.
+
+    Raises:
+        InadmissibleActionError: if there is none.
+    """
+    if isinstance(action, str):
+        if action in actions:
+            return action
+        raise InadmissibleActionError(
+            f"{action!r} is not admissible here; admissible are: {', '.join(actions)}."
+        )
+    if isinstance(action, bool | np.bool_):
+        raise InadmissibleActionError(f"An action is a string or an index, not {action!r}.")
+    try:
+        index = operator.index(action)
+    except TypeError:
+        raise InadmissibleActionError(f"An action is a string or an index, not {action!r}.") from None
+    if not 0 <= index < len(actions):
+        raise InadmissibleActionError(
+            f"Action index {index} is out of range: {len(actions)} actions are admissible here."
+        )
+    return actions[index]
 
 
 def _copied(rng: np.random.Generator) -> np.random.Generator:

@@ -1,0 +1,269 @@
+"""Does an environment keep the contract of text environments? The first broken rule is named."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium
+
+from hunch.core import InadmissibleActionError, UsageError
+
+Env = gymnasium.Env[Any, Any]
+
+RULES = {
+    "shape": "reset(seed=...) returns (observation, info), step(action) returns (observation, reward, "
+    "terminated, truncated, info), and info is a dict.",
+    "observation": "The observation is a str.",
+    "actions": "info['actions'] is a tuple of different, non-empty strings after reset and every step; only "
+    "after the task has terminated it may be empty.",
+    "success": "info['success'] is True or False: wrap it in bool().",
+    "task": "info['task'] is a str and stays the same within an episode.",
+    "reward": "The reward is a finite float: wrap it in float().",
+    "end": "terminated and truncated are True or False (wrap them in bool()), and never both True: an "
+    "episode that terminates at its step limit is not truncated.",
+    "admissible": "Every string in info['actions'] can be given to step, in every state.",
+    "index": "step takes the index of an action in info['actions'] for its string.",
+    "seed": "The same seed and the same actions give the same episode: take all chance from self.np_random, "
+    "and leave nothing of the last episode behind in reset.",
+    "copy": "copy.deepcopy gives an equal environment that shares nothing with the first; let it raise if it "
+    "cannot.",
+    "inadmissible": "An action that is not in info['actions'] raises hunch.core.InadmissibleActionError and "
+    "leaves everything as it was: look at the action before anything changes.",
+    "after the end": "step raises after the end of an episode, until reset is called.",
+}
+"""The rules by name, each with what it asks for, in the order of the docs."""
+
+_PROBES = 3
+
+
+class ContractError(UsageError):
+    """A rule of the contract is broken.
+
+    Attributes:
+        rule: Its name in :data:`RULES`.
+        problem: What was found.
+    """
+
+    def __init__(self, rule: str, problem: str) -> None:
+        super().__init__(rule, problem)
+        self.rule, self.problem = rule, problem
+
+    def __str__(self) -> str:
+        return f"Broken rule {self.rule!r}: {self.problem}. The rule: {RULES[self.rule]}"
+
+
+class Frame(NamedTuple):
+    """What one reset or step showed, and what has to come again with the same seed and actions."""
+
+    observation: str
+    actions: tuple[str, ...]
+    success: bool
+    task: str
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the episode ends here."""
+        return self.terminated or self.truncated
+
+
+class Played(NamedTuple):
+    """An episode, or the beginning of one: ``frames`` is one longer than ``actions``."""
+
+    seed: int
+    actions: list[str]
+    frames: list[Frame]
+
+
+def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30) -> None:
+    """Check that an environment keeps the contract of text environments, :data:`RULES`.
+
+    Random episodes are played, and played again: with the same seed, by index, on a copy where
+    ``copy.deepcopy`` works, with inadmissible actions in between, and once for every admissible action of a
+    few states. It works on any environment, wrapped or not, and leaves it in need of a ``reset``. What it
+    does not meet in these episodes it cannot see; neither can it see what differs between two processes,
+    such as the order of a set of strings.
+
+    Args:
+        env: The environment.
+        seed: Of the first episode.
+        episodes: How many random episodes.
+        steps: At most this many steps of each; an episode that is longer is not seen to its end.
+
+    Raises:
+        ContractError: at the first broken rule, with what was found and how to mend it.
+    """
+    for i in range(episodes):
+        episode = _wander(env, seed + i, steps)
+        for examine in (_seed, _index, _inadmissible, _admissible, _copy, _after_the_end):
+            examine(env, episode)
+
+
+def _wander(env: Env, seed: int, steps: int) -> Played:
+    """Play an episode by random admissible actions."""
+    rng = random.Random(seed)
+    played = Played(seed, [], [_reset(env, seed)])
+    while not played.frames[-1].done and len(played.actions) < steps:
+        played.actions.append(rng.choice(played.frames[-1].actions))
+        played.frames.append(_step(env, played.actions[-1]))
+        tasks = played.frames[0].task, played.frames[-1].task
+        _require("task", tasks[0] == tasks[1], f"{tasks[0]!r} became {tasks[1]!r}")
+    return played
+
+
+def _seed(env: Env, played: Played) -> None:
+    for _ in range(2):
+        _again(env, played, "seed", f"a second episode with seed {played.seed} differs")
+
+
+def _index(env: Env, played: Played) -> None:
+    _begin(env, played, "seed", f"an episode with seed {played.seed} differs")
+    for t, action in enumerate(played.actions):
+        index = played.frames[t].actions.index(action)
+        frame = _step(env, index, "index")
+        _compare("index", f"index {index} did not do what {action!r} does", frame, played.frames[t + 1])
+
+
+def _inadmissible(env: Env, played: Played) -> None:
+    """Before every step, try what is not admissible, and go on as if nothing had been."""
+    _begin(env, played, "seed", f"an episode with seed {played.seed} differs")
+    for t, action in enumerate(played.actions):
+        for bad in _bad(played.frames[t].actions):
+            _refused(env, bad)
+        frame, problem = _step(env, action), f"inadmissible actions changed what {action!r} does"
+        _compare("inadmissible", problem, frame, played.frames[t + 1])
+
+
+def _bad(actions: Sequence[str]) -> tuple[Any, ...]:
+    """What is admissible nowhere, and what is not admissible here."""
+    return "", f"no {actions[0]}, no action at all", -1, len(actions), None
+
+
+def _refused(env: Env, bad: Any) -> None:
+    try:
+        env.step(bad)
+    except InadmissibleActionError:
+        return
+    except Exception as error:
+        raise ContractError("inadmissible", f"step({bad!r}) raised {_named(error)}") from error
+    raise ContractError("inadmissible", f"step({bad!r}) raised nothing")
+
+
+def _admissible(env: Env, played: Played) -> None:
+    """Take every admissible action of a few states, each after playing up to the state anew."""
+    n = len(played.actions)
+    for t in random.Random(played.seed).sample(range(n), min(_PROBES, n)):
+        for action in played.frames[t].actions:
+            _again(env, played, "seed", f"an episode with seed {played.seed} differs", t)
+            _step(env, action)
+
+
+def _copy(env: Env, played: Played) -> None:
+    """Copy in the middle of the episode; play the copy to the end, then the first, then the copy anew."""
+    middle = len(played.actions) // 2
+    _again(env, played, "seed", f"an episode with seed {played.seed} differs", middle)
+    try:
+        twin = copy.deepcopy(env)
+    except Exception:
+        return  # that an environment can be copied is no rule
+    _go_on(twin, played, "copy", "a copy made in the middle of an episode goes on differently", middle)
+    _go_on(env, played, "copy", "after its copy was played, the environment goes on differently", middle)
+    _again(twin, played, "copy", f"an episode of a copy with seed {played.seed} differs")
+
+
+def _after_the_end(env: Env, played: Played) -> None:
+    last = played.frames[-1]
+    if not last.done:
+        return
+    _again(env, played, "seed", f"an episode with seed {played.seed} differs")
+    action = (last.actions or played.actions)[0]
+    try:
+        env.step(action)
+    except Exception:
+        return
+    raise ContractError("after the end", f"the episode was over, and step({action!r}) raised nothing")
+
+
+def _again(env: Env, played: Played, rule: str, problem: str, stop: int | None = None) -> None:
+    """Play the first steps of an episode again, by default all; it has to be the same."""
+    _begin(env, played, rule, problem)
+    _go_on(env, played, rule, problem, 0, stop)
+
+
+def _begin(env: Env, played: Played, rule: str, problem: str) -> None:
+    _compare(rule, problem, _reset(env, played.seed), played.frames[0])
+
+
+def _go_on(env: Env, played: Played, rule: str, problem: str, start: int, stop: int | None = None) -> None:
+    """Play some of the steps of an episode again, from where the environment is."""
+    for action, frame in zip(played.actions[start:stop], played.frames[start + 1 :], strict=False):
+        _compare(rule, f"{problem} after {action!r}", _step(env, action), frame)
+
+
+def _reset(env: Env, seed: int) -> Frame:
+    observation, info = _called("shape", 2, f"reset(seed={seed})", lambda: env.reset(seed=seed))
+    return _frame(observation, info)
+
+
+def _step(env: Env, action: str | int, rule: str = "admissible") -> Frame:
+    """Take an action that is admissible; ``rule`` is broken if it raises."""
+    name = f"step({action!r})"
+    observation, reward, terminated, truncated, info = _called(rule, 5, name, lambda: env.step(action))
+    for flag in (terminated, truncated):
+        _require("end", type(flag) is bool, f"{name} gave {flag!r} for terminated or truncated")
+    _require("end", not (terminated and truncated), f"after {name} both are True")
+    finite = isinstance(reward, float) and math.isfinite(reward)
+    _require("reward", finite, f"{name} gave {reward!r}, a {type(reward).__name__}")
+    return _frame(observation, info, reward, terminated, truncated)
+
+
+def _called(rule: str, size: int, name: str, call: Callable[[], Any]) -> Sequence[Any]:
+    """Call the environment; ``rule`` is broken if that raises."""
+    try:
+        answer = call()
+    except Exception as error:
+        raise ContractError(rule, f"{name} raised {_named(error)}") from error
+    _require("shape", isinstance(answer, tuple) and len(answer) == size, f"{name} gave {answer!r}")
+    result: Sequence[Any] = answer
+    return result
+
+
+def _frame(
+    observation: Any, info: Any, reward: float = 0.0, terminated: bool = False, truncated: bool = False
+) -> Frame:
+    """What was shown, if all of it is of the right type."""
+    _require(
+        "observation", isinstance(observation, str), f"{observation!r} is a {type(observation).__name__}"
+    )
+    _require("shape", isinstance(info, dict), f"info is {info!r}")
+    for name in ("actions", "success", "task"):
+        _require(name, name in info, f"info has no {name!r}")
+    actions, success, task = info["actions"], info["success"], info["task"]
+    texts = isinstance(actions, tuple) and all(isinstance(action, str) and action for action in actions)
+    _require("actions", texts, f"it is {actions!r}")
+    _require("actions", len(set(actions)) == len(actions), f"one comes twice in {actions}")
+    _require("actions", bool(actions) or terminated, f"it is empty after {observation!r}")
+    _require("success", type(success) is bool, f"it is {success!r}, a {type(success).__name__}")
+    _require("task", isinstance(task, str), f"it is {task!r}")
+    return Frame(observation, actions, success, task, reward, terminated, truncated)
+
+
+def _compare(rule: str, problem: str, frame: Frame, expected: Frame) -> None:
+    for name, now, before in zip(Frame._fields, frame, expected, strict=True):
+        _require(rule, now == before, f"{problem}: {name} {now!r} instead of {before!r}")
+
+
+def _require(rule: str, kept: bool, problem: str) -> None:
+    if not kept:
+        raise ContractError(rule, problem)
+
+
+def _named(error: Exception) -> str:
+    said = " ".join(str(error).split()).rstrip(".")
+    return f"{type(error).__name__} ({said})" if said else type(error).__name__
