@@ -2,7 +2,7 @@
 
 Importing this package registers them, so that ``gymnasium.make("hunch/FrozenLake-v0")`` works. An
 environment's own code is loaded when it is made, and so are ``TextEnv`` and ``Outcome``,
-``History``, ``check`` and ``ContractError``.
+``History``, ``Batch``, ``check`` and ``ContractError``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from hunch.core import UsageError
 
 if TYPE_CHECKING:
     from hunch.envs.base import Outcome, TextEnv
+    from hunch.envs.batch import Batch
     from hunch.envs.checker import ContractError, check
     from hunch.envs.wrappers import History
 
 __all__ = [
+    "Batch",
     "ContractError",
     "History",
     "Outcome",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Batch": "batch",
     "ContractError": "checker",
     "History": "wrappers",
     "Outcome": "base",
