@@ -16,7 +16,13 @@ from hunch.core import InadmissibleActionError, State, UsageError
 
 every_env = pytest.mark.parametrize("id", hunch.envs.names())
 # The others have rewards on the way, or limits of their own besides max_steps.
-PLAIN = [id for id in hunch.envs.names() if not id.startswith(("hunch/Overcooked", "hunch/MiniInvaders"))]
+PLAIN = [
+    id
+    for id in hunch.envs.names()
+    if id.split("/")[1].startswith(
+        ("FrozenLake", "Household", "Chain", "Distractor", "Maze", "MiniCatch", "Point")
+    )
+]
 seeds = st.integers(0, 2**31)
 choices = st.lists(st.integers(0, 999), max_size=60)
 
@@ -37,6 +43,16 @@ def play(env, seed, choices):
 @pytest.mark.parametrize("history", [None, 2])
 def test_the_checker_finds_nothing(id, history):
     hunch.envs.check(hunch.envs.make(id, history=history))
+
+
+def lasting(env, steps):
+    """Indices of so many actions that do not end the episode of seed 0 before the last of them."""
+    for attempt in range(200):
+        drawn = np.random.default_rng(attempt).integers(1000, size=steps).tolist()
+        seen = play(env, 0, drawn)
+        if len(seen) == steps + 1:
+            return [choice % len(step[-1]["actions"]) for choice, step in zip(drawn, seen, strict=False)]
+    raise AssertionError("every episode ends at once")
 
 
 @every_env
@@ -65,7 +81,7 @@ def test_random_play_keeps_the_contract(id, seed, choices):
         assert type(reward) is float
         assert not (terminated and truncated)
         assert terminated or truncated or step < env.unwrapped.max_steps
-        assert terminated or not info["success"]
+        assert terminated or not info["success"] or (truncated and id == "hunch/CartPole-v0")
         if id in PLAIN:
             assert terminated or truncated == (step == env.unwrapped.max_steps)
             assert terminated or reward == 0
@@ -94,12 +110,13 @@ def test_an_index_means_its_string(id, seed, choices):
 )
 def test_an_inadmissible_action_raises_and_changes_nothing(id, bad):
     env, twin = hunch.envs.make(id), hunch.envs.make(id)
-    env.reset(seed=3)
-    twin.reset(seed=3)
-    for _ in range(5):
+    actions = lasting(twin, 3)
+    env.reset(seed=0)
+    twin.reset(seed=0)
+    for action in actions:
         with pytest.raises(InadmissibleActionError):
             env.step(bad)
-        assert env.step(0) == twin.step(0)
+        assert env.step(action) == twin.step(action)
 
 
 @every_env
@@ -109,7 +126,7 @@ def test_no_step_outside_an_episode(id):
         env.step(0)
     _, info = env.reset(seed=0)
     for _ in range(2):
-        *_, terminated, truncated, info = env.step(info["actions"][0])
+        *_, terminated, truncated, info = env.step(info["actions"][-1])
     assert truncated
     assert not terminated
     with pytest.raises(UsageError, match="reset"):
@@ -122,11 +139,12 @@ def test_no_step_outside_an_episode(id):
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_is_equal_and_independent(id, duplicate):
     env = hunch.envs.make(id)
-    env.reset(seed=5)
-    last = len(env.step(0)[-1]["actions"]) - 1
+    first, *rest = lasting(env, 3)
+    env.reset(seed=0)
+    env.step(first)
     twin = duplicate(env)
-    expected = [env.step(last), env.step(0)]
-    assert [twin.step(last), twin.step(0)] == expected
+    expected = [env.step(action) for action in rest]
+    assert [twin.step(action) for action in rest] == expected
     assert env.reset() == twin.reset()  # the generators are equal and apart, too
     assert env.reset() == twin.reset()
 

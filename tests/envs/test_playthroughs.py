@@ -12,6 +12,10 @@ import hunch.envs
 
 FOLDER = Path(__file__).parent.parent / "playthroughs"
 SHORTEST = ("Go Down", "Go Down", "Go Right", "Go Right", "Go Down", "Go Right")
+TO_YELLOW = (
+    *("drive south", "drive south", "pick up the passenger", "drive north", "drive north"),
+    *("drive west", "drive west", "drive west", "drive south", "drive south", "drop off the passenger"),
+)
 
 
 def wander(steps):
@@ -28,6 +32,17 @@ def wander(steps):
 def macros(*indices):
     """These actions by index, and the last one of the list from then on."""
     return lambda env, info, step: info["actions"][indices[step] if step < len(indices) else -1]
+
+
+def balance(env, info, step):
+    """Push to the side to which the pole leans and swings."""
+    _, _, angle, turning = env.env.unwrapped.state
+    return "push right" if angle + turning > 0 else "push left"
+
+
+def said(*actions):
+    """These actions by name."""
+    return lambda env, info, step: actions[step]
 
 
 PLAYTHROUGHS = {
@@ -70,6 +85,27 @@ PLAYTHROUGHS = {
     "mini_invaders_landed": ("hunch/MiniInvaders-v0", {}, macros(2, 1)),
     "point_mass": ("hunch/PointMass-v0", {}, macros(0, 0, 1, 1, 0)),
     "point_mass_truncated": ("hunch/PointMass-v0", {"hints": False}, macros()),
+    "cart_pole_balanced": ("hunch/CartPole-v0", {"max_steps": 12}, balance),
+    "cart_pole_fallen": ("hunch/CartPole-v0", {}, macros(0)),
+    # Into the wall in the west, and a passenger who is not there, first.
+    "taxi": (
+        "hunch/Taxi-v0",
+        {},
+        said("drive west", "pick up the passenger", "drive north", *["drive east"] * 3, *TO_YELLOW),
+    ),
+    "taxi_masked": (
+        "hunch/Taxi-v0",
+        {"masked": True},
+        said("drive north", *["drive east"] * 3, *TO_YELLOW),
+    ),
+    "cliff_walking": (
+        "hunch/CliffWalking-v0",
+        {},
+        said("go right", "go up", *["go right"] * 11, "go down"),
+    ),
+    "cliff_walking_truncated": ("hunch/CliffWalking-v0", {"max_steps": 3}, said("go left", "go up", "go up")),
+    "blackjack_stick": ("hunch/Blackjack-v0", {}, said("hit", "stick")),
+    "blackjack_bust": ("hunch/Blackjack-v0", {}, macros(1)),
 }
 
 

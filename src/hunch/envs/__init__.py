@@ -1,7 +1,7 @@
 """Text decision processes: Gymnasium environments whose observations and actions are text.
 
 Importing this package registers them, so that ``gymnasium.make("hunch/FrozenLake-v0")`` works. An
-environment's own code is loaded when it is made, and so are ``TextEnv`` and ``Outcome``,
+environment's own code is loaded when it is made, and so are ``TextEnv`` and ``Outcome``, ``TextWrapper``,
 ``History``, ``Batch``, ``check`` and ``ContractError``.
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hunch.envs.base import Outcome, TextEnv
     from hunch.envs.batch import Batch
     from hunch.envs.checker import ContractError, check
+    from hunch.envs.text_wrapper import TextWrapper
     from hunch.envs.wrappers import History
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "History",
     "Outcome",
     "TextEnv",
+    "TextWrapper",
     "check",
     "describe",
     "make",
@@ -42,6 +44,7 @@ _HOMES = {
     "History": "wrappers",
     "Outcome": "base",
     "TextEnv": "base",
+    "TextWrapper": "text_wrapper",
     "check": "checker",
 }
 
@@ -67,6 +70,10 @@ _ENTRY_POINTS = {
     "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
     "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
     "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
+    "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
+    "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
+    "hunch/CliffWalking-v0": "hunch.envs.describers:CliffWalking",
+    "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
 }
 
 for _id, _entry_point in _ENTRY_POINTS.items():

@@ -1,0 +1,161 @@
+"""Any Gymnasium environment with discrete actions, in text."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium.spaces import Discrete
+from gymnasium.wrappers import TimeLimit
+
+from hunch.core import UsageError
+from hunch.envs.base import Outcome, TextEnv
+
+
+def reported_success(
+    observation: Any, reward: float, terminated: bool, truncated: bool, info: Mapping[str, Any]
+) -> bool:
+    """The environment's own word, ``info["success"]`` or ``info["is_success"]``, where it gives one.
+
+    Where it does not, an episode that terminates with a positive reward succeeded. That is wrong where the
+    step that fails is rewarded too (CartPole) and where success is not rewarded (MountainCar): give
+    :class:`TextWrapper` a rule of your own there.
+    """
+    for name in ("success", "is_success"):
+        if name in info:
+            return bool(info[name])
+    return terminated and reward > 0
+
+
+class TextWrapper(TextEnv):
+    """Turn a Gymnasium environment with discrete actions into a text environment.
+
+        env = TextWrapper(
+            gymnasium.make("MountainCar-v0"),
+            describe=lambda x: f"The car is at {x[0]:.2f} and moves at {x[1]:.3f}.",
+            actions=("push left", "wait", "push right"),
+            task="drive up the hill on the right, to 0.5",
+            success=lambda observation, reward, terminated, truncated, info: terminated,
+        )
+
+    It keeps the contract of :class:`~hunch.envs.base.TextEnv`; rewards and ends, step limits included, are
+    those of ``env``, and the same seed gives the episode that ``env`` would give. ``info`` holds what ``env``
+    reports, too. ``render`` shows what ``env`` shows, or the text where ``env`` was made without a
+    ``render_mode``.
+
+    Args:
+        env: The environment to wrap, with or without wrappers of Gymnasium's.
+        describe: Says an observation in words.
+        actions: The names of all actions in the order of the action space, or, where the admissible ones or
+            their names depend on the state, a function of observation and info that returns the admissible
+            ones as a mapping from name to action.
+        task: The task in a sentence.
+        success: A function of what ``env.step`` returned that tells whether the task is solved; by default
+            :func:`reported_success`.
+        max_steps: A step limit besides that of ``env``.
+
+    Raises:
+        UsageError: if the action space is not discrete, the names are not one for each action, empty or not
+            unique, or ``max_steps`` is not positive; while playing, if ``actions`` returns no action or
+            one that ``env`` does not have.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        describe: Callable[[Any], str],
+        actions: Sequence[str] | Callable[[Any, Mapping[str, Any]], Mapping[str, int]],
+        *,
+        task: str = "",
+        success: Callable[[Any, float, bool, bool, Mapping[str, Any]], bool] = reported_success,
+        max_steps: int | None = None,
+    ) -> None:
+        if not isinstance(env.action_space, Discrete):
+            raise UsageError(f"TextWrapper needs a Discrete action space, not {env.action_space}.")
+        modes = ["ansi", *(mode for mode in env.metadata.get("render_modes", ()) if mode != "ansi")]
+        self.metadata = {**env.metadata, "render_modes": modes}  # type: ignore[misc]
+        super().__init__(sys.maxsize if max_steps is None else max_steps, env.render_mode or "ansi")
+        self.env = env if max_steps is None else TimeLimit(env, max_steps)
+        self.task = task
+        self._describe, self._success = describe, success
+        self._listed = actions if callable(actions) else _numbered(actions, env.action_space)
+        self._actions: Mapping[str, int] = {}
+        self._seed: int | None = None
+        self._reported: Mapping[str, Any] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode of the wrapped environment, which gets ``seed`` and ``options`` as they are."""
+        self._seed = seed
+        return super().reset(seed=seed, options=options)
+
+    def render(self) -> Any:
+        """Return what the wrapped environment renders; the text, where it has no ``render_mode``.
+
+        Raises:
+            UsageError: if a package that the wrapped environment needs for it is missing.
+        """
+        if self.env.render_mode is None:
+            return super().render()
+        try:
+            return self.env.render()
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise UsageError(f"The environment cannot be rendered: {error}.") from None
+
+    def close(self) -> None:
+        """Close the wrapped environment."""
+        self.env.close()
+
+    def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        observation, info = self.env.reset(seed=self._seed, options=dict(options) or None)
+        return self._arrive(observation, info)
+
+    def _move(self, action: str) -> Outcome:
+        observation, reward, terminated, truncated, info = self.env.step(self._actions[action])
+        reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
+        return self._arrive(observation, info)._replace(
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            success=bool(self._success(observation, reward, terminated, truncated, info)),
+        )
+
+    def _arrive(self, observation: Any, info: Mapping[str, Any]) -> Outcome:
+        self._actions = self._admissible(observation, info)
+        self._reported = {name: value for name, value in info.items() if name not in _CONTRACT}
+        return Outcome(self._describe(observation), tuple(self._actions))
+
+    def _admissible(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int]:
+        if not callable(self._listed):
+            return self._listed
+        actions = self._listed(observation, info)
+        wrong = [name for name, action in actions.items() if action not in self.env.action_space]
+        if wrong or not actions:
+            problem = f"{wrong[0]!r} is {actions[wrong[0]]!r}" if wrong else "there is none"
+            raise UsageError(f"'actions' must name actions of {self.env.action_space}: {problem}.")
+        return actions
+
+    def _extras(self) -> dict[str, Any]:
+        return dict(self._reported)
+
+    def _fork(self) -> None:
+        self.env = copy.deepcopy(self.env)
+
+
+_CONTRACT = ("actions", "success", "task")
+
+
+def _numbered(names: Sequence[str], space: Discrete) -> dict[str, int]:
+    """The action of each name."""
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise UsageError(f"The names of the actions must be texts, and not empty: {names!r}.")
+    if len(names) != space.n:
+        raise UsageError(f"{space} has {space.n} actions, and {len(names)} are named: {', '.join(names)}.")
+    actions = {name: int(space.start) + number for number, name in enumerate(names)}
+    if len(actions) != len(names):
+        raise UsageError(f"The names of the actions must differ: {', '.join(names)}.")
+    return actions
