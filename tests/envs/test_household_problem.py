@@ -75,6 +75,30 @@ DAMAGE = {
     "empty problem": (lambda path: changed(path, pddl_problem=""), "parenthesised expression"),
     "unclosed": (lambda path: changed(path, pddl_problem=PROBLEM.pddl().rstrip()[:-1]), "never closed"),
     "overclosed": (lambda path: changed(path, pddl_problem=PROBLEM.pddl() + ")"), "never opened"),
+    "huge": (lambda path: path.write_text('"' + "x" * 10_000_000 + '"'), "larger than"),
+    "a list as grammar": (lambda path: changed(path, grammar=["look"]), "no text under 'grammar'"),
+    "a long problem": (lambda path: changed(path, pddl_problem=PROBLEM.pddl() + ";" * 10**6), "longer than"),
+    "many names": (
+        with_problem("(:objects", "(:objects " + " ".join(f"a{i}" for i in range(5000)) + " - object"),
+        "more than 2,000 names",
+    ),
+    "a long word": (with_problem("(openable ", f"(openable {'x' * 1000}"), "longer than 200"),
+    "escapes": (with_problem("(openable ", "(openable \x1b[2J"), "cannot be printed"),
+    "half a character": (with_problem("(openable ", "(openable \ud800"), "cannot be printed"),
+    "a task with half a character": (
+        lambda path: changed(path, grammar=r'"Your task is to: \ud800."'),
+        "task is no text",
+    ),
+    "a task with a bad escape": (lambda path: changed(path, grammar=r'"Your task is to: \x."'), "escape"),
+    "a goal of many parts": (
+        with_problem(
+            "(inreceptacle ?o ?r)",
+            "(inreceptacle ?o ?r)"
+            + " (objecttype ?o atype)" * 1000
+            + "".join(f" (objecttype ?o a{i}type) (receptacletype ?r b{i}type)" for i in range(3000)),
+        ),
+        "none of the six known kinds",
+    ),
     "deep": (lambda path: changed(path, pddl_problem="(" * 10**6), "deeper than"),
     "no goal": (with_problem("(:goal", "(:aim"), "no section :goal"),
     "no start": (with_problem("(:init", "(:begin"), "no section :init"),

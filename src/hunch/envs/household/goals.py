@@ -7,10 +7,21 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal, get_args
 
+from hunch.core import UsageError
 from hunch.envs.household.pddl import Tree, atom, expression, parse, typed
 
 Kind = Literal["pick", "examine", "clean", "heat", "cool", "picktwo"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+TASK_TYPES: dict[str, Kind] = {
+    "pick_and_place_simple": "pick",
+    "look_at_obj_in_light": "examine",
+    "pick_clean_then_place_in_recep": "clean",
+    "pick_heat_then_place_in_recep": "heat",
+    "pick_cool_then_place_in_recep": "cool",
+    "pick_two_obj_and_place": "picktwo",
+}
+"""What ALFWorld calls the kinds."""
 
 SENTENCES: dict[Kind, tuple[str, str]] = {
     "pick": ("put a {object} in {target}", "put some {object} on {target}"),
@@ -36,6 +47,13 @@ _PDDL: dict[Kind, str] = {
     (receptacleatlocation ?r ?l) (atlocation ?a ?l)))
     (exists (?o - object ?b - agent) (and (objecttype ?o {object}type) (holds ?b ?o))))""",
 }
+
+
+_MOST_LITERALS = 8  # no known goal has more
+
+
+class UnknownGoalError(UsageError):
+    """A game whose goal is none of the six kinds, so that only the real engine can tell when it is won."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +85,16 @@ def recognise(tree: Tree) -> Goal:
     Variables may have any names and conditions any order, but it has to mean what one of the six kinds means.
 
     Raises:
-        ValueError: if it is not.
+        UnknownGoalError: if it does not.
     """
-    condition = _Condition(tree)
+    try:
+        condition = _Condition(tree)
+    except ValueError as error:
+        raise UnknownGoalError(f"its goal is not one of the six known kinds ({error})") from None
+    if len(condition.literals) > _MOST_LITERALS:
+        raise UnknownGoalError(
+            f"its goal has {len(condition.literals)} conditions, none of the six known kinds"
+        )
     objects = condition.classes("objecttype")
     receptacles = condition.classes("receptacletype")
     for kind in KINDS:
@@ -78,7 +103,7 @@ def recognise(tree: Tree) -> Goal:
                 goal = Goal(kind, thing, target)
                 if condition.same_as(_Condition(parse(goal.pddl()))):
                     return goal
-    raise ValueError("its goal is not one of the six known kinds")
+    raise UnknownGoalError("its goal is not one of the six known kinds")
 
 
 class _Condition:

@@ -10,19 +10,23 @@ Tree = str | list["Tree"]
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _COMMENT = re.compile(r";[^\n]*")
 _DEEPEST = 100
+_LONGEST = 200
 
 
 def parse(text: str) -> list[Tree]:
     """Return the one parenthesised expression that ``text`` holds, in lower case, as nested lists.
 
     Raises:
-        ValueError: if parentheses do not match, nest absurdly deep, or hold not exactly one expression.
+        ValueError: if parentheses do not match, nest absurdly deep, or hold not exactly one expression, or a
+            word cannot be printed or is absurdly long.
     """
     stack: list[list[Tree]] = [[]]
     for token in _TOKEN.findall(_COMMENT.sub("", text.lower())):
         if token == "(":
             stack.append([])
         elif token != ")":
+            if len(token) > _LONGEST or not token.isprintable():
+                raise ValueError(f"a word cannot be printed or is longer than {_LONGEST} characters")
             stack[-1].append(token)
         elif len(stack) == 1:
             raise ValueError("a parenthesis closes that was never opened")

@@ -11,12 +11,18 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hunch.core import UsageError
-from hunch.envs.household.goals import Goal, recognise
+from hunch.envs.household.goals import Goal, UnknownGoalError, recognise
 from hunch.envs.household.pddl import Tree, atom, expression, parse, typed
 
 SUFFIX = ".tw-pddl"
+
+# Far beyond ALFWorld's own games, of about 40 kB and 300 names: what is larger would only keep us busy.
+_MOST_BYTES = 10_000_000
+_MOST_CHARACTERS = 1_000_000
+_MOST_NAMES = 2_000
 
 Fact = tuple[str, ...]
 
@@ -107,33 +113,59 @@ class Problem:
         )
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object that a file holds, or an empty one if it holds something else.
+
+    Raises:
+        UsageError: if the file cannot be read, is absurdly large, or is not JSON.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"The game file {path} cannot be read: {error.strerror}.") from None
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"The game file {path} is damaged: it is larger than {_MOST_BYTES:,} bytes.")
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        raise UsageError(f"The game file {path} is damaged: it is not JSON text.") from None
+    return data if isinstance(data, dict) else {}
+
+
+def load(path: Path, keys: tuple[str, ...] = ("pddl_problem", "grammar")) -> dict[str, str]:
+    """Return these texts of a game file.
+
+    Raises:
+        UsageError: if the file cannot be read, or one of them is missing.
+    """
+    data = read_json(path)
+    for key in keys:
+        if not isinstance(data.get(key), str):
+            raise UsageError(f"The game file {path} is damaged: it has no text under {key!r}.")
+    return {key: data[key] for key in keys}
+
+
 def read(path: Path) -> Problem:
     """Read a game file.
 
     Raises:
+        UnknownGoalError: if the goal is not one of the six known kinds.
         UsageError: if the file cannot be read or is not a game that we can play, with what is wrong.
     """
+    game = load(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"The game file {path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"The game file {path} is damaged: it is not JSON text.") from None
-    for key in ("pddl_problem", "grammar"):
-        if not isinstance(data, dict) or not isinstance(data.get(key), str):
-            raise UsageError(f"The game file {path} is damaged: it has no text under {key!r}.")
-    try:
-        return parse_problem(data["pddl_problem"], data["grammar"])
+        return parse_problem(game["pddl_problem"], game["grammar"])
     except ValueError as error:
-        raise UsageError(f"The game file {path} cannot be played: {error}.") from None
+        kind = UnknownGoalError if isinstance(error, UnknownGoalError) else UsageError
+        raise kind(f"The game file {path} cannot be played by our simulator: {error}.") from None
 
 
-def write(problem: Problem, path: Path, *, domain: str = "", grammar: str = "") -> None:
-    """Write a game file.
+def contents(problem: Problem, *, domain: str = "", grammar: str = "") -> dict[str, Any]:
+    """Return what the file of a game holds.
 
     Args:
         problem: The game.
-        path: Where to write; the real engine wants the name to end with ``.tw-pddl``.
         domain: The PDDL domain, which only the real engine needs.
         grammar: The engine's grammar with its ``UNKNOWN GOAL`` in place, which only the real engine needs;
             it has to be of the version that ``problem.wording`` says.
@@ -144,15 +176,18 @@ def write(problem: Problem, path: Path, *, domain: str = "", grammar: str = "") 
     if grammar and Wording.of(grammar) != problem.wording:
         raise UsageError("The grammar has another wording than the problem.")
     sentence = json.dumps(problem.task)[1:-1]
-    grammar = grammar.replace("UNKNOWN GOAL", sentence) or _grammar(problem.wording, sentence)
-    game = {
+    return {
         "pddl_domain": domain,
-        "grammar": grammar,
+        "grammar": grammar.replace("UNKNOWN GOAL", sentence) or _grammar(problem.wording, sentence),
         "pddl_problem": problem.pddl(),
         "solvable": True,
         "walkthrough": None,
     }
-    path.write_text(json.dumps(game), encoding="utf-8")
+
+
+def write(problem: Problem, path: Path, *, domain: str = "", grammar: str = "") -> None:
+    """Write a game file with the :func:`contents`; the real engine wants its name to end in ``.tw-pddl``."""
+    path.write_text(json.dumps(contents(problem, domain=domain, grammar=grammar)), encoding="utf-8")
 
 
 def _grammar(wording: Wording, sentence: str) -> str:
@@ -168,8 +203,11 @@ def parse_problem(pddl: str, grammar: str) -> Problem:
     """Read a problem from its PDDL text and the text of its grammar.
 
     Raises:
-        ValueError: if it is malformed or its goal is unknown, with what is wrong.
+        UnknownGoalError: if the goal is not one of the six known kinds.
+        ValueError: if it is malformed, with what is wrong.
     """
+    if len(pddl) > _MOST_CHARACTERS:
+        raise ValueError(f"its problem is longer than {_MOST_CHARACTERS:,} characters")
     sections: dict[str, list[Tree]] = {}
     for part in parse(pddl)[1:]:
         head, *rest = expression(part)
@@ -178,15 +216,29 @@ def parse_problem(pddl: str, grammar: str) -> Problem:
         if name not in sections:
             raise ValueError(f"it has no section {name}")
     objects = dict(typed(sections[":objects"]))
+    if len(objects) > _MOST_NAMES:
+        raise ValueError(f"it declares more than {_MOST_NAMES:,} names")
     # (= (distance a b) 5) and the like are costs, which no rule looks at.
     facts = {atom(fact) for fact in sections[":init"] if expression(fact)[0] != "="}
     _check(facts, objects)
     if len(sections[":goal"]) != 1:
         raise ValueError("its goal is not one condition")
     goal = recognise(sections[":goal"][0])
-    sentence = _TASK.search(grammar)
-    task = json.loads(f'"{sentence[1]}"', strict=False) if sentence else goal.sentence(0)
+    task = task_in(grammar) or goal.sentence(0)
     return Problem(tuple(sorted(objects.items())), tuple(sorted(facts)), goal, task, Wording.of(grammar))
+
+
+def task_in(grammar: str) -> str:
+    """Return the task's sentence as a grammar states it; empty if it does not.
+
+    Raises:
+        ValueError: if it is no text.
+    """
+    found = _TASK.search(grammar)
+    task: str = json.loads(f'"{found[1]}"', strict=False) if found else ""
+    if re.search("[\ud800-\udfff]", task):
+        raise ValueError("the sentence of its task is no text")
+    return task
 
 
 def _check(facts: set[Fact], objects: dict[str, str]) -> None:
