@@ -3,13 +3,12 @@
     python benchmarks/simulator.py
 
 Random play of 50-step episodes over a pool of games, resets included, in processor time. The engine (extra
-``alfworld``) plays the same games, as it comes, if it is installed.
+``alfworld``) plays the same games, as it comes and behind our environment, if it is installed.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import random
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from hunch.envs.household.generator import Recipe, generate
 from hunch.envs.household.house import House
 from hunch.envs.household.problem import Problem, write
 from hunch.envs.household.simulator import Simulator
+from hunch.envs.household.textworld import rules
 
 GAMES, EPISODE, SECONDS = 28, 50, 5.0
 
@@ -35,12 +35,13 @@ def main() -> None:
     print(
         f"without its memory       {rate(simulated(lambda rng: House(rng.choice(problems)))):10,.0f} steps/s"
     )
-    print(f"environment              {rate(through_gymnasium()):10,.0f} steps/s")
+    print(f"environment              {rate(through_gymnasium('hunch')):10,.0f} steps/s")
     if not all(importlib.util.find_spec(name) for name in ("alfworld", "textworld", "fast_downward")):
         print("real engine              not installed (extra alfworld)")
         return
     engine = rate(played_by_the_engine(problems))
     print(f"real engine              {engine:10,.1f} steps/s")
+    print(f"environment on it        {rate(through_gymnasium('textworld')):10,.1f} steps/s")
     print(f"simulator / real engine  {simulator / engine:10,.0f}")
 
 
@@ -66,8 +67,8 @@ def simulated(draw: Callable[[random.Random], House]) -> Callable[[random.Random
     return episode
 
 
-def through_gymnasium() -> Callable[[random.Random], int]:
-    env = hunch.envs.make("hunch/Household-Pick-v0", games=GAMES, max_steps=EPISODE, history=0)
+def through_gymnasium(engine: str) -> Callable[[random.Random], int]:
+    env = hunch.envs.make("hunch/Household-Pick-v0", games=GAMES, engine=engine, max_steps=EPISODE, history=0)
 
     def episode(rng: random.Random) -> int:
         _, info = env.reset(seed=rng.randrange(2**31))
@@ -81,16 +82,12 @@ def through_gymnasium() -> Callable[[random.Random], int]:
 
 
 def played_by_the_engine(problems: list[Problem]) -> Callable[[random.Random], int]:
-    os.environ.setdefault(
-        "ALFWORLD_DATA", tempfile.mkdtemp()
-    )  # or alfworld makes a folder in the home directory
+    domain, grammar = rules()
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
-    from alfworld.info import ALFRED_PDDL_PATH, ALFRED_TWL2_PATH
     from textworld import EnvInfos
     from textworld.envs.pddl import PddlEnv
 
     folder = Path(tempfile.mkdtemp())
-    domain, grammar = Path(ALFRED_PDDL_PATH).read_text(), Path(ALFRED_TWL2_PATH).read_text()
     for index, problem in enumerate(problems):
         write(problem, folder / f"{index:02}.tw-pddl", domain=domain, grammar=grammar)
     games = sorted(folder.iterdir())

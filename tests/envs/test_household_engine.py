@@ -11,20 +11,19 @@ import json
 import os
 import random
 import re
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hunch.envs.household.generator import Recipe, generate
-from hunch.envs.household.goals import KINDS, Goal, recognise
+from hunch.envs.household.goals import KINDS, TASK_TYPES, Goal, recognise
 from hunch.envs.household.house import House
 from hunch.envs.household.oracle import plan
 from hunch.envs.household.pddl import parse
-from hunch.envs.household.problem import Wording, read, write
+from hunch.envs.household.problem import Problem, Wording, read, write
 from hunch.envs.household.simulator import Simulator
+from hunch.envs.household.textworld import TextWorldGame, rules
 
 pytestmark = [
     pytest.mark.engine,
@@ -50,77 +49,24 @@ BAD_COMMANDS = (
 )
 
 
-class Engine:
-    """The real engine, remembering two pure functions: a problem's translation and a command's text."""
-
-    def __init__(self) -> None:
-        # Importing alfworld sets this and makes a folder of that name; loading a game rewrites sys.argv.
-        os.environ.setdefault("ALFWORLD_DATA", tempfile.mkdtemp())
-        import fast_downward
-        from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
-        from alfworld.info import ALFRED_PDDL_PATH, ALFRED_TWL2_PATH
-        from textworld import EnvInfos
-        from textworld.envs.pddl import PddlEnv
-
-        self.domain = Path(ALFRED_PDDL_PATH).read_text()
-        self.grammar = Path(ALFRED_TWL2_PATH).read_text()
-        remember_translations(fast_downward)
-        remember_commands()
-        self.env = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)), shuffle=False)
-
-    def texts(self, wording: Wording) -> tuple[str, str]:
-        """Domain and grammar; the old ones differ from the shipped ones as the 0.4 release notes say."""
-        if wording == Wording():
-            return self.domain, self.grammar
-        grammar = re.sub(r"action help \{.*?\n\}\n", "", self.grammar, flags=re.DOTALL)
-        grammar = grammar.replace("You arrive at {r.name}.", "You arrive at {lend.name}.")
-        grammar = grammar.replace("move {o} to {r}", "put {o} in/on {r}")
-        grammar = grammar.replace(
-            "You move the {o.name} to the {r.name}.", "You put the {o.name} in/on the {r.name}."
-        )
-        return re.sub(r"\(:action help.*?\n\)\n", "", self.domain, flags=re.DOTALL), grammar
-
-    def start(self, path: Path):
-        argv = sys.argv[:]
-        self.env.load(str(path))
-        state = self.env.reset()
-        sys.argv[:] = argv
-        return state
+def texts(wording: Wording) -> tuple[str, str]:
+    """Domain and grammar; the old ones differ from the shipped ones as the 0.4 release notes say."""
+    domain, grammar = rules()
+    if wording == Wording():
+        return domain, grammar
+    grammar = re.sub(r"action help \{.*?\n\}\n", "", grammar, flags=re.DOTALL)
+    grammar = grammar.replace("You arrive at {r.name}.", "You arrive at {lend.name}.")
+    grammar = grammar.replace("move {o} to {r}", "put {o} in/on {r}")
+    grammar = grammar.replace(
+        "You move the {o.name} to the {r.name}.", "You put the {o.name} in/on the {r.name}."
+    )
+    return re.sub(r"\(:action help.*?\n\)\n", "", domain, flags=re.DOTALL), grammar
 
 
-def remember_translations(fast_downward) -> None:
-    translate, known = fast_downward.pddl2sas, {}
-
-    def pddl2sas(domain, problem, verbose=False, optimize=False):
-        # The planner's own translation (optimize) is never used here.
-        if (domain, problem) not in known:
-            known.clear()
-            known[domain, problem] = translate(domain, problem, verbose=verbose)
-        return known[domain, problem]
-
-    fast_downward.pddl2sas = pddl2sas
-
-
-def remember_commands() -> None:
-    from textworld.envs.pddl.textgen import ContextSensitiveGrammar
-
-    derive = ContextSensitiveGrammar.derive
-
-    def remembering(self, start, context):
-        if start.startswith("#"):
-            return derive(self, start, context)
-        known = self.__dict__.setdefault("known_commands", {})
-        key = (start, tuple((ph.name, var.name) for ph, var in context["mapping"].items()))
-        if key not in known:
-            known[key] = derive(self, start, context)
-        return known[key]
-
-    ContextSensitiveGrammar.derive = remembering
-
-
-@pytest.fixture(scope="module")
-def engine() -> Engine:
-    return Engine()
+def written(problem: Problem, path: Path) -> Path:
+    domain, grammar = texts(problem.wording)
+    write(problem, path, domain=domain, grammar=grammar)
+    return path
 
 
 def disturbed(problem, rng):
@@ -180,24 +126,23 @@ def chosen(simulator: Simulator, rng: random.Random) -> str:
     return rng.choices(commands, weights)[0]
 
 
-def compare(engine: Engine, path: Path, choose) -> int:
-    """Play what ``choose`` chooses on both sides until that is None; return how many states were compared."""
-    simulator = Simulator(House(read(path)))
-    state = engine.start(path)
-    history = []
-    text = simulator.introduction()
-    states = 0
+def compare(path: Path, choose) -> tuple[int, bool]:
+    """Play what ``choose`` chooses on both sides until that is None.
+
+    Returns:
+        How many states were compared, and whether the engine calls the last one won.
+    """
+    simulator, engine = Simulator(House(read(path))), TextWorldGame(path)
+    answers = simulator.introduction(), engine.introduction()
+    assert simulator.task == engine.task
     while True:
-        states += 1
-        assert text == state.feedback, history
-        assert list(simulator.commands) == state["admissible_commands"], history
-        assert simulator.won == state["won"], history
-        command = choose(simulator, len(history))
+        assert answers[0] == answers[1], engine.played
+        assert simulator.commands == engine.commands, engine.played
+        assert simulator.won == engine.won, engine.played
+        command = choose(simulator, len(engine.played))
         if command is None:
-            return states
-        history.append(command)
-        text = simulator.step(command)
-        state, _, _ = engine.env.step(command)
+            return len(engine.played) + 1, engine.won
+        answers = simulator.step(command), engine.step(command)
 
 
 def follow(commands):
@@ -218,7 +163,7 @@ def walk(rng: random.Random):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("variant", ["generated", "uniform", "old wording", "disturbed"])
-def test_the_simulator_is_the_engine(engine, tmp_path, kind, variant):
+def test_the_simulator_is_the_engine(tmp_path, kind, variant):
     path, states = tmp_path / "game.tw-pddl", 0
     for index in range(-(-GAMES // 4)):
         rng = random.Random(f"{kind} {variant} {SEED} {index}")
@@ -230,37 +175,30 @@ def test_the_simulator_is_the_engine(engine, tmp_path, kind, variant):
         problem = replace(problem, wording=wording)
         if variant == "disturbed":
             problem = disturbed(problem, rng)
-        domain, grammar = engine.texts(wording)
-        write(problem, path, domain=domain, grammar=grammar)
+        written(problem, path)
         if variant == "disturbed":
             shout(path)
         assert read(path) == problem
-        states += compare(engine, path, walk(rng))
+        states += compare(path, walk(rng))[0]
     print(f"{kind}, {variant}: {states} states compared")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_engine_accepts_the_oracle(engine, tmp_path, kind):
-    path = tmp_path / "game.tw-pddl"
+def test_the_engine_accepts_the_oracle(tmp_path, kind):
     for index in range(-(-GAMES // 4)):
         problem = generate(Recipe(kind, seed=SEED, index=index))
-        domain, grammar = engine.texts(problem.wording)
-        write(problem, path, domain=domain, grammar=grammar)
         commands = plan(Simulator(House(problem)))
         assert commands
-        compare(engine, path, follow(commands))
-        assert engine.env.state["won"]
+        states, won = compare(written(problem, tmp_path / "game.tw-pddl"), follow(commands))
+        assert (states, won) == (len(commands) + 1, True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_alfworlds_own_goals_are_recognised(engine, kind):
+def test_alfworlds_own_goals_are_recognised(kind):
+    rules()  # imports alfworld without its traces
     from alfworld.gen.goal_library import gdict
 
-    name = {
-        "pick": "pick_and_place_simple",
-        "examine": "look_at_obj_in_light",
-        "picktwo": "pick_two_obj_and_place",
-    }.get(kind, f"pick_{kind}_then_place_in_recep")
+    (name,) = (name for name, other in TASK_TYPES.items() if other == kind)
     target = "DeskLamp" if kind == "examine" else "CounterTop"
     text = gdict[name]["pddl"].format(obj="Mug", recep=target, toggle=target).replace("#", "-")
     # The library's text goes on to close the problem that it stands in.

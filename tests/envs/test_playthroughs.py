@@ -64,6 +64,11 @@ PLAYTHROUGHS = {
     ),
     "household_pick_truncated": ("hunch/Household-Pick-v0", {"max_steps": 8}, wander(8)),
     "household_examine": ("hunch/Household-Examine-v0", {}, wander(15)),
+    "household_clean": ("hunch/Household-Clean-v0", {}, wander(15)),
+    "household_heat": ("hunch/Household-Heat-v0", {}, wander(15)),
+    "household_cool": ("hunch/Household-Cool-v0", {}, wander(15)),
+    "household_picktwo": ("hunch/Household-PickTwo-v0", {}, wander(15)),
+    "household_mix": ("hunch/Household-v0", {"kinds": "heat,picktwo", "split": "unseen"}, wander(0)),
     "overcooked_tomato": ("hunch/Overcooked-Tomato-v0", {}, macros(0, 2, 4, 1, 0, 2, 1, 3)),
     # An empty bowl is sent back until the primitive steps are used up.
     "overcooked_tomato_truncated": ("hunch/Overcooked-Tomato-v0", {}, macros(*(1, 3) * 20)),

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.household.generator import Placement, Recipe, Split, generate
-from hunch.envs.household.goals import Kind
-from hunch.envs.household.house import House
+from hunch.envs.household.games import OFFICIAL_SPLITS, Game, files, generated, house, official
+from hunch.envs.household.generator import Placement, Split
+from hunch.envs.household.goals import KINDS, Kind, UnknownGoalError
 from hunch.envs.household.oracle import plan
-from hunch.envs.household.problem import SUFFIX, read
 from hunch.envs.household.simulator import Simulator
+from hunch.envs.household.textworld import TextWorldGame
+
+Engine = Literal["hunch", "textworld"]
+
+_RISK = (
+    "With engine='textworld' any goal can be played, but that evaluates the grammar in the file as Python: "
+    "use it on files from people you trust only."
+)
 
 
 class Household(TextEnv):
-    """A household task over a fixed pool of games, one of which is drawn at each reset.
+    """Household tasks of several kinds, by turns, from a fixed pool of games.
 
+    One game of the pool is drawn at each reset.
     The observation is the engine's answer to the last command, the actions are the admissible commands,
     sorted. Reward 1 when the task is solved, which ends the episode, otherwise 0. ``info["game"]`` names the
     game.
@@ -28,56 +35,102 @@ class Household(TextEnv):
     Generated games are ALFWorld-style: results on them are not ALFWorld scores.
 
     Args:
-        games: Size of the pool; by default 28 generated games, or all that ``path`` holds.
-        split: ``"train"``, or ``"unseen"``, which shares no goal with it.
+        games: Size of the pool; by default 28 generated games of each kind, or all that there are in files.
+        kinds: The kinds of task, a sequence or words with commas between; by default all six. The
+            environments of a single kind take no other.
+        split: Of generated games ``"train"``, or ``"unseen"``, which shares no goal with it. Of ALFWorld's
+            own games, if they are on this machine, ``"official:train"``, ``"official:valid_seen"`` or
+            ``"official:valid_unseen"``.
         placement: ``"typical"`` puts things where one would look for them, ``"uniform"`` anywhere they fit.
         pool_seed: Which pool of generated games.
-        path: A ``game.tw-pddl`` file, or a folder searched for such files; used instead of generated games,
-            whatever kind of task the files hold.
+        path: A ``game.tw-pddl`` file, or a folder searched for such files; used instead of the games of a
+            split, whatever kind of task the files hold.
+        engine: ``"hunch"`` is our simulator, ``"textworld"`` the real engine (extra ``alfworld``): the same
+            texts, far slower, not safe in threads. It evaluates a file's grammar as Python.
         max_steps: The step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if an option is out of range, or a game file is missing or damaged.
+        UsageError: if an option is out of range, a game file is missing or damaged, or the real engine is
+            asked for and not installed.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 8}  # type: ignore[misc]
-    kind: ClassVar[Kind]
+    kind: ClassVar[Kind | None] = None
 
     def __init__(
         self,
         *,
         games: int | None = None,
-        split: Split = "train",
+        kinds: str | Sequence[str] | None = None,
+        split: str = "train",
         placement: Placement = "typical",
         pool_seed: int = 0,
         path: str | Path | None = None,
+        engine: Engine = "hunch",
         max_steps: int = 50,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        _check_choice("split", split, get_args(Split))
+        _check_choice("split", split, (*get_args(Split), *OFFICIAL_SPLITS))
         _check_choice("placement", placement, get_args(Placement))
+        _check_choice("engine", engine, get_args(Engine))
         if games is not None and games < 1:
             raise UsageError(f"games must be at least 1, not {games}.")
-        self.pool: tuple[Recipe | Path, ...]
-        if path is None:
-            indices = range(28 if games is None else games)
-            self.pool = tuple(Recipe(self.kind, split, placement, pool_seed, i) for i in indices)
+        self.kinds = self._chosen(kinds)
+        self.engine = engine
+        self.pool: tuple[Game, ...]
+        self._trusted = path is None
+        if path is not None:
+            self.pool = files(Path(path), games)
+        elif split in OFFICIAL_SPLITS:
+            self.pool = official(self.kinds, split, games)
         else:
-            self.pool = _game_files(Path(path))[:games]
+            self.pool = generated(self.kinds, cast(Split, split), placement, pool_seed, games)
         self._game = self.pool[0]
-        # A damaged file or an impossible pool should be heard of now and not in the middle of a run.
-        self._simulator = Simulator(_house(self._game))
+        # A damaged file or a missing engine should be heard of now and not in the middle of a run.
+        self._play = self._start(self._game)
 
     @property
     def simulator(self) -> Simulator:
-        """The game in play."""
-        return self._simulator
+        """The game in play; where the real engine plays it, our simulator in the same state.
+
+        Raises:
+            UnknownGoalError: if its goal is not one of the six known kinds.
+        """
+        return self._play if isinstance(self._play, Simulator) else self._play.simulator()
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return the shortest scripted way to the goal, with full knowledge; None if there is none."""
-        return plan(self._simulator)
+        """Return the shortest scripted way to the goal, with full knowledge; None if there is none.
+
+        Raises:
+            UnknownGoalError: if the goal is not one of the six known kinds.
+        """
+        return plan(self.simulator)
+
+    def _chosen(self, kinds: str | Sequence[str] | None) -> tuple[Kind, ...]:
+        own = KINDS if self.kind is None else (self.kind,)
+        wanted = own if kinds is None else kinds.split(",") if isinstance(kinds, str) else kinds
+        if not isinstance(wanted, Sequence) or not wanted:
+            raise UsageError(f"kinds must name one or more of {', '.join(own)}.")
+        for kind in wanted:
+            _check_choice("kinds", kind, own)
+        return tuple(kind for kind in own if kind in wanted)
+
+    def _start(self, game: Game) -> Simulator | TextWorldGame:
+        if self.engine == "textworld":
+            return TextWorldGame(game)
+        try:
+            return Simulator(house(game))
+        except UnknownGoalError as error:
+            # The real engine evaluates what is in a file, so that has to be asked for, if the file may come
+            # from anywhere.
+            if not self._trusted:
+                raise UnknownGoalError(f"{error} {_RISK}") from None
+            try:
+                return TextWorldGame(game)
+            except UsageError as failure:
+                raise UsageError(f"{error} {failure}") from None
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         unknown = set(options) - {"game"}
@@ -86,21 +139,20 @@ class Household(TextEnv):
         index = options["game"] if "game" in options else int(self.np_random.integers(len(self.pool)))
         if index not in range(len(self.pool)):
             raise UsageError(f"There is no game {index!r}: the pool holds games 0 to {len(self.pool) - 1}.")
-        house = _house(self.pool[index])
-        self._game, self._simulator = self.pool[index], Simulator(house)
-        self.task = house.problem.task
-        return Outcome(self._simulator.introduction(), self._simulator.commands)
+        self._play = self._start(self.pool[index])
+        self._game, self.task = self.pool[index], self._play.task
+        return Outcome(self._play.introduction(), self._play.commands)
 
     def _move(self, action: str) -> Outcome:
-        text = self._simulator.step(action)
-        won = self._simulator.won
-        return Outcome(text, self._simulator.commands, float(won), terminated=won, success=won)
+        text = self._play.step(action)
+        won = self._play.won
+        return Outcome(text, self._play.commands, float(won), terminated=won, success=won)
 
     def _extras(self) -> dict[str, Any]:
         return {"game": str(self._game)}
 
     def _fork(self) -> None:
-        self._simulator = self._simulator.copy()
+        self._play = self._play.copy()
 
 
 class HouseholdPick(Household):
@@ -115,21 +167,28 @@ class HouseholdExamine(Household):
     kind = "examine"
 
 
-@lru_cache(maxsize=256)
-def _house(game: Recipe | Path) -> House:
-    # Environments that play the same game share it, with all the texts that it remembers.
-    return House(generate(game) if isinstance(game, Recipe) else read(game))
+class HouseholdClean(Household):
+    """Find an object, clean it in the sink and put it where it belongs."""
+
+    kind = "clean"
 
 
-def _game_files(path: Path) -> tuple[Path, ...]:
-    if path.is_file():
-        return (path,)
-    if not path.exists():
-        raise UsageError(f"There is no game file or folder {path}.")
-    files = tuple(sorted(path.rglob(f"*{SUFFIX}")))
-    if not files:
-        raise UsageError(f"The folder {path} holds no {SUFFIX} file.")
-    return files
+class HouseholdHeat(Household):
+    """Find an object, heat it in the microwave and put it where it belongs."""
+
+    kind = "heat"
+
+
+class HouseholdCool(Household):
+    """Find an object, cool it in the fridge and put it where it belongs."""
+
+    kind = "cool"
+
+
+class HouseholdPickTwo(Household):
+    """Find two objects of a kind and put both where they belong."""
+
+    kind = "picktwo"
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

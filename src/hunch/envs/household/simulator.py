@@ -93,6 +93,11 @@ class Simulator:
         return new
 
     @property
+    def task(self) -> str:
+        """The task in one sentence."""
+        return self.house.problem.task
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """The admissible commands, sorted."""
         return self.menu.commands
