@@ -1,4 +1,4 @@
-"""The contract of a language model: three batched verbs, and what a model says about itself.
+"""The contract of a language model: batched verbs, and what a model says about itself.
 
 **Every answer is a pure function of (model revision, request, sample index)**, never of what else was in the
 batch, of call order or of the process. So a cached and a fresh answer, one by one and batched, the first run
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hunch.core import EvidenceLevel, FloatArray, IntArray, UsageError
 
-Verb = Literal["generate", "score", "embed"]
+Verb = Literal["generate", "score", "label", "embed"]
 Normalisation = Literal["sum", "token", "word"]
 Float32Array: TypeAlias = NDArray[np.float32]
 
@@ -115,6 +115,14 @@ class LanguageModel(Protocol):
         """Return how likely each of a prompt's own options is as its continuation."""
         ...
 
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Return the log-probability of each of a prompt's short labels as the very next output.
+
+        One array a prompt, shape (n_labels,); -inf where a server lists only its likeliest outputs and the
+        label is not among them.
+        """
+        ...
+
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one vector a text, shape (len(texts), dim)."""
         ...
@@ -147,6 +155,10 @@ class Model:
     def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Refuse: this model does not score options."""
         raise self._lacks("score")
+
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Refuse: this model does not label."""
+        raise self._lacks("label")
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Refuse: this model does not embed."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hunch.core import UsageError
+from hunch.core import FloatArray, UsageError
 from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, OptionScores, Sampling, Verb, choices
 from hunch.lm.store import Key, Source, Store
 from hunch.lm.usage import TOTAL, Usage
@@ -78,6 +78,18 @@ class Cached:
         asked = [Question("score", pair) for pair in choices(prompts, options)]
         known = self._answers(
             asked, lambda part: self.model.score(*zip(*(q.request for q in part), strict=True))
+        )
+        return [known[question] for question in asked]
+
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Return the log-probability of each of a prompt's labels as the very next output.
+
+        Raises:
+            UsageError: if a prompt has no labels, or one that is blank.
+        """
+        asked = [Question("label", pair) for pair in choices(prompts, labels)]
+        known = self._answers(
+            asked, lambda part: self.model.label(*zip(*(q.request for q in part), strict=True))
         )
         return [known[question] for question in asked]
 
@@ -180,6 +192,8 @@ def encode(verb: Verb, value: Any) -> str:
         return json.dumps(value)
     if verb == "score":
         return json.dumps({field: getattr(value, field).tolist() for field in OptionScores.__slots__})
+    if verb == "label":
+        return json.dumps(value.tolist())
     return json.dumps({"f32": base64.b64encode(value.astype("<f4").tobytes()).decode()})
 
 
@@ -191,4 +205,6 @@ def decode(verb: Verb, text: str) -> Any:
     if verb == "score":
         counts = {field: np.array(value[field], dtype=np.int64) for field in ("tokens", "words")}
         return OptionScores(np.array(value["logprobs"], dtype=np.float64), **counts)
+    if verb == "label":
+        return np.array(value, dtype=np.float64)
     return np.frombuffer(base64.b64decode(value["f32"]), dtype="<f4").astype(np.float32)
