@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import pickle
@@ -313,3 +314,25 @@ def test_the_layer_itself_is_fast() -> None:
         for prompt, own in zip(PROMPTS, OPTIONS, strict=True):
             model.score([prompt], [own])
     assert (time.perf_counter() - start) / 800 < 1e-4
+
+
+def test_the_request_is_kept_beside_the_answer(tmp_path: Path) -> None:
+    model = scripted(tmp_path / "a.sqlite")
+    model.generate(PROMPTS[:2], 2)
+    with sqlite3.connect(tmp_path / "a.sqlite") as link:
+        told = [json.loads(q) for (q,) in link.execute("SELECT question FROM answers ORDER BY rowid")]
+    assert [t["request"][0] for t in told] == [PROMPTS[0], PROMPTS[0], PROMPTS[1], PROMPTS[1]]
+    assert all(t["evidence"] == "L0" for t in told)
+
+
+def test_a_file_of_an_earlier_version_is_taken_up(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    wanted = scripted(path).generate(PROMPTS[:3])
+    with sqlite3.connect(path) as link:
+        link.execute("ALTER TABLE answers DROP COLUMN question")
+    link.close()
+    model = scripted(path)
+    assert model.generate(PROMPTS[:3]) == wanted
+    assert model.usage.calls == 0
+    model.generate(PROMPTS[:4])
+    assert len(rows(path)) == 4

@@ -128,7 +128,8 @@ class Cached:
         answers = dict(zip(questions, values, strict=True))
         if self.store is not None:
             source = Source(questions[0].verb, self.name, self.revision)
-            self.store.write({self._key(q): encode(q.verb, value) for q, value in answers.items()}, source)
+            kept = {self._key(q): encode(q.verb, value) for q, value in answers.items()}
+            self.store.write(kept, source, {self._key(q): self._told(q) for q in answers})
         return self._remember(answers)
 
     def _metered(
@@ -176,6 +177,10 @@ class Cached:
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])
         return hashlib.sha256(full.encode()).hexdigest(), question.sample
+
+    def _told(self, question: Question) -> str:
+        """What an export needs besides the answer; the key is only a hash."""
+        return json.dumps({"request": question.request, "evidence": self.evidence})
 
 
 def _freeze(value: Any) -> None:

@@ -11,7 +11,8 @@ import sqlite3
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import metadata
@@ -42,6 +43,7 @@ CREATE TABLE IF NOT EXISTS answers (
     revision TEXT NOT NULL,
     version TEXT NOT NULL,      -- of this library
     created TEXT NOT NULL,      -- UTC
+    question TEXT,              -- JSON: the request in full, and the model's evidence level
     PRIMARY KEY (request, sample)
 )"""
 
@@ -89,12 +91,15 @@ class Store:
             found |= {key: value for key, value in self._sound(rows or []) if key in wanted}
         return found
 
-    def write(self, answers: dict[Key, str], source: Source) -> None:
-        """Keep answers, in one commit."""
+    def write(
+        self, answers: dict[Key, str], source: Source, questions: Mapping[Key, str] | None = None
+    ) -> None:
+        """Keep answers, in one commit, with what was asked in full where it is given."""
         if not (self._writes and answers):
             return
         origin = (*source, _version(), datetime.now(UTC).isoformat(timespec="seconds"))
-        rows = [(*key, value, _checksum(key, value), *origin) for key, value in answers.items()]
+        asked = (questions or {}).get
+        rows = [(*key, value, _checksum(key, value), *origin, asked(key)) for key, value in answers.items()]
         self._try(partial(_insert, rows), writing=True)
 
     def close(self) -> None:
@@ -184,11 +189,19 @@ def _connect(path: Path) -> sqlite3.Connection:
         if not tables:
             link.execute("PRAGMA journal_mode = WAL")
             link.execute(SCHEMA)
+        elif "question" not in {column[1] for column in link.execute("PRAGMA table_info(answers)")}:
+            _widen(link)
         link.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
         link.close()
         raise
     return link
+
+
+def _widen(link: sqlite3.Connection) -> None:
+    """Give a file of an earlier version the column for questions; a file that is read-only stays as it is."""
+    with suppress(sqlite3.OperationalError):
+        link.execute("ALTER TABLE answers ADD COLUMN question TEXT")
 
 
 def _text(stored: bytes) -> str:
@@ -205,7 +218,7 @@ def _select(keys: Sequence[Key], link: sqlite3.Connection) -> list[tuple[str, in
 
 def _insert(rows: list[tuple[Any, ...]], link: sqlite3.Connection) -> None:
     with link:
-        link.executemany("INSERT OR REPLACE INTO answers VALUES (?,?,?,?,?,?,?,?,?)", rows)
+        link.executemany("INSERT OR REPLACE INTO answers VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
 
 
 def _checksum(key: Key, value: str) -> int:
