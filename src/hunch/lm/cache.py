@@ -20,7 +20,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, OptionScores, Sampling, Verb, choices
 from hunch.lm.store import Key, Source, Store
-from hunch.lm.usage import TOTAL, Usage
+from hunch.lm.usage import TOTAL, Usage, counters
 
 REQUESTS_A_COMMIT = 32
 ANSWERS_IN_MEMORY = 100_000  # about 200 MB of embeddings with 384 numbers, keys included
@@ -135,21 +135,18 @@ class Cached:
     def _metered(
         self, questions: list[Question], ask: Callable[[list[Question]], Sequence[Any]]
     ) -> Sequence[Any]:
-        read, written, start = *self._tokens(), time.perf_counter()
+        before, start = counters(self.model), time.perf_counter()
         values = ask(questions)
         seconds = time.perf_counter() - start
-        now_read, now_written = self._tokens()
         embedded = len(questions) if questions[0].verb == "embed" else 0
-        self._add(Usage(len(questions), 0, embedded, now_read - read, now_written - written, seconds))
+        asked = Usage(calls=len(questions), texts_embedded=embedded, seconds=seconds)
+        self._add(asked + (counters(self.model) - before))
         return values
 
     def _add(self, asked: Usage) -> None:
         """Count on this model's meter and on the process's."""
         for meter in (self.usage, TOTAL):
             meter.restore((meter + asked).as_dict())
-
-    def _tokens(self) -> tuple[int, int]:
-        return getattr(self.model, "tokens_read", 0), getattr(self.model, "tokens_written", 0)
 
     def _write(self, questions: list[Question], sampling: Sampling) -> list[str]:
         """Generate the missing samples, prompts that miss the same ones together."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)
@@ -17,6 +17,10 @@ class Usage:
         prompt_tokens: Tokens that the model read, where it knows.
         completion_tokens: Tokens that the model wrote, where it knows.
         seconds: Wall-clock time inside the model.
+        retries: Attempts that failed and were made again, where the model is behind a network.
+        refusals: Answers that declined: empty ones, and those that the server flagged.
+        fallbacks: Answers, cached ones included, that named none of the options they were to choose from.
+        cost: Money for the tokens, where the model has a price; 0 where it has none.
     """
 
     calls: int = 0
@@ -25,16 +29,20 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    retries: int = 0
+    refusals: int = 0
+    fallbacks: int = 0
+    cost: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**{key: value + getattr(other, key) for key, value in self.as_dict().items()})
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
     def __sub__(self, earlier: Usage) -> Usage:
-        return Usage(**{key: value - getattr(earlier, key) for key, value in self.as_dict().items()})
+        return Usage(*(getattr(self, name) - getattr(earlier, name) for name in self.__slots__))
 
     def as_dict(self) -> dict[str, int | float]:
         """Return all figures by name, for JSON and for checkpoints."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def snapshot(self) -> Usage:
         """Return a copy that later requests leave as it is."""
@@ -42,9 +50,37 @@ class Usage:
 
     def restore(self, figures: Mapping[str, int | float]) -> None:
         """Take up the figures that :meth:`as_dict` gave; a figure that is missing begins at zero."""
-        for field in fields(self):
-            setattr(self, field.name, figures.get(field.name, field.default))
+        for name in self.__slots__:
+            setattr(self, name, figures.get(name, 0))
 
 
 TOTAL = Usage()
 """Everything asked of all models by this process."""
+
+
+def prices(model: object) -> tuple[float, float]:
+    """The price of a million tokens read and of a million written; 0 where a model states none."""
+    bare = getattr(model, "model", model)  # behind a cache
+    return float(getattr(bare, "price_in", None) or 0), float(getattr(bare, "price_out", None) or 0)
+
+
+def counters(model: object) -> Usage:
+    """What a model has counted so far by itself: tokens, their cost, retries, refusals."""
+    read, written, retries, refusals = (
+        getattr(model, name, 0) for name in ("tokens_read", "tokens_written", "retries", "refusals")
+    )
+    price_in, price_out = prices(model)
+    return Usage(
+        prompt_tokens=read,
+        completion_tokens=written,
+        retries=retries,
+        refusals=refusals,
+        cost=(read * price_in + written * price_out) / 1e6,
+    )
+
+
+def count_fallbacks(model: object, fallbacks: int) -> None:
+    """Count answers that named no option, on the model's meter, where it has one, and on the process's."""
+    for meter in (getattr(model, "usage", None), TOTAL):
+        if isinstance(meter, Usage):
+            meter.fallbacks += fallbacks
