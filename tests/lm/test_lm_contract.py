@@ -52,6 +52,7 @@ def test_refuses_the_verbs_it_lacks(model: LanguageModel) -> None:
     asks = {
         "generate": lambda: model.generate(PROMPTS[:1]),
         "score": lambda: model.score(PROMPTS[:1], OPTIONS[:1]),
+        "label": lambda: model.label(PROMPTS[:1], [["A", "B"]]),
         "embed": lambda: model.embed(TEXTS[:1]),
     }
     for verb in set(asks) - model.verbs:
@@ -90,6 +91,20 @@ def test_score_alone_batched_and_shuffled(model: LanguageModel) -> None:
         assert alone.words.tolist() == [len(option.split()) for option in OPTIONS[i]]
 
 
+def test_label_alone_batched_and_shuffled(model: LanguageModel) -> None:
+    if "label" not in model.verbs:
+        pytest.skip("does not label")
+    labels = [tuple("ABCDE")[: 2 + i % 4] for i in range(9)]
+    batched = model.label(PROMPTS, labels)
+    order = np.random.default_rng(0).permutation(len(PROMPTS))
+    shuffled = model.label([PROMPTS[i] for i in order], [labels[i] for i in order])
+    for place, i in enumerate(order):
+        alone = model.label([PROMPTS[i]], [labels[i]])[0]
+        assert alone.tolist() == batched[i].tolist() == shuffled[place].tolist()
+        assert alone.shape == (len(labels[i]),)
+        assert np.exp(alone).sum() <= 1 + 1e-9
+
+
 def test_embed_alone_batched_and_shuffled(model: LanguageModel) -> None:
     if "embed" not in model.verbs:
         pytest.skip("does not embed")
@@ -107,6 +122,8 @@ def test_empty_batches(model: LanguageModel) -> None:
         assert model.generate([]) == []
     if "score" in model.verbs:
         assert model.score([], []) == []
+    if "label" in model.verbs:
+        assert model.label([], []) == []
     if "embed" in model.verbs:
         assert model.embed([]).shape == (0, model.dim)
 

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from hunch import lm
 from hunch.core import Proposal, State, UsageError
+from hunch.lm.choose import project, softmax
 from hunch.methods.prior.proposals import posterior
 from hunch.roles.prior import (
+    LabelledPrior,
     LikelihoodPrior,
     MappedPrior,
     NoveltyPrior,
@@ -16,9 +18,7 @@ from hunch.roles.prior import (
     UniformPrior,
     draw,
     entropy,
-    project,
     recall,
-    softmax,
 )
 from hunch.roles.prior_config import PriorConfig, build_prior
 
@@ -128,6 +128,20 @@ def test_likelihood_normalisations_and_the_papers_softmax():
     assert nearly_uniform.max() / nearly_uniform.min() < np.e + 1e-9
 
 
+def test_labelled_prior_names_actions_by_letter():
+    sure = LabelledPrior(lm.load("scripted:overlap"))
+    assert sure.evidence == "L0"
+    assert sure.probabilities([STATE])[0].argmax() == 0, "the first that names the fridge"
+    flat = LabelledPrior(lm.load("scripted:overlap"), temperature=50.0, rotations=2)
+    p = flat.probabilities([STATE])[0]
+    assert p.sum() == pytest.approx(1)
+    assert p.max() / p.min() < 1.5
+    built = build_prior(PriorConfig(kind="labelled", rotations=3), lm.load("uniform"))
+    assert built.probabilities([STATE])[0] == pytest.approx(np.full(4, 0.25))
+    with pytest.raises(UsageError, match="at least one rotation"):
+        LabelledPrior(lm.load("uniform"), rotations=0)
+
+
 def test_mapped_prior_counts_fallbacks():
     rng = np.random.default_rng(0)
     sure = MappedPrior(lm.load("scripted:overlap"))
@@ -137,6 +151,7 @@ def test_mapped_prior_counts_fallbacks():
     proposal = silent.propose([STATE], 4, rng)[0]
     assert proposal.indices.tolist() == [len(STATE.actions) - 1], "the released rule falls back to the last"
     assert silent.fallback_rate == 1
+    assert silent.lm.usage.fallbacks == 4
     assert silent.metrics() == {"fallback_rate": 1.0}
     assert silent.metrics() == {}, "nothing was asked since"
 
@@ -169,7 +184,9 @@ def test_auto_follows_the_models_verbs(minilm):
     assert isinstance(build_prior(PriorConfig(), lm.load("uniform")), UniformPrior)
 
 
-@pytest.mark.parametrize(("kind", "verb"), [("mapped", "generate"), ("likelihood", "score")])
+@pytest.mark.parametrize(
+    ("kind", "verb"), [("mapped", "generate"), ("likelihood", "score"), ("labelled", "label")]
+)
 def test_a_missing_verb_is_named(minilm, kind, verb):
     with pytest.raises(UsageError, match=verb):
         build_prior(PriorConfig(kind=kind), minilm)

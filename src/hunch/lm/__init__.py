@@ -1,4 +1,4 @@
-"""Language models behind one protocol: three batched verbs, a cache, a meter. See ``docs/models.md``."""
+"""Language models behind one protocol: batched verbs, a cache, a meter. See ``docs/models.md``."""
 
 from hunch.lm.base import (
     ONE_LINE,
@@ -10,6 +10,7 @@ from hunch.lm.base import (
     listed_options,
 )
 from hunch.lm.cache import Cached
+from hunch.lm.choose import Choice, choose
 from hunch.lm.probe import Description, describe
 from hunch.lm.registry import BACKENDS, PER_USER, load, require
 from hunch.lm.scripted import RULES, ScriptedModel, rule
@@ -23,6 +24,7 @@ __all__ = [
     "PER_USER",
     "RULES",
     "Cached",
+    "Choice",
     "Description",
     "LanguageModel",
     "Normalisation",
@@ -33,6 +35,7 @@ __all__ = [
     "UniformModel",
     "Usage",
     "Verb",
+    "choose",
     "describe",
     "listed_options",
     "load",

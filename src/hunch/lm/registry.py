@@ -55,14 +55,14 @@ BACKENDS: dict[str, Backend] = {
     "uniform": Backend(
         "uniform",
         "uniform:load",
-        frozenset({"generate", "score"}),
+        frozenset({"generate", "score", "label"}),
         "the uninformed model: every option is as likely as any other",
         costly=False,
     ),
     "scripted": Backend(
         "scripted:<rule>",
         "scripted:load",
-        frozenset({"generate", "score"}),
+        frozenset({"generate", "score", "label"}),
         "a rule, with dials for error, refusal and malformed output",
         costly=False,
     ),

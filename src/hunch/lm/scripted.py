@@ -27,6 +27,7 @@ from hunch.lm.base import (
     listed_options,
     sample_rng,
 )
+from hunch.lm.choose import behind_letters
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]
 """From a prompt and its options to the best option."""
@@ -56,10 +57,14 @@ class ScriptedModel(Model):
     temperature 0 all samples are sample 0.
 
     ``score`` gives the same errors as probabilities, over n > 1 options: the rule's answer has
-    0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n. Words stand in for tokens.
+    0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n. Words stand in for tokens. ``label``
+    gives the same to the labels of the options that the prompt lists (:func:`hunch.lm.choose.lettered`).
+
+    Attributes:
+        refusals: Answers so far that refused or were empty.
     """
 
-    verbs: frozenset[Verb] = frozenset({"generate", "score"})
+    verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
 
     def __init__(
         self,
@@ -91,6 +96,7 @@ class ScriptedModel(Model):
         if sum(shares.values()) > 1:
             raise UsageError(f"The dials of a scripted model sum to more than 1: {shares}.")
         self.rule = rule
+        self.refusals = 0
         self.error, self.refusal, self.malformed = map(float, shares.values())
         self.name = name or f"scripted:{getattr(rule, '__name__', type(rule).__name__)}"
         dials = f"error={self.error},refusal={self.refusal},malformed={self.malformed}"
@@ -116,7 +122,9 @@ class ScriptedModel(Model):
             text = "{" + best[: len(best) // 2][::-1]
         else:
             text = best
-        return cut(text, sampling.stop)
+        answer = cut(text, sampling.stop)
+        self.refusals += text == REFUSAL or not answer
+        return answer
 
     def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probabilities stated above for each prompt's options."""
@@ -128,6 +136,13 @@ class ScriptedModel(Model):
         shares: FloatArray = np.full(n, self.error / max(n - 1, 1))
         shares[best] = 1 - self.error if n > 1 else 1.0
         return OptionScores(np.log((1 - SPREAD) * shares + SPREAD / n), words, words)
+
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Return the log-probabilities stated above for each prompt's labels."""
+        return [
+            self._score(prompt, behind_letters(prompt, own)).logprobs
+            for prompt, own in choices(prompts, labels)
+        ]
 
     def _best(self, prompt: str, options: tuple[str, ...]) -> str:
         best = self.rule(prompt, options)

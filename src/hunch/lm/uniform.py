@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hunch.core import FloatArray
 from hunch.lm.base import (
     ONE_LINE,
     Model,
@@ -23,12 +24,12 @@ from hunch.lm.base import (
 class UniformModel(Model):
     """Gives every option the same probability. Evidence level L0.
 
-    ``score`` gives each of n options the log-probability -log n, in all and whatever its length; words stand
-    in for tokens. ``generate`` writes a uniformly random item of the last list in the prompt (lines that
-    begin with ``"- "``), and the empty text where the prompt lists nothing: there is nothing to know.
+    ``score`` and ``label`` give each of n options the log-probability -log n, in all and whatever its length;
+    words stand in for tokens. ``generate`` writes a uniformly random item of the last list in the prompt
+    (lines that begin with ``"- "``), and the empty text where the prompt lists nothing: there is nothing to know.
     """
 
-    verbs: frozenset[Verb] = frozenset({"generate", "score"})
+    verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
 
     def __init__(self, name: str = "uniform") -> None:
         self.name = name
@@ -50,6 +51,10 @@ class UniformModel(Model):
     def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return -log n for each of a prompt's n options."""
         return [self._equal(own) for _, own in choices(prompts, options)]
+
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Return -log n for each of a prompt's n labels."""
+        return [np.full(len(own), -np.log(len(own))) for _, own in choices(prompts, labels)]
 
     @staticmethod
     def _equal(options: Sequence[str]) -> OptionScores:

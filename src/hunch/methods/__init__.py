@@ -94,7 +94,7 @@ METHODS: dict[str, Method] = {
             paper=_YAN,
             roles=("action prior",),
             leaf="LLM4RL / policy",
-            verbs=("generate", "embed", "score"),
+            verbs=("generate", "embed", "score", "label"),
             environments="any text environment",
             control="random k",
         ),
@@ -107,7 +107,7 @@ METHODS: dict[str, Method] = {
             paper=_YAN,
             roles=("action prior",),
             leaf="LLM4RL / policy",
-            verbs=("generate", "embed", "score"),
+            verbs=("generate", "embed", "score", "label"),
             environments="any text environment",
         ),
     )

@@ -2,6 +2,7 @@
 
 from hunch.roles.encoder import StateFeatures, TextTable
 from hunch.roles.prior import (
+    LabelledPrior,
     LikelihoodPrior,
     MappedPrior,
     NoveltyPrior,
@@ -11,6 +12,7 @@ from hunch.roles.prior import (
 from hunch.roles.prior_config import PriorConfig, build_prior
 
 __all__ = [
+    "LabelledPrior",
     "LikelihoodPrior",
     "MappedPrior",
     "NoveltyPrior",

@@ -1,6 +1,6 @@
 """The action prior role: p(a|s), a frozen language model's view of which admissible action comes next.
 
-Four ways to get it, each a few lines over the verbs of a language model:
+Ways to get it, each a few lines over the verbs of a language model:
 
 =========== ======== ====================================================================================
 prior       verb     p(a|s)
@@ -8,6 +8,7 @@ prior       verb     p(a|s)
 uniform     none     1 / number of admissible actions
 mapped      generate share of k free-form answers that a rule projects to a (Yan et al. 2025, eq. 4)
 likelihood  score    softmax over the actions' log-probabilities as continuations of the prompt
+labelled    label    softmax over the log-probabilities of letters, behind which the actions are listed
 novelty     none     softmax against what was just done: a control
 similarity  embed    softmax over how like a is to task and history, and unlike what was just done
 =========== ======== ====================================================================================
@@ -25,9 +26,9 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, Proposal, State, UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel, Normalisation, Sampling
+from hunch.lm.choose import Tie, choose, estimator_of, project, softmax
+from hunch.lm.usage import count_fallbacks
 from hunch.roles.encoder import TextTable, Vectors, done, recency_weights, seen
-
-Tie = Literal["last", "first", "longest", "random"]
 
 SEEN_DECAY = 0.3
 """similarity: how much a line that was seen counts against the next younger one."""
@@ -47,10 +48,9 @@ def prompt(state: State) -> str:
     )
 
 
-def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities proportional to exp(logits), computed without overflow."""
-    weights = np.exp(logits - logits.max())
-    return np.asarray(weights / weights.sum())
+def question(state: State) -> str:
+    """The text below which the admissible actions are listed behind letters."""
+    return f"Your task is to: {state.task}\n{state.observation}\nWhich of these actions comes next?"
 
 
 def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> Proposal:
@@ -223,6 +223,41 @@ class LikelihoodPrior(DistributionPrior):
         return [softmax(x / self.temperature) for x in values]
 
 
+class LabelledPrior(DistributionPrior):
+    """p(a|s) from how likely the model names each action by its letter; see :mod:`hunch.lm.choose`.
+
+    This is what chat models behind a server can do that list their likeliest first tokens.
+
+    Args:
+        lm: A model that labels, or scores.
+        temperature: Of the softmax over the letters' log-probabilities.
+        rotations: Orders of the list over which the mean is taken, as models favour some letters.
+
+    Raises:
+        UsageError: if the model can do neither, or a number is not positive.
+    """
+
+    def __init__(self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1) -> None:
+        estimator_of(lm, "labelled")
+        self.lm = lm
+        super().__init__(lm.evidence)
+        self.temperature = _positive(temperature)
+        if rotations < 1:
+            raise UsageError(f"The labelled prior needs at least one rotation, not {rotations}.")
+        self.rotations = rotations
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        found = choose(
+            self.lm,
+            [question(s) for s in states],
+            [s.actions for s in states],
+            how="labelled",
+            rotations=self.rotations,
+        )
+        shares = [choice.probabilities ** (1 / self.temperature) for choice in found]
+        return [share / share.sum() for share in shares]
+
+
 class MappedPrior:
     """p(a|s) by free-form answers, each projected by a rule to an admissible action.
 
@@ -232,7 +267,7 @@ class MappedPrior:
 
     Args:
         lm: A model that generates.
-        tie: See :func:`project`.
+        tie: See :func:`hunch.lm.choose.project`.
         sampling: How the answers are sampled.
 
     Raises:
@@ -279,36 +314,14 @@ class MappedPrior:
         return {"fallback_rate": fallbacks / answers} if answers else {}
 
     def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
-        counts = np.zeros(len(state.actions))
-        for answer in answers:
-            index, named = project(answer, state.actions, self.tie, rng)
-            counts[index] += 1
-            self.fallbacks += not named
+        projected = [project(answer, state.actions, self.tie, rng) for answer in answers]
+        counts = np.bincount([index for index, _ in projected], minlength=len(state.actions))
+        fallbacks = sum(not named for _, named in projected)
+        count_fallbacks(self.lm, fallbacks)
+        self.fallbacks += fallbacks
         self.answers += len(answers)
         indices = np.flatnonzero(counts)
         return Proposal(indices, counts[indices] / counts.sum())
-
-
-def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Generator) -> tuple[int, bool]:
-    """Project a free-form answer to the admissible action that occurs in it most often.
-
-    Occurrences are counted as substrings, case-insensitively. The rule is that of the released code, where
-    of equally frequent actions the ``last`` one wins; an answer that names no action at all is such a tie
-    among all actions, so that it too gives the last one. ``first``, ``longest`` and ``random`` break the
-    tie otherwise.
-
-    Returns:
-        The action's index, and whether the answer named any action.
-    """
-    text = answer.lower()
-    counts = [text.count(action.lower()) for action in actions]
-    best = [i for i, count in enumerate(counts) if count == max(counts)]
-    named = max(counts) > 0
-    if tie == "random":
-        return int(rng.choice(best)), named
-    if tie == "longest":
-        return max(best, key=lambda i: len(actions[i])), named
-    return (best[0] if tie == "first" else best[-1]), named
 
 
 def recall(proposals: Sequence[Proposal], references: Sequence[int]) -> float:

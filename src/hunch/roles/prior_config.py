@@ -6,19 +6,20 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hunch.lm.base import LanguageModel, Normalisation
+from hunch.lm.choose import Tie
 from hunch.roles.encoder import TextTable
 from hunch.roles.prior import (
     RELEASED_SAMPLING,
     DistributionPrior,
+    LabelledPrior,
     LikelihoodPrior,
     MappedPrior,
     NoveltyPrior,
     SimilarityPrior,
-    Tie,
     UniformPrior,
 )
 
-TEMPERATURES = {"mapped": 0.8, "likelihood": 1.0, "similarity": 0.1, "novelty": 0.1}
+TEMPERATURES = {"mapped": 0.8, "similarity": 0.1, "novelty": 0.1}
 """Default temperature of each way: of the sampling where it samples, else of the softmax."""
 
 
@@ -26,10 +27,10 @@ TEMPERATURES = {"mapped": 0.8, "likelihood": 1.0, "similarity": 0.1, "novelty": 
 class PriorConfig:
     """How a language model becomes an action prior."""
 
-    kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "similarity"] = "auto"
-    """Way to get p(a|s); auto takes what the model can do: generate, else embed, else score."""
+    kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "labelled", "similarity"] = "auto"
+    """Way to get p(a|s); auto takes what the model can do: generate, else embed, score, label."""
     temperature: float | None = None
-    """Of softmax or sampling. Default: similarity 0.1 (ours), likelihood 1, mapped 0.8 (released code)."""
+    """Of softmax or sampling. Default: mapped 0.8 (released code), similarity 0.1, others 1 (ours)."""
     history: float = 0.2
     """similarity: weight of what was seen against the task (ours)."""
     repeat: float = 1.0
@@ -40,6 +41,8 @@ class PriorConfig:
     """likelihood: softmax over log-probabilities, or the paper's over probabilities (nearly uniform)."""
     tie: Tie = "last"
     """mapped: which of equally often named actions an answer means (released code: last)."""
+    rotations: int = 1
+    """labelled: orders of the list over which the mean is taken, one model call each (ours)."""
 
 
 def build_prior(
@@ -65,6 +68,8 @@ def build_prior(
         return MappedPrior(lm, tie=config.tie, sampling=replace(RELEASED_SAMPLING, temperature=temperature))
     if kind == "likelihood":
         return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, over=config.over)
+    if kind == "labelled":
+        return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
     source = table if table is not None and table.lm is lm else lm
     return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
 
@@ -77,4 +82,6 @@ def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:
         return "uniform"
     if "generate" in lm.verbs:
         return "mapped"
-    return "similarity" if "embed" in lm.verbs else "likelihood"
+    if "embed" in lm.verbs:
+        return "similarity"
+    return "likelihood" if "score" in lm.verbs else "labelled"

@@ -1,0 +1,196 @@
+"""Choosing: estimators that agree where they must, and say what they are where they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hunch import lm
+from hunch.core import FloatArray, UsageError
+from hunch.lm import Cached, ScriptedModel, Store, choose
+from hunch.lm.base import Model
+from hunch.lm.choose import LABELS, behind_letters, lettered
+from hunch.lm.scripted import first, overlap
+
+PROMPT = "Your task is to: open the fridge."
+OPTIONS = ("go left", "open the fridge", "look")
+MANY = tuple(f"go to shelf {i}" for i in range(50))
+
+
+class Letters(Model):
+    """A server that lists only its likeliest letters, and favours early ones by ``bias``."""
+
+    name, revision, verbs = "letters", "1", frozenset({"label"})
+
+    def __init__(self, worth: dict[str, float], bias: float = 0.0, listed: int = 20) -> None:
+        self.worth, self.bias, self.listed, self.asked = worth, bias, listed, 0
+
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        self.asked += len(prompts)
+        return [self._label(prompt, own) for prompt, own in zip(prompts, labels, strict=True)]
+
+    def _label(self, prompt: str, labels: Sequence[str]) -> FloatArray:
+        assert len(labels) <= 20
+        worths = np.array([self.worth.get(option, 0.0) for option in behind_letters(prompt, labels)])
+        weights = np.exp(worths - self.bias * np.arange(len(labels)))
+        logprobs = np.log(0.9 * weights / weights.sum())
+        logprobs[np.argsort(-logprobs)[self.listed :]] = -np.inf
+        return logprobs
+
+
+@pytest.mark.parametrize("how", ["scored", "labelled", "voted"])
+def test_every_estimator_finds_what_the_rule_names(how: str) -> None:
+    model = ScriptedModel(overlap, error=0.1)
+    choices = choose(model, [PROMPT, PROMPT], [OPTIONS, OPTIONS[::-1]], how=how, samples=9)
+    for choice, own in zip(choices, (OPTIONS, OPTIONS[::-1]), strict=True):
+        assert own[int(choice.probabilities.argmax())] == "open the fridge"
+        assert choice.probabilities.sum() == pytest.approx(1)
+        assert choice.estimator == how
+        assert choice.normalised_over
+
+
+def test_scored_and_labelled_agree_for_a_rule() -> None:
+    """Two routes to one number: the dials of a scripted model are the same behind letters."""
+    model = ScriptedModel(overlap, error=0.3)
+    scored, labelled = (
+        choose(model, [PROMPT], [OPTIONS], how=how)[0].probabilities for how in ("scored", "labelled")
+    )
+    np.testing.assert_allclose(scored, labelled)
+
+
+def test_auto_takes_what_the_model_can_do() -> None:
+    assert choose(lm.load("uniform"), [PROMPT], [OPTIONS])[0].estimator == "scored"
+    assert choose(Letters({}), [PROMPT], [OPTIONS])[0].estimator == "labelled"
+    bare = Model()
+    bare.name, bare.verbs = "bare", frozenset({"embed"})
+    with pytest.raises(UsageError, match="one of score, label, generate; bare has embed"):
+        choose(bare, [PROMPT], [OPTIONS])
+    with pytest.raises(UsageError, match="verb 'generate'"):
+        choose(Letters({}), [PROMPT], [OPTIONS], how="voted")
+    with pytest.raises(UsageError, match="scored, labelled, voted or auto"):
+        choose(Letters({}), [PROMPT], [OPTIONS], how="guessed")
+
+
+def test_a_scoring_model_scores_letters(folders: dict[str, object]) -> None:
+    model = lm.load(f"hf:{folders['gpt2']}", cache=None)
+    choice = choose(model, [PROMPT], [OPTIONS], how="labelled")[0]
+    exact = model.score([lettered(PROMPT, OPTIONS)], [LABELS[:3]])[0].logprobs
+    np.testing.assert_allclose(choice.probabilities, np.exp(exact) / np.exp(exact).sum())
+    assert choice.answered == pytest.approx(np.exp(exact).sum())
+
+
+def test_normalisations_of_scores(folders: dict[str, object]) -> None:
+    model = lm.load(f"hf:{folders['gpt2']}", cache=None)
+    options = [*OPTIONS, "rummage under xylophones"]
+    by = {n: choose(model, [PROMPT], [options], normalise=n)[0] for n in ("sum", "token", "word")}
+    assert len({tuple(choice.probabilities) for choice in by.values()}) == 3
+    assert "a token" in by["token"].normalised_over
+    assert "summed" in by["sum"].normalised_over
+
+
+def test_letters_that_were_not_listed() -> None:
+    few = choose(Letters({"look": 2.0, "go left": 1.0}, listed=2), [PROMPT], [OPTIONS])[0]
+    assert few.probabilities[1] == 0
+    assert few.probabilities.sum() == pytest.approx(1)
+    assert few.fallbacks == 0
+    assert few.answered < 0.9
+    none = choose(Letters({}, listed=0), [PROMPT], [OPTIONS])[0]
+    assert none.probabilities.tolist() == pytest.approx([1 / 3] * 3)
+    assert (none.answered, none.fallbacks) == (0, 1)
+
+
+def test_rotation_removes_the_bias_for_early_letters() -> None:
+    model = Letters({}, bias=1.0)
+    once, all_orders = (choose(model, [PROMPT], [OPTIONS], rotations=r)[0] for r in (1, 3))
+    assert once.probabilities[0] > 0.6
+    np.testing.assert_allclose(all_orders.probabilities, 1 / 3)
+    assert "3 orders" in all_orders.normalised_over
+    model.asked = 0
+    choose(model, [PROMPT], [OPTIONS], rotations=30)
+    assert model.asked == 3, "there are no more orders than options"
+
+
+@settings(deadline=None)
+@given(st.integers(2, 50), st.integers(1, 4), st.integers(0, 49))
+def test_rotation_keeps_every_option_in_its_place(n: int, rotations: int, best: int) -> None:
+    worth = {MANY[best % n]: 4.0}
+    choice = choose(Letters(worth), [PROMPT], [MANY[:n]], rotations=rotations)[0]
+    assert int(choice.probabilities.argmax()) == best % n
+    assert choice.probabilities.shape == (n,)
+    assert choice.probabilities.sum() == pytest.approx(1)
+
+
+def test_more_options_than_letters_go_through_groups_and_a_final() -> None:
+    model = Letters({MANY[31]: 3.0})
+    choices = choose(model, [PROMPT] * 3, [MANY, OPTIONS, MANY[:21]])
+    assert model.asked == 3 + 1 + 1 + 2 + 1
+    assert [len(choice.probabilities) for choice in choices] == [50, 3, 21]
+    assert choices[0].probabilities.argmax() == 31
+    assert "3 groups" in choices[0].normalised_over
+    assert "groups" not in choices[1].normalised_over
+    in_group = np.exp(3) / (np.exp(3) + 16)  # of 17, 17 and 16
+    in_final = np.exp(3) / (np.exp(3) + 2)
+    assert choices[0].probabilities[31] == pytest.approx(in_group * in_final)
+
+
+def test_more_than_twenty_groups() -> None:
+    crowd = tuple(f"take mug {i} now" for i in range(900))
+    choice = choose(Letters({crowd[777]: 5.0}), [PROMPT], [crowd])[0]
+    assert choice.probabilities.argmax() == 777
+    assert choice.probabilities.sum() == pytest.approx(1)
+
+
+def test_votes_are_shares_and_strays_are_counted() -> None:
+    model = lm.load("scripted:first?error=0.3&refusal=0.2", cache=None)
+    before = model.usage.fallbacks
+    choice = choose(model, [PROMPT], [OPTIONS], how="voted", samples=200)[0]
+    assert choice.probabilities[0] == pytest.approx(0.5 / 0.8, abs=0.1)
+    assert 20 <= choice.fallbacks <= 60
+    assert choice.answered == 1 - choice.fallbacks / 200
+    assert model.usage.fallbacks - before == choice.fallbacks == model.usage.refusals
+    silent = choose(ScriptedModel(first, refusal=1.0), [PROMPT], [OPTIONS], how="voted")[0]
+    assert silent.probabilities.tolist() == pytest.approx([1 / 3] * 3)
+    assert (silent.answered, silent.fallbacks) == (0, 5)
+
+
+def test_a_prompt_that_lists_its_options_is_voted_on_as_it_is() -> None:
+    listing = PROMPT + "\n" + "\n".join(f"- {option}" for option in OPTIONS) + "\n>"
+    model = Cached(ScriptedModel(overlap))
+    choose(model, [listing], [OPTIONS], how="voted", samples=2)
+    model.generate([listing], 2)
+    assert model.usage.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("prompts", "options", "more", "sentence"),
+    [
+        ([PROMPT], [[]], {}, "without any option"),
+        ([PROMPT], [["a", " "]], {}, "blank option"),
+        ([PROMPT], [], {}, "1 prompts, 0 lists"),
+        ([PROMPT], [OPTIONS], {"rotations": 0}, "at least one rotation"),
+        ([PROMPT], [OPTIONS], {"samples": 0}, "one sample"),
+    ],
+)
+def test_bad_questions(prompts: list[str], options: list[list[str]], more: dict, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        choose(lm.load("uniform"), prompts, options, **more)
+
+
+@pytest.mark.parametrize("how", ["scored", "labelled", "voted"])
+def test_choices_are_the_same_from_disk(tmp_path: object, how: str) -> None:
+    def asked() -> tuple[list[float], int]:
+        model = Cached(ScriptedModel(overlap, error=0.4), Store(tmp_path / "a.sqlite"))
+        found = choose(model, [PROMPT], [MANY], how=how, rotations=2)[0].probabilities
+        return found.tolist(), model.usage.calls
+
+    (fresh, calls), (stored, again) = asked(), asked()
+    assert fresh == stored
+    assert calls > again == 0
+
+
+def test_empty_batch() -> None:
+    assert all(choose(lm.load("uniform"), [], [], how=how) == [] for how in ("scored", "labelled", "voted"))
