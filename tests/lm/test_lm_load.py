@@ -50,11 +50,11 @@ def test_where_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert lm.load("uniform").store is None
     assert lm.load("uniform", cache=tmp_path / "x.sqlite").store.path == tmp_path / "x.sqlite"
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path))
-    assert lm.registry._per_user() == tmp_path / "answers.sqlite"
+    assert lm.registry.per_user() == tmp_path / "answers.sqlite"
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "mine.sqlite"))
-    assert lm.registry._per_user() == tmp_path / "mine.sqlite"
+    assert lm.registry.per_user() == tmp_path / "mine.sqlite"
     monkeypatch.delenv("HUNCH_CACHE")
-    assert lm.registry._per_user() == lm.PER_USER.expanduser()
+    assert lm.registry.per_user() == lm.PER_USER.expanduser()
 
 
 def test_a_costly_model_uses_the_default_cache(folders: dict[str, Path]) -> None:
@@ -69,7 +69,7 @@ def test_a_model_without_the_verb_says_who_has_it() -> None:
         lm.require(lm.load("uniform"), "embed", "The text encoder")
     assert str(caught.value) == (
         "The text encoder needs a model with the verb 'embed', but uniform only has generate, label, score; "
-        "'embed' is offered by minilm, hf:<name or folder>."
+        "'embed' is offered by minilm, hf:<name or folder>, replay:<file>."
     )
 
 

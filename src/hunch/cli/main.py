@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),
     "methods": ("", "the published systems that there are"),
     "envs": ("", "the environments that there are"),
+    "cache": ("stats | export FILE | clear", "what the answer cache holds; for replay:FILE; begin anew"),
     "lm": ("SPEC", "whether a language model answers, how fast, with which verbs"),
 }
 

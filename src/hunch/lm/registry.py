@@ -78,8 +78,15 @@ BACKENDS: dict[str, Backend] = {
         frozenset({"generate", "score", "embed"}),
         "any causal model or encoder of transformers, in this process",
     ),
+    "replay": Backend(
+        "replay:<file>",
+        "replay:load",
+        frozenset({"generate", "score", "label", "embed"}),
+        "recorded answers, from a file that 'hunch cache export' wrote",
+        costly=False,
+    ),
 }
-PLANNED = ("pocket", "openai", "anthropic", "replay")
+PLANNED = ("pocket", "openai", "anthropic")
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -97,7 +104,7 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
         HunchError: if the model cannot be had.
     """
     backend, model = build(spec, options)
-    file = (_per_user() if backend.costly else None) if cache is PER_USER else cache
+    file = (per_user() if backend.costly else None) if cache is PER_USER else cache
     return Cached(model, Store(file) if file is not None else None)
 
 
@@ -178,7 +185,12 @@ def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, A
             raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
 
 
-def _per_user() -> Path:
+def per_user() -> Path:
+    """Return the file that keeps the answers of costly models, whether or not it is there yet.
+
+    Raises:
+        UsageError: if there is no home folder to keep it in.
+    """
     named = os.environ.get("HUNCH_CACHE")
     try:
         path = (Path(named) if named else PER_USER).expanduser()

@@ -26,7 +26,7 @@ class UniformModel(Model):
 
     ``score`` and ``label`` give each of n options the log-probability -log n, in all and whatever its length;
     words stand in for tokens. ``generate`` writes a uniformly random item of the last list in the prompt
-    (lines that begin with ``"- "``), and the empty text where the prompt lists nothing: there is nothing to know.
+    (lines that begin with ``"- "``), and the empty text where it lists nothing: there is nothing to know.
     """
 
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})

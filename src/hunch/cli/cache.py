@@ -1,0 +1,131 @@
+"""``hunch cache``: what the answer cache holds, an export of it, and its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from hunch.core import UsageError
+from hunch.lm.archive import Archive
+from hunch.lm.registry import per_user
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatsOptions:
+    """Which file."""
+
+    file: Path | None = None
+    """File of answers. Default: the one named in HUNCH_CACHE, else that of the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(StatsOptions):
+    """What to export, and where to."""
+
+    to: tyro.conf.Positional[Path]
+    """File to write, JSON lines; gzipped where it ends in .gz."""
+    model: str | None = None
+    """Answers of this model only, by its spec."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearOptions(StatsOptions):
+    """What to remove."""
+
+    model: str | None = None
+    """Answers of this model only, by its spec."""
+    older_than: float | None = None
+    """Only answers asked more than so many days ago."""
+    yes: bool = False
+    """Do not ask."""
+
+
+def cache(arguments: Sequence[str]) -> None:
+    """Show, export or clear the answer cache.
+
+    Raises:
+        UsageError: if the first argument is none of the three, or the file is not one of answers.
+    """
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(f"usage: hunch cache COMMAND [options]; COMMAND is one of {', '.join(COMMANDS)}")
+        return
+    name = arguments[0]
+    if name not in COMMANDS:
+        near = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}."
+        raise UsageError(f"There is no 'hunch cache {name}'; {hint}")
+    options, do = COMMANDS[name]
+    do(tyro.cli(options, prog=f"hunch cache {name}", description=do.__doc__, args=list(arguments[1:])))
+
+
+def stats(options: StatsOptions) -> None:
+    """Print what the cache holds, by model, revision and verb."""
+    archive = _archive(options)
+    holdings = archive.holdings()
+    grid = Table(title=str(archive.path), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("model", "revision", "verb"):
+        grid.add_column(heading, overflow="fold")
+    for heading in ("answers", "size", "first", "last"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for h in holdings:
+        revision = h.revision if len(h.revision) <= 20 else h.revision[:17] + "..."
+        grid.add_row(h.model, revision, h.verb, f"{h.answers:,}", _size(h.size), h.first[:10], h.last[:10])
+    total = sum(h.answers for h in holdings), sum(h.size for h in holdings)
+    grid.caption = f"{total[0]:,} answers, {_size(total[1])}; dates are UTC"
+    grid.caption_justify = "left"
+    Console().print(grid, markup=False)
+
+
+def export(options: ExportOptions) -> None:
+    """Write answers to a file that the model replay:FILE reads."""
+    found = _archive(options).export(options.to, options.model)
+    print(f"{found.written:,} answers written to {options.to}.")
+    if found.without_request:
+        print(f"{found.without_request:,} were left out: an earlier version kept no request beside them.")
+    if found.damaged:
+        print(f"{found.damaged:,} were left out: they are damaged.")
+
+
+def clear(options: ClearOptions) -> None:
+    """Remove answers for good: all, or those of a model or an age."""
+    archive = _archive(options)
+    n = archive.count(options.model, options.older_than)
+    if n and not options.yes and not _agreed(f"Remove {n:,} answers from {archive.path}?"):
+        print("Nothing was removed.")
+        return
+    removed = archive.clear(options.model, options.older_than) if n else 0
+    print(f"{removed:,} answers removed from {archive.path}.")
+
+
+COMMANDS: dict[str, tuple[Any, Callable[[Any], None]]] = {
+    "stats": (StatsOptions, stats),
+    "export": (ExportOptions, export),
+    "clear": (ClearOptions, clear),
+}
+
+
+def _archive(options: StatsOptions) -> Archive:
+    return Archive(options.file if options.file is not None else per_user())
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
