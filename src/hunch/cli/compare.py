@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from rich.table import Table
 from hunch import lm, methods
 from hunch.cli.options import default_folder, parse, run_config, split_environment
 from hunch.cli.progress import Bars, note
+from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
 from hunch.envs import make
+from hunch.lm.budget import Budget
 from hunch.report.curves import draw_curves
 from hunch.report.table import Row, as_csv, rows
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
@@ -38,6 +40,8 @@ class CompareOptions(Setting):
     """Runs at a time. Default: the processors at hand."""
     out: Path | None = None
     """Folder of the comparison. Default: a folder under runs/ named after these options."""
+    budget: Budget = field(default_factory=Budget)
+    """How much all runs together may ask of language models, over all sittings."""
 
 
 def compare(arguments: Sequence[str]) -> None:
@@ -72,8 +76,10 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
     if where.seeds < 1:
         raise UsageError(f"A comparison needs at least one seed, not {where.seeds}.")
     make(where.env, **listed[0].config.env_options)
-    for arm in listed:
-        methods.find(arm.config.method).check(lm.load(arm.config.lm))
+    models = [lm.load(arm.config.lm) for arm in listed]
+    for arm, model in zip(listed, models, strict=True):
+        methods.find(arm.config.method).check(model)
+    where.budget.check_prices(models)
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
@@ -85,7 +91,7 @@ def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
             done = {label: sum(line["step"] for line in found) for label, found in by_label.items()}
             bars.show(done, {label: note(found) for label, found in by_label.items()})
 
-        return compare_runs(todo, workers=where.workers, watch=show)
+        return compare_runs(todo, workers=where.workers, budget=where.budget, watch=show)
 
 
 def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
@@ -99,7 +105,10 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
         print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")
     failed = [outcome for outcome in outcomes if outcome.result is None]
     for outcome in failed:
-        print(f"failed: {outcome.job.arm.label}, seed {outcome.job.seed}: {outcome.reason}")
+        word = "stopped" if outcome.stopped else "failed"
+        print(f"{word}: {outcome.job.arm.label}, seed {outcome.job.seed}: {outcome.reason}")
+    if failed and all(outcome.stopped for outcome in failed):
+        raise HunchError(f"{len(failed)} of {len(outcomes)} runs were stopped by the budget. {MORE}")
     if failed:
         raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command tries them again.")
 

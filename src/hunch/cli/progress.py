@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from hunch.runs.result import money
+
 PLAIN_SECONDS = 15.0
 
 
@@ -68,9 +70,8 @@ class RunProgress(Bars):
 
 
 def note(lines: Sequence[dict[str, Any]]) -> str:
-    """What is worth a glance: mean running success, model calls."""
+    """What is worth a glance: mean running success, model calls, and what they cost."""
     successes = [line["success"] for line in lines if "success" in line]
-    if not successes:
-        return "no episode ended"
-    calls = int(sum(line["usage"].get("calls", 0) for line in lines))
-    return f"success {sum(successes) / len(successes):.2f}, {calls:,} calls"
+    success = f"success {sum(successes) / len(successes):.2f}" if successes else "no episode ended"
+    calls, cost = (sum(line["usage"].get(name, 0) for line in lines) for name in ("calls", "cost"))
+    return f"{success}, {int(calls):,} calls" + (f", {money({'cost': cost})}" if cost else "")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hunch import methods
 from hunch.cli.options import default_folder, parse, run_config, split_environment
 from hunch.cli.progress import RunProgress
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
+from hunch.lm.budget import Budget
 from hunch.runs.execute import Setting, execute, interruptible
+
+MORE = "The same command with a larger budget goes on from there."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +24,8 @@ class RunOptions(Setting):
     """Of the agent and of every episode."""
     out: Path | None = None
     """Folder of the run. Default: a folder under runs/ named after these options."""
+    budget: Budget = field(default_factory=Budget)
+    """How much the run may ask of language models, over all its sittings."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -40,8 +45,10 @@ def run(arguments: Sequence[str]) -> None:
     config = run_config(method.name, where, env_options, parsed.method_, where.seed)
     out = where.out or default_folder([config])
     with interruptible() as stop, RunProgress(method.name, config.steps) as progress:
-        result = execute(config, out, stop=stop, report=progress.update)
+        result = execute(config, out, budget=where.budget, stop=stop, report=progress.update)
     print(result)
+    if result.stopped:
+        raise HunchError(f"{result.stopped} {MORE}")
     if not result.complete:
         raise KeyboardInterrupt
     print(f"Kept in {out}.")

@@ -9,6 +9,7 @@ from hunch.lm.base import (
     Verb,
     listed_options,
 )
+from hunch.lm.budget import Budget, BudgetError
 from hunch.lm.cache import Cached
 from hunch.lm.choose import Choice, choose
 from hunch.lm.probe import Description, describe
@@ -23,6 +24,8 @@ __all__ = [
     "ONE_LINE",
     "PER_USER",
     "RULES",
+    "Budget",
+    "BudgetError",
     "Cached",
     "Choice",
     "Description",

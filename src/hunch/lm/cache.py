@@ -19,6 +19,7 @@ import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, OptionScores, Sampling, Verb, choices
+from hunch.lm.budget import allow
 from hunch.lm.store import Key, Source, Store
 from hunch.lm.usage import TOTAL, Usage, counters
 
@@ -135,6 +136,7 @@ class Cached:
     def _metered(
         self, questions: list[Question], ask: Callable[[list[Question]], Sequence[Any]]
     ) -> Sequence[Any]:
+        allow(len(questions))
         before, start = counters(self.model), time.perf_counter()
         values = ask(questions)
         seconds = time.perf_counter() - start

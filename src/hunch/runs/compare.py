@@ -13,15 +13,16 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
+from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
-from hunch.runs.folder import read_lines, write_atomically
+from hunch.runs.folder import read_json, read_lines, write_atomically
 from hunch.runs.result import Result
 
 
@@ -54,11 +55,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: with a result, or for a reason without one."""
+    """How a job ended: with a result, or for a reason without one, which may be that a budget was reached."""
 
     job: Job
     result: Result | None
     reason: str = ""
+    stopped: bool = False
 
 
 def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
@@ -87,6 +89,7 @@ def compare(
     todo: Sequence[Job],
     *,
     workers: int | None = None,
+    budget: Budget | None = None,
     watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
 ) -> list[Outcome]:
     """Do all runs, as many at a time as there are workers; one failure does not stop the rest.
@@ -94,6 +97,8 @@ def compare(
     Args:
         todo: The runs.
         workers: Processes at a time. Default: the processors at hand.
+        budget: How much all runs together may ask of language models. A run that reaches it is saved, and
+            those go on that ask no more.
         watch: Called about twice a second with the last line of metrics of each run that has one.
 
     Raises:
@@ -102,6 +107,7 @@ def compare(
     workers = processors() if workers is None else max(1, workers)
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["hunch.runs.execute", "torch"])
+    budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
     waiting, running = list(todo), dict[Job, BaseProcess]()
     with interruptible() as stop:
         while (waiting and not stop()) or running:
@@ -109,7 +115,7 @@ def compare(
                 _end(running.values())
             while waiting and len(running) < workers and not stop():
                 job = waiting.pop(0)
-                running[job] = _start(context, job)
+                running[job] = _start(context, job, budgets[job])
             running = {job: process for job, process in running.items() if process.is_alive()}
             watch({job: line for job in todo if (line := last_line(job.folder))})
             time.sleep(0.3)
@@ -123,8 +129,15 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _start(context: Any, job: Job) -> BaseProcess:
-    process: BaseProcess = context.Process(target=_work, args=(job,), daemon=False)
+def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budget | None]:
+    """Give each job its row of what all have spent, which begins with what earlier sittings did."""
+    earlier = [(read_json(job.folder / "summary.json") or {}).get("usage", {}) for job in todo]
+    spent = context.Array("d", [usage.get(name, 0.0) for usage in earlier for name in SPENT])
+    return {job: SharedBudget(**asdict(budget), spent=spent, row=row) for row, job in enumerate(todo)}
+
+
+def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
+    process: BaseProcess = context.Process(target=_work, args=(job, budget), daemon=False)
     (job.folder / "failure.txt").unlink(missing_ok=True)
     process.start()
     return process
@@ -138,13 +151,13 @@ def _end(processes: Iterable[BaseProcess]) -> None:
             process.terminate()
 
 
-def _work(job: Job) -> None:
+def _work(job: Job, budget: Budget | None) -> None:
     """Do one run in a process of its own; a failure is left in its folder as one sentence."""
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with interruptible((signal.SIGTERM,)) as stop:
-            execute(job.config, job.folder, stop=stop)
+            execute(job.config, job.folder, budget=budget, stop=stop)
     except KeyboardInterrupt:
         return
     except Exception as error:
@@ -157,7 +170,9 @@ def _outcome(job: Job) -> Outcome:
     failure = job.folder / "failure.txt"
     if failure.exists():
         return Outcome(job, None, failure.read_text())
-    result = finished(job.folder)
+    result, summary = finished(job.folder), read_json(job.folder / "summary.json")
+    if result is None and summary is not None and summary.get("stopped"):
+        return Outcome(job, None, summary["stopped"], stopped=True)
     return Outcome(job, result, "" if result else "its process ended before the run did")
 
 

@@ -16,6 +16,7 @@ from hunch import lm, methods
 from hunch.core import Agent, HunchError, UsageError
 from hunch.envs import make
 from hunch.lm.base import LanguageModel
+from hunch.lm.budget import Budget
 from hunch.rl.statistics import over_episodes
 from hunch.runs.folder import RunFolder, read_checkpoint, read_json, read_lines
 from hunch.runs.loop import Evaluation, train
@@ -103,13 +104,22 @@ def execute(
     config: RunConfig,
     out: str | Path,
     *,
+    budget: Budget | None = None,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
     """Do a run, or what is left of it, in its folder.
 
+    Args:
+        config: All settings.
+        out: The folder.
+        budget: How much it may ask of language models; no part of the settings, so that it may be raised.
+        stop: See :func:`hunch.train`.
+        report: See :func:`hunch.train`.
+
     Raises:
-        UsageError: on settings that cannot be met, or a folder that holds another run.
+        UsageError: on settings that cannot be met, a folder that holds another run, or a budget of money
+            for a model without a price.
         HunchError: if the run fails.
     """
     import torch
@@ -121,6 +131,8 @@ def execute(
     torch.set_num_threads(config.threads)
     envs = [make(config.env, **config.env_options) for _ in range(config.envs)]
     agent, model = build(config)
+    if budget is not None:
+        budget.check_prices([model])
     folder = RunFolder(out)
     try:
         folder.begin(config.record(agent.evidence, model))
@@ -132,6 +144,7 @@ def execute(
             seed=config.seed,
             out=folder,
             evaluation=_evaluation(config),
+            budget=budget,
             stop=stop,
             report=report,
         )

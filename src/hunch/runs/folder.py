@@ -119,19 +119,28 @@ class RunFolder:
 
     def save(self, state: dict[str, Any]) -> None:
         """Write a checkpoint of the whole run, with the length of both files at this moment."""
-        import io
-
-        import torch
-
         offsets = {}
         for name, file in self._files.items():
             with writing(self.path / name):
                 file.flush()
                 os.fsync(file.fileno())
             offsets[name] = file.tell()
+        self._write({**state, "offsets": offsets})
+
+    def _write(self, checkpoint: dict[str, Any]) -> None:
+        import io
+
+        import torch
+
         buffer = io.BytesIO()
-        torch.save({**state, "offsets": offsets}, buffer)
+        torch.save(checkpoint, buffer)
         write_atomically(self.path / CHECKPOINT, buffer.getvalue())
+
+    def amend(self, figures: dict[str, Any]) -> None:
+        """Replace single entries of the last checkpoint; what it says of agent and environments stays."""
+        state = read_checkpoint(self.path)
+        if state is not None:
+            self._write({**state, **figures})
 
     def restore(self) -> dict[str, Any] | None:
         """Read the last checkpoint and cut both files back to it; None if there is none yet.

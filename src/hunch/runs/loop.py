@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 
 from hunch.core import Agent, Episode, UsageError
+from hunch.lm.budget import Budget, BudgetError, within
 from hunch.lm.usage import TOTAL
 from hunch.rl.statistics import over_episodes
 from hunch.runs.board import Board, open_board
@@ -33,7 +34,7 @@ class Meter:
     def read(self) -> dict[str, float]:
         """The figures by name."""
         now = (TOTAL - self.start).as_dict()
-        return {name: round(value + self.earlier.get(name, 0), 3) for name, value in now.items()}
+        return {name: round(value + self.earlier.get(name, 0), 6) for name, value in now.items()}
 
 
 @dataclass
@@ -117,6 +118,15 @@ class Training:
             self.folder.save({**state, **clock, "identity": self.identity})
         self.saved = time.monotonic()
 
+    def account(self) -> None:
+        """Write what was spent into the last checkpoint, where a step had to be left half done.
+
+        The run goes on from that checkpoint, and the answers since then are in the cache: what they cost must
+        not be forgotten.
+        """
+        if self.folder:
+            self.folder.amend({"seconds": self.seconds, "usage": self.meter.read()})
+
     def restore(self) -> None:
         """Take up the last checkpoint, if there is one.
 
@@ -137,8 +147,8 @@ class Training:
             (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
         self.meter.earlier = state["usage"]
 
-    def result(self, asked: int) -> Result:
-        """What the run came to so far."""
+    def result(self, asked: int, stopped: str = "") -> Result:
+        """What the run came to so far, and why it ended early, if it did for a budget."""
         quarter = last_quarter(self.episodes, asked)
         return Result(
             steps=self.rollout.steps,
@@ -149,6 +159,7 @@ class Training:
             usage=self.meter.read(),
             seconds=self.seconds,
             evidence=self.agent.evidence,
+            stopped=stopped,
         )
 
 
@@ -181,6 +192,7 @@ def train(
     seed: int = 0,
     out: str | Path | RunFolder | None = None,
     evaluation: Evaluation | None = None,
+    budget: Budget | None = None,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
@@ -193,6 +205,8 @@ def train(
         seed: Of the agent and of every episode. The same seed gives the same run.
         out: A folder to keep the run in. A folder that holds a checkpoint of it is taken up there.
         evaluation: When and on what to evaluate.
+        budget: How much the run may ask of language models, earlier sittings included. Once it is reached the
+            run ends with ``result.stopped``, and with a larger budget it goes on from its last checkpoint.
         stop: Asked now and then; once true, the run is saved and ended.
         report: Called with each line of metrics.
 
@@ -210,8 +224,8 @@ def train(
         training.restore()
         if folder:
             training.board = open_board(folder.path, training.rollout.steps)
-        _loop(training, steps, evaluation, stop, report)
-        result = training.result(steps)
+        stopped = _bounded(training, steps, evaluation, budget, stop, report)
+        result = training.result(steps, stopped)
         if folder:
             folder.write_json("summary.json", result.summary())
         return result
@@ -220,14 +234,38 @@ def train(
             folder.close()
 
 
+def _bounded(
+    training: Training,
+    steps: int,
+    evaluation: Evaluation | None,
+    budget: Budget | None,
+    stop: Callable[[], bool],
+    report: Callable[[dict[str, Any]], None],
+) -> str:
+    """Run within a budget; return why it ended early, empty if no budget ended it."""
+    if budget:
+        training.save()  # from the first step on there is a checkpoint to come back to
+    try:
+        with within(budget, training.meter.read):
+            _loop(training, steps, evaluation, bool(budget), stop, report)
+    except BudgetError as reached:
+        training.account()
+        return str(reached)
+    return ""
+
+
 def _loop(
     training: Training,
     steps: int,
     evaluation: Evaluation | None,
+    careful: bool,
     stop: Callable[[], bool],
     report: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Run to the end or to a stop. Checkpoints fall on log lines, when no metric is half summed."""
+    """Run to the end or to a stop. Checkpoints fall on log lines, when no metric is half summed.
+
+    A ``careful`` run, which may end in the middle of a step, makes one on every log line.
+    """
     rollout, every = training.rollout, max(1, steps // LINES)
     while rollout.steps < steps:
         before = rollout.steps
@@ -238,7 +276,7 @@ def _loop(
             report(training.log())
             if stop():
                 break
-            if time.monotonic() - training.saved > CHECKPOINT_SECONDS:
+            if careful or time.monotonic() - training.saved > CHECKPOINT_SECONDS:
                 training.save()
     training.save()
     if training.board:

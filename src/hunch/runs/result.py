@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +26,11 @@ class Result:
         success: Success rate of the episodes that ended in the last quarter of the steps.
         episodes: All training episodes.
         evaluations: All evaluation episodes.
-        usage: What the language models were asked: calls, cache hits, tokens, seconds.
+        usage: What the language models were asked and what it took, by the names of
+            :class:`hunch.lm.Usage`.
         seconds: Wall time.
         evidence: What the result may claim about language models.
+        stopped: Which budget ended the run early; empty if none did.
     """
 
     steps: int
@@ -39,6 +41,7 @@ class Result:
     usage: dict[str, float]
     seconds: float
     evidence: EvidenceLevel
+    stopped: str = ""
 
     @property
     def complete(self) -> bool:
@@ -59,6 +62,7 @@ class Result:
         return {
             "steps": self.steps,
             "complete": self.complete,
+            "stopped": self.stopped,
             "episodes": len(self.episodes),
             "success": {"value": self.success.value, "low": self.success.low, "high": self.success.high},
             "steps_to": {str(threshold): self.steps_to(threshold) for threshold in THRESHOLDS},
@@ -69,12 +73,32 @@ class Result:
         }
 
     def __str__(self) -> str:
-        calls, hits = int(self.usage.get("calls", 0)), int(self.usage.get("cache_hits", 0))
         return (
             f"success {self.success} in the last quarter of {self.steps:,} steps, "
-            f"{len(self.episodes):,} episodes; {calls:,} model calls, {hits:,} cache hits; "
+            f"{len(self.episodes):,} episodes; {ledger(self.usage)}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence}"
         )
+
+
+def ledger(usage: Mapping[str, float]) -> str:
+    """What the models were asked and what it took, in one line; money only where a model has a price."""
+    counts = {
+        "model calls": "calls",
+        "cache hits": "cache_hits",
+        "tokens read": "prompt_tokens",
+        "written": "completion_tokens",
+        "retries": "retries",
+        "refusals": "refusals",
+        "fallbacks": "fallbacks",
+    }
+    parts = [f"{int(usage.get(name, 0)):,} {words}" for words, name in counts.items()]
+    parts.append(f"{usage.get('seconds', 0):.0f} s in models")
+    return ", ".join(parts + ([money(usage)] if usage.get("cost") else []))
+
+
+def money(usage: Mapping[str, float]) -> str:
+    """What the tokens cost, to four decimals."""
+    return f"cost {usage['cost']:.4f}"
 
 
 def last_quarter(episodes: Sequence[Episode], steps: int) -> list[Episode]:
