@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch import lm, methods
+from hunch.cli.estimate import dry_run
 from hunch.cli.options import default_folder, parse, run_config, split_environment
 from hunch.cli.progress import Bars, note
 from hunch.cli.run import MORE
@@ -42,6 +43,8 @@ class CompareOptions(Setting):
     """Folder of the comparison. Default: a folder under runs/ named after these options."""
     budget: Budget = field(default_factory=Budget)
     """How much all runs together may ask of language models, over all sittings."""
+    dry_run: bool = False
+    """Only estimate what the runs would ask of language models; none is asked."""
 
 
 def compare(arguments: Sequence[str]) -> None:
@@ -62,6 +65,8 @@ def compare(arguments: Sequence[str]) -> None:
     ]
     listed = arms(configs, control=where.control)
     _check(listed, where)
+    if where.dry_run:
+        return dry_run([arm.label for arm in listed], [arm.config for arm in listed], where.seeds)
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, where.seeds, out)
     for job in todo:

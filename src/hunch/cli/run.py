@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hunch import methods
+from hunch.cli.estimate import dry_run
 from hunch.cli.options import default_folder, parse, run_config, split_environment
 from hunch.cli.progress import RunProgress
 from hunch.core import HunchError, UsageError
@@ -26,6 +27,8 @@ class RunOptions(Setting):
     """Folder of the run. Default: a folder under runs/ named after these options."""
     budget: Budget = field(default_factory=Budget)
     """How much the run may ask of language models, over all its sittings."""
+    dry_run: bool = False
+    """Only estimate what the run would ask of language models; none is asked."""
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -43,6 +46,8 @@ def run(arguments: Sequence[str]) -> None:
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
     config = run_config(method.name, where, env_options, parsed.method_, where.seed)
+    if where.dry_run:
+        return dry_run([method.name], [config])
     out = where.out or default_folder([config])
     with interruptible() as stop, RunProgress(method.name, config.steps) as progress:
         result = execute(config, out, budget=where.budget, stop=stop, report=progress.update)

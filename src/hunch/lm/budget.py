@@ -68,6 +68,9 @@ class Budget:
             if limit is not None and amount >= limit:
                 raise BudgetError(f"The budget of {limit:,} {name} is reached: {amount:,.6g} were spent.")
 
+    def settle(self, usage: Mapping[str, float]) -> None:
+        """Take note of what a run asked when it ends."""
+
     def check_prices(self, models: Sequence[object]) -> None:
         """See that a budget of money means something.
 
@@ -95,11 +98,19 @@ class SharedBudget(Budget):
     row: int
 
     def check(self, usage: Mapping[str, float], requests: int) -> None:
-        """Put down what this process asked so far, and check the sum over all; see :class:`Budget`."""
-        width = len(SPENT)
-        self.spent[self.row * width : (self.row + 1) * width] = [float(usage[name]) for name in SPENT]
+        """Put down what this process asked and is about to ask, and check the sum over all.
+
+        See :class:`Budget`.
+        """
+        self.settle({**usage, "calls": usage["calls"] + requests})
         rows = list(self.spent[:])
-        super().check({name: sum(rows[i::width]) for i, name in enumerate(SPENT)}, requests)
+        total = {name: sum(rows[i :: len(SPENT)]) for i, name in enumerate(SPENT)}
+        super().check({**total, "calls": total["calls"] - requests}, requests)
+
+    def settle(self, usage: Mapping[str, float]) -> None:
+        """Put down what this process asked, in its row."""
+        start = self.row * len(SPENT)
+        self.spent[start : start + len(SPENT)] = [float(usage[name]) for name in SPENT]
 
     def check_prices(self, models: Sequence[object]) -> None:
         """Nothing: whoever shares out the budget sees all models."""
@@ -125,6 +136,7 @@ def within(budget: Budget | None, usage: Callable[[], Mapping[str, float]]) -> I
         yield
     finally:
         _checks.remove(check)
+        budget.settle(usage())
 
 
 def allow(requests: int) -> None:

@@ -19,6 +19,8 @@ from hunch.lm.store import Store
 
 M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
+joins: list[Callable[[LanguageModel, Store | None], Cached]] = [Cached]
+"""How a model is put behind a cache; the last one counts (:mod:`hunch.lm.rehearsal`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
     """
     backend, model = build(spec, options)
     file = (per_user() if backend.costly else None) if cache is PER_USER else cache
-    return Cached(model, Store(file) if file is not None else None)
+    return joins[-1](model, Store(file) if file is not None else None)
 
 
 def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:

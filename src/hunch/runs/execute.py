@@ -21,6 +21,7 @@ from hunch.rl.statistics import over_episodes
 from hunch.runs.folder import RunFolder, read_checkpoint, read_json, read_lines
 from hunch.runs.loop import Evaluation, train
 from hunch.runs.result import Result, last_quarter, read_episode
+from hunch.runs.rollout import TextEnvironment
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
 
@@ -100,6 +101,22 @@ def build(config: RunConfig) -> tuple[Agent, LanguageModel]:
     return method.build(config.options or method.config_class(), model), model
 
 
+def environments(config: RunConfig) -> list[TextEnvironment]:
+    """Set the number of threads and make the run's environments.
+
+    Raises:
+        UsageError: on an unknown environment or option, or if there is to be none of either.
+    """
+    import torch
+
+    if config.envs < 1 or config.threads < 1:
+        raise UsageError(
+            f"A run needs at least one environment and one thread, not {config.envs} and {config.threads}."
+        )
+    torch.set_num_threads(config.threads)
+    return [make(config.env, **config.env_options) for _ in range(config.envs)]
+
+
 def execute(
     config: RunConfig,
     out: str | Path,
@@ -122,14 +139,7 @@ def execute(
             for a model without a price.
         HunchError: if the run fails.
     """
-    import torch
-
-    if config.envs < 1 or config.threads < 1:
-        raise UsageError(
-            f"A run needs at least one environment and one thread, not {config.envs} and {config.threads}."
-        )
-    torch.set_num_threads(config.threads)
-    envs = [make(config.env, **config.env_options) for _ in range(config.envs)]
+    envs = environments(config)
     agent, model = build(config)
     if budget is not None:
         budget.check_prices([model])
@@ -143,7 +153,7 @@ def execute(
             config.steps,
             seed=config.seed,
             out=folder,
-            evaluation=_evaluation(config),
+            evaluation=evaluation(config),
             budget=budget,
             stop=stop,
             report=report,
@@ -215,7 +225,8 @@ def interruptible(
             signal.signal(number, handler)
 
 
-def _evaluation(config: RunConfig) -> Evaluation | None:
+def evaluation(config: RunConfig) -> Evaluation | None:
+    """When and on what a run evaluates; None if it does not."""
     if not config.eval_every:
         return None
     return Evaluation(make(config.env, **config.env_options), config.eval_every, config.eval_episodes)

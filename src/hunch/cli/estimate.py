@@ -1,0 +1,51 @@
+"""``--dry-run``: what runs would ask of their language models, as a table with its assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from hunch.runs.estimate import FIGURES, Estimate, assumptions, estimates
+from hunch.runs.execute import RunConfig
+
+HEADINGS = dict(zip(FIGURES, ("model calls", "cache hits", "tokens read", "written", "cost"), strict=True))
+
+
+def dry_run(labels: Sequence[str], configs: Sequence[RunConfig], seeds: int = 1) -> None:
+    """Estimate runs and print what they would ask; no model is asked and no folder is touched.
+
+    Raises:
+        UsageError: on settings that cannot be met.
+    """
+    found = estimates(list(configs))
+    names = [name for name in FIGURES if name != "cost" or any(e.bound["cost"] for e in found)]
+    grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", "", *(HEADINGS[name] for name in names)):
+        grid.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for label, e in zip(labels, found, strict=True):
+        _rows(grid, label, e, names, seeds)
+    if len(found) > 1:
+        totals = ({name: sum(getattr(e, kind)[name] for e in found) for name in names} for kind in KINDS)
+        for kind, total in zip(KINDS, totals, strict=True):
+            grid.add_row("all" if kind == "expected" else "", SAYS[kind], *_cells(total, names, seeds))
+    console = Console()
+    console.print(grid, markup=False)
+    for sentence in assumptions(found[0], configs[0], seeds):
+        console.print(f"- {sentence}", markup=False, highlight=False)
+
+
+KINDS = ("expected", "bound")
+SAYS = {"expected": "expected", "bound": "at most"}
+
+
+def _rows(grid: Table, label: str, e: Estimate, names: Sequence[str], seeds: int) -> None:
+    grid.add_row(label, f"in {e.sampled:,} steps", *_cells(e.sample, names, 1))
+    for kind in KINDS:
+        grid.add_row("", SAYS[kind], *_cells(getattr(e, kind), names, seeds))
+
+
+def _cells(figures: dict[str, float], names: Sequence[str], seeds: int) -> list[str]:
+    return [f"{seeds * figures[name]:,.{4 if name == 'cost' else 0}f}" for name in names]
