@@ -53,6 +53,26 @@ def test_option_tokens_are_those_of_running_text(model: CausalModel) -> None:
     assert model.tokenizer(PROMPT)["input_ids"] + model._after_break(" take mug 3 from table 2") == whole
 
 
+def test_a_tokenizer_that_merges_across_the_seam(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Prompt and option stay apart: the prompt's tokens are the same for every option."""
+    import tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    special = ["<unk>", "<s>", "</s>"]
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=60, special_tokens=special, show_progress=False)
+    made.train_from_iterator(["Action: go left", "Action: go right", "\n"] * 9, trainer)
+    folder = Path(shutil.copytree(folders["gpt2"], tmp_path / "merging"))
+    PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", bos_token="<s>").save_pretrained(folder)
+    model = lm.load(f"hf:{folder}", cache=None).model
+    whole, head = (model.tokenizer(text)["input_ids"] for text in ("Action: go left", "Action:"))
+    assert whole[: len(head)] != head
+    scores = model.score(["Action:"], [["go left", "go right"]])[0]
+    for place, option in enumerate((" go left", " go right")):
+        tail = model.tokenizer(option)["input_ids"]
+        assert scores.logprobs[place] == pytest.approx(plain(model, head, tail), abs=1e-5)
+
+
 def test_samples_follow_the_scores(model: CausalModel) -> None:
     """Two routes to one distribution: frequencies of one sampled token, and exp(score)."""
     n = 1500

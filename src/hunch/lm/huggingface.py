@@ -2,17 +2,14 @@
 
 A causal model generates, scores and embeds; a model without a language-model head only embeds. Prompts go to
 the model as they are: no chat template is added. Each prompt, text and sample is computed on its own, for the
-sake of purity (:mod:`hunch.lm.base`); the options of one prompt are one padded batch.
+sake of purity (:mod:`hunch.lm.base`); how prompts and options are computed is in :mod:`hunch.lm.scoring`.
 """
 
 from __future__ import annotations
 
-import copy
-import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -32,27 +29,45 @@ from hunch.lm.base import (
 )
 
 if TYPE_CHECKING:
-    import torch
+    from hunch.lm.scoring import Prefill
+
+PREFIX_CACHE = 256  # MiB
 
 
-def load(name: str, *, device: str | None = None, dtype: str | None = None) -> CausalModel | EncoderModel:
+def load(
+    name: str,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    prefix_cache: float = PREFIX_CACHE,
+    batch: int = 1,
+) -> CausalModel | EncoderModel:
     """Load a model by its hub name or from a folder.
 
     Args:
         name: The hub's name or a folder; remote code is never run.
         device: By default ``"cuda"`` where there is one, else ``"cpu"``.
         dtype: By default bfloat16 on CUDA, else float32.
+        prefix_cache: Memory for what a causal model computed of beginnings that recur, in MiB.
+        batch: Prompts that a causal model scores together. Above 1 the last digits of a score depend on the
+            other prompts, so a resumed run need not repeat the uninterrupted one.
 
     Raises:
-        UsageError: for a folder, device or dtype that does not exist, or an encoder-decoder model.
+        UsageError: for a folder, device or dtype that does not exist, an encoder-decoder model, a negative
+            prefix cache, or a batch below 1.
         HunchError: if the model cannot be had or read.
     """
+    if batch < 1 or not prefix_cache >= 0:
+        raise UsageError(f"hf: needs batch >= 1 and prefix_cache >= 0, not {batch} and {prefix_cache}.")
     torch, _ = weights.libraries()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
     folder = weights.find(name)
-    kind = CausalModel if _writes_text(name, folder) else EncoderModel
-    return kind(f"hf:{name}", folder, device=device, dtype=dtype)
+    if not _writes_text(name, folder):
+        return EncoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
+    return CausalModel(
+        f"hf:{name}", folder, device=device, dtype=dtype, prefix_cache=prefix_cache, batch=batch
+    )
 
 
 def _writes_text(name: str, folder: Path) -> bool:
@@ -111,8 +126,10 @@ class TransformerModel(Model):
         import torch
 
         ids = self._tokens(text, limit=self.context)
+        self.tokens_read += len(ids)
         with torch.inference_mode():
-            states = self.network.base_model(input_ids=self._batch([ids])).last_hidden_state
+            inputs = torch.tensor([ids], device=self.device)
+            states = self.network.base_model(input_ids=inputs).last_hidden_state
         mean: Float32Array = states[0].float().mean(dim=0).cpu().numpy()
         return mean
 
@@ -127,13 +144,7 @@ class TransformerModel(Model):
         )
         if not ids:
             raise UsageError(f"{self.name} cannot read an empty text: its tokenizer has no start token.")
-        self.tokens_read += len(ids)
         return ids
-
-    def _batch(self, rows: list[list[int]]) -> torch.Tensor:
-        import torch
-
-        return torch.tensor(rows, device=self.device)
 
 
 class EncoderModel(TransformerModel):
@@ -143,26 +154,39 @@ class EncoderModel(TransformerModel):
     verbs: frozenset[Verb] = frozenset({"embed"})
 
 
-@dataclass(slots=True)
-class _Prefill:
-    """A prompt as computed: its tokens, what comes next, and the key-value state to go on from."""
-
-    ids: list[int]
-    logprobs: FloatArray
-    past: Any
-
-
 class CausalModel(TransformerModel):
-    """A causal language model: all three verbs."""
+    """A causal language model: all three verbs.
+
+    Attributes:
+        tokens_saved: Prompt tokens that were in the prefix cache and so were not computed.
+    """
 
     head = "AutoModelForCausalLM"
     verbs: frozenset[Verb] = frozenset({"generate", "score", "embed"})
 
-    def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        device: str = "cpu",
+        dtype: str = "float32",
+        prefix_cache: float = PREFIX_CACHE,
+        batch: int = 1,
+    ) -> None:
+        from hunch.lm.scoring import Engine
+
         super().__init__(name, folder, device=device, dtype=dtype)
-        self._limits_logits = "logits_to_keep" in inspect.signature(self.network.forward).parameters
+        self.revision += f":batch{batch}" if batch > 1 else ""
+        limit = int(prefix_cache * 2**20)
+        self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         end = self.network.generation_config.eos_token_id
         self._ends = {self.tokenizer.eos_token_id, *(end if isinstance(end, list) else [end])} - {None}
+
+    @property
+    def tokens_saved(self) -> int:
+        """Prompt tokens that were in the prefix cache and so were not computed."""
+        return self._engine.saved
 
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
@@ -178,42 +202,27 @@ class CausalModel(TransformerModel):
     def _samples(self, prompt: str, indices: range, sampling: Sampling) -> list[str]:
         ids = self._tokens(prompt)
         self._check_length(len(ids) + sampling.max_tokens, "The prompt with max_tokens")
-        start = self._forward(ids)
-        return [self._continue(start, prompt, sampling, index) for index in indices]
+        before = self._engine.computed
+        start = self._engine.read(ids, room=sampling.max_tokens)
+        self.tokens_read += self._engine.computed - before
+        rngs = [sample_rng(self.revision, prompt, sampling, index) for index in indices]
+        return [self._continue(start, ids[-1], sampling, rng) for rng in rngs]
 
-    def _continue(self, start: _Prefill, prompt: str, sampling: Sampling, index: int) -> str:
+    def _continue(self, start: Prefill, last: int, sampling: Sampling, rng: np.random.Generator) -> str:
         """Sample one continuation, token by token, until it ends, is full, or meets a stop string."""
-        rng = sample_rng(self.revision, prompt, sampling, index)
-        now, text = _Prefill(start.ids, start.logprobs, copy.deepcopy(start.past)), ""
-        for _ in range(sampling.max_tokens):
-            token = pick(now.logprobs, sampling, rng)
+        start.rewind()
+        logprobs, ids, text = start.logprobs, [last], ""
+        for written in range(1, sampling.max_tokens + 1):
+            token = pick(logprobs, sampling, rng)
             self.tokens_written += 1
             if token in self._ends:
                 break
-            ids = [*now.ids, token]
-            text = self._text(ids, len(start.ids))
-            if cut(text, sampling.stop) != text or len(ids) == len(start.ids) + sampling.max_tokens:
+            ids.append(token)
+            text = self._text(ids, 1)
+            if cut(text, sampling.stop) != text or written == sampling.max_tokens:
                 break
-            now = self._forward(ids, now.past)
+            logprobs = start.step(token)
         return cut(text, sampling.stop)
-
-    def _forward(self, ids: list[int], past: Any = None) -> _Prefill:
-        """Compute what follows ``ids``; with a state ``past``, only the last token is new."""
-        new = ids if past is None else ids[-1:]
-        state = {} if past is None else {"past_key_values": past}
-        logprobs, past = self._logprobs([new], keep=1, **state)
-        return _Prefill(ids, logprobs[0, -1].double().cpu().numpy(), past)
-
-    def _logprobs(self, rows: list[list[int]], keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
-        """Return float32 log-probabilities of what follows the last ``keep`` positions, and the state."""
-        import torch
-
-        if self._limits_logits:  # the logits of a whole prompt can take gigabytes
-            inputs["logits_to_keep"] = keep
-        with torch.inference_mode():
-            out = self.network(input_ids=self._batch(rows), **inputs)
-            logprobs = torch.log_softmax(out.logits[:, -keep:].float(), dim=-1)
-        return logprobs, getattr(out, "past_key_values", None)
 
     def _text(self, ids: list[int], prompt_length: int) -> str:
         """Decode what follows the prompt; its last token stays in front, to keep a leading space."""
@@ -231,27 +240,22 @@ class CausalModel(TransformerModel):
         Raises:
             UsageError: if a prompt with its longest option does not fit into the model's context.
         """
-        return [self._score(prompt, own) for prompt, own in choices(prompts, options)]
+        pairs = choices(prompts, options)
+        requests = [self._request(prompt, own) for prompt, own in pairs]
+        before = self._engine.computed
+        sums = self._engine.score(requests)
+        self.tokens_read += self._engine.computed - before
+        return [
+            OptionScores(logprobs, np.array([len(tail) for tail in tails]), count_words(own))
+            for logprobs, (_, tails), (_, own) in zip(sums, requests, pairs, strict=True)
+        ]
 
-    def _score(self, prompt: str, options: tuple[str, ...]) -> OptionScores:
-        import torch
-
+    def _request(self, prompt: str, options: tuple[str, ...]) -> tuple[list[int], list[list[int]]]:
+        """Tokenise a prompt and, apart from it, its options."""
         joint = " " if prompt and not prompt[-1].isspace() else ""
         head, tails = self._tokens(prompt), [self._after_break(joint + option) for option in options]
-        width = max(map(len, tails))
-        self._check_length(len(head) + width, "The prompt with its longest option")
-        self.tokens_read += sum(map(len, tails)) + (len(tails) - 1) * len(head)
-        padded = [tail + [0] * (width - len(tail)) for tail in tails]
-        real = self._batch([[1] * len(tail) + [0] * (width - len(tail)) for tail in tails])
-        mask = torch.cat(
-            [torch.ones(len(tails), len(head), device=self.device, dtype=real.dtype), real], dim=1
-        )
-        rows = [head + tail for tail in padded]
-        # The position before a token predicts it, and the last one predicts nothing that is wanted.
-        logprobs, _ = self._logprobs(rows, keep=width + 1, attention_mask=mask, use_cache=False)
-        each = logprobs[:, :-1].gather(-1, self._batch(padded).unsqueeze(-1)).squeeze(-1)
-        sums = each.double().masked_fill(real == 0, 0.0).sum(dim=1).cpu().numpy()
-        return OptionScores(sums, np.array([len(tail) for tail in tails]), count_words(options))
+        self._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
+        return head, tails
 
     def _after_break(self, text: str) -> list[int]:
         """Tokenise a text as if after a line break, as some tokenizers put a space before every text."""

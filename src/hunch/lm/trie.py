@@ -1,0 +1,94 @@
+"""Token trees: the options of a prompt with every shared beginning once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tokens = Sequence[int]
+
+
+class Tree(NamedTuple):
+    """Tokens to compute in one forward pass, each after its parent, and what is read off.
+
+    Attributes:
+        tokens: The tokens; a parent comes before its children.
+        parents: The index of the token that each one follows; -1 for one that follows the prefix.
+        paths: For each option, its tokens as (index of the token that predicts it, token).
+    """
+
+    tokens: list[int]
+    parents: list[int]
+    paths: list[list[tuple[int, int]]]
+
+    @property
+    def root(self) -> int:
+        """The index of the token after which the options begin."""
+        return self.paths[0][0][0]
+
+    def depths(self) -> list[int]:
+        """Return how many tokens of the tree lie before each one."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(depths[parent] + 1 if parent >= 0 else 0)
+        return depths
+
+    def visible(self) -> NDArray[np.bool_]:
+        """Return which tokens each one attends to: itself and its ancestors, shape (tokens, tokens)."""
+        seen = np.eye(len(self.tokens), dtype=bool)
+        for index, parent in enumerate(self.parents):
+            if parent >= 0:
+                seen[index] |= seen[parent]
+        return seen
+
+
+def chain(tokens: Tokens) -> Tree:
+    """Return the tree without branches."""
+    return Tree(list(tokens), list(range(-1, len(tokens) - 1)), [])
+
+
+def grow(stem: Tokens, options: Sequence[Tokens]) -> Tree:
+    """Return the tree of a stem and the options after it; an option's last token is only predicted.
+
+    Args:
+        stem: The end of the prompt, at least one token.
+        options: The tokens of each option, at least one each.
+    """
+    tree = chain(stem)
+    nodes: dict[tuple[int, int], int] = {}
+    for option in options:
+        at = len(stem) - 1
+        path = [(at, option[0])]
+        for token, following in pairwise(option):
+            if (at, token) not in nodes:
+                nodes[at, token] = len(tree.tokens)
+                tree.tokens.append(token)
+                tree.parents.append(at)
+            at = nodes[at, token]
+            path.append((at, following))
+        tree.paths.append(path)
+    return tree
+
+
+def split(options: Sequence[Tokens], most: int) -> list[list[int]]:
+    """Split options into groups whose trees have at most ``most`` tokens besides the stem.
+
+    Options that begin alike stay together. One that is too long by itself is a group of its own.
+
+    Returns:
+        The indices of each group's options.
+    """
+    groups: list[list[int]] = [[]]
+    seen: set[tuple[int, ...]] = set()
+    for index in sorted(range(len(options)), key=lambda i: tuple(options[i])):
+        inner = {tuple(options[index][:end]) for end in range(1, len(options[index]))}
+        if groups[-1] and len(seen | inner) > most:
+            groups.append([])
+            seen = set()
+        groups[-1].append(index)
+        seen |= inner
+    return groups
