@@ -121,7 +121,8 @@ def batch() -> None:
     for length in (30, 100, 300):
         requests = [(rng.integers(3, 8000, length).tolist(), commands(rng, 8)) for _ in range(8)]
         single, together = Engine(network, "benchmark", None), Engine(network, "benchmark", None, batch=8)
-        assert not (single.unfit or together.unfit)
+        assert not single.unfit
+        assert not together.unfit
         one_by_one, at_once = fastest(*(partial(engine.score, requests) for engine in (single, together)))
         print(f"prompts of {length:3} tokens {one_by_one / at_once:10.2f}")
 

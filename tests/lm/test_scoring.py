@@ -104,12 +104,12 @@ def test_warm_and_cold_agree_to_the_last_bit(kind: str, dtype: str) -> None:
     requests = [(TEXT[:length], OPTIONS[: 1 + length % 7]) for length in (260, 129, 300)]
     requests.append(([*TEXT[:B], *TEXT[-B:], *TEXT[:9]], OPTIONS))
     cold = [engine(net).score([request])[0].tolist() for request in requests]
-    block = engine(net)._prefix(TEXT[: B + 1])[0]
+    block = engine(net).prefix(TEXT[: B + 1])[0]
     for limit, order in ((size(block), [0, 1, 2, 3]), (2**30, [0, 1, 2, 3]), (2**30, [3, 2, 1, 0])):
         warm = engine(net, prefix_cache=limit)
         found = {i: warm.score([requests[i]])[0].tolist() for i in order}
         assert [found[i] for i in range(len(requests))] == cold
-        assert warm._prefixes.size <= limit
+        assert warm.prefixes.size <= limit
         assert warm.saved > 0
 
 

@@ -84,7 +84,7 @@ class Engine:
         self.network, self.name, self.batch = network, name, batch
         self.block = BLOCK.get(network.device.type, BLOCK["cuda"])
         self.computed = self.saved = 0
-        self._prefixes = Prefixes(prefix_cache)
+        self.prefixes = Prefixes(prefix_cache)
         config = network.config.get_text_config()
         windows = [getattr(config, window, None) for window in WINDOWS]
         # Within the smallest window an index in the tree is as good as a position.
@@ -110,33 +110,33 @@ class Engine:
         return sums
 
     def _score(self, jobs: Sequence[Job]) -> list[FloatArray]:
-        rows = [self._prefix(job.head) for job in jobs]
+        rows = [self.prefix(job.head) for job in jobs]
         trees = [
             grow(job.head[len(row) * self.block :], job.options) for job, row in zip(jobs, rows, strict=True)
         ]
         sizes = [len(tree.tokens) for tree in trees]
         keep = max(size - tree.root for size, tree in zip(sizes, trees, strict=True))
         state = State(rows, max(map(len, rows)) * self.block + max(sizes))
-        logits = self._forward(state, trees, keep)
+        logits = self.append(state, trees, keep)
         self.computed += sum(sizes)
         return [path_sums(logits[row], tree, keep) for row, tree in enumerate(trees)]
 
-    def _prefix(self, tokens: Tokens) -> list[Block]:
+    def prefix(self, tokens: Tokens) -> list[Block]:
         """Return all whole blocks before the last token, from the cache as far as they are there."""
         whole = (len(tokens) - 1) // self.block * self.block
         keys = block_keys(tokens[:whole], self.block)
-        blocks = self._prefixes.known(keys)
+        blocks = self.prefixes.known(keys)
         self.saved += len(blocks) * self.block
         if len(blocks) < len(keys):
             state = State([blocks], whole)
             for start in range(len(blocks) * self.block, whole, self.block):
-                self._forward(state, [chain(tokens[start : start + self.block])], keep=0)
+                self.append(state, [chain(tokens[start : start + self.block])], keep=0)
                 blocks.append(state.block(start, start + self.block))
                 self.computed += self.block
-        self._prefixes.keep(keys, blocks)
+        self.prefixes.keep(keys, blocks)
         return blocks
 
-    def _forward(self, state: State, trees: Sequence[Tree], keep: int) -> torch.Tensor:
+    def append(self, state: State, trees: Sequence[Tree], keep: int) -> torch.Tensor:
         """Append a tree to each row of a state; return the logits at the last ``keep`` tokens.
 
         Shorter trees are padded in front, so that the ends of all are at the end.
@@ -154,7 +154,7 @@ class Engine:
             seen[row, 0, start:, past + start :] = tree.visible()
         mask = torch.zeros(seen.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.from_numpy(~seen), torch.finfo(mask.dtype).min)
-        logits, _ = self._run(
+        logits, _ = self.run(
             torch.from_numpy(tokens),
             keep,
             attention_mask=mask,
@@ -165,7 +165,7 @@ class Engine:
         state.lengths = [length + width for length in state.lengths]
         return logits
 
-    def _run(self, tokens: torch.Tensor, keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
+    def run(self, tokens: torch.Tensor, keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
         """Return the logits at the last ``keep`` places, none for 0, and the state after them."""
         device, network = self.network.device, self.network if keep else self.network.base_model
         given = {
@@ -187,10 +187,10 @@ class Engine:
         mask = torch.cat([torch.ones(len(options), len(head), dtype=real.dtype), real], dim=1)
         self.computed += int(mask.sum())
         # The position before a token predicts it, and the last one predicts nothing that is wanted.
-        logits, _ = self._run(rows, width + 1, attention_mask=mask, use_cache=False)
-        logprobs = torch.log_softmax(logits[:, :-1].float(), dim=-1).cpu()
-        each = logprobs.gather(-1, rows[:, len(head) :].unsqueeze(-1)).squeeze(-1)
-        sums: FloatArray = each.double().masked_fill(real == 0, 0.0).sum(dim=1).numpy()
+        logits, _ = self.run(rows, width + 1, attention_mask=mask, use_cache=False)
+        logprobs = torch.log_softmax(logits[:, :-1].float(), dim=-1)
+        each = logprobs.gather(-1, rows[:, len(head) :, None].to(logprobs.device)).squeeze(-1)
+        sums: FloatArray = each.double().cpu().masked_fill(real == 0, 0.0).sum(dim=1).numpy()
         return sums
 
     def read(self, prompt: Tokens, room: int) -> Prefill:
@@ -214,7 +214,7 @@ class Engine:
 
     def misfit(self) -> str:
         """Compare trees and the plain computation on a probe of more than one block."""
-        length = min(self.block + 4, self._reach - 6)
+        length = min(self.block + 4, self._reach - 16)
         vocabulary = self.network.config.get_text_config().vocab_size
         head, rest = np.split(np.arange(3, 7 * (length + 8) + 3, 7) % vocabulary, [length])
         a, b, c, d, e, *_ = rest.tolist()
@@ -224,7 +224,7 @@ class Engine:
         except Exception as error:  # whatever an architecture answers to inputs that it does not know
             return f"its forward pass does not take a tree ({type(error).__name__})"
         gap = float(np.abs(together - self.plain(head.tolist(), options)).max())
-        tolerance = TOLERANCE.get(str(self.network.dtype).removeprefix("torch."), 0.0)
+        tolerance = TOLERANCE[str(self.network.dtype).removeprefix("torch.")]
         return "" if gap <= tolerance else f"scores of a tree of options are off by {gap:.2g}"
 
 
@@ -232,7 +232,7 @@ class BlockPrefill:
     """A prompt over blocks: a sample is written over the one before, and nothing is copied."""
 
     def __init__(self, engine: Engine, prompt: Tokens, room: int) -> None:
-        blocks = engine._prefix(prompt)
+        blocks = engine.prefix(prompt)
         rest = prompt[len(blocks) * engine.block :]
         self._engine, self._length = engine, len(prompt)
         self._state = State([blocks], len(prompt) + room)
@@ -240,7 +240,7 @@ class BlockPrefill:
         self.logprobs = self._append(chain(rest))
 
     def _append(self, tree: Tree) -> FloatArray:
-        return log_softmax(self._engine._forward(self._state, [tree], keep=1))
+        return log_softmax(self._engine.append(self._state, [tree], keep=1))
 
     def rewind(self) -> None:
         """Go back to the end of the prompt."""
@@ -257,7 +257,7 @@ class PlainPrefill:
     def __init__(self, engine: Engine, prompt: Tokens) -> None:
         self._engine, self._prompt = engine, prompt
         engine.computed += len(prompt)
-        logits, self._past = engine._run(torch.tensor([prompt]), keep=1)
+        logits, self._past = engine.run(torch.tensor([prompt]), keep=1)
         self.logprobs = log_softmax(logits)
         self._tokens: list[int] = []
         self._now: Any = None
@@ -271,7 +271,7 @@ class PlainPrefill:
         self._tokens.append(token)
         new = self._tokens if self._now is None else [token]  # some keep no state that could be passed on
         state = {} if self._now is None else {"past_key_values": self._now}
-        logits, self._now = self._engine._run(torch.tensor([new]), keep=1, **state)
+        logits, self._now = self._engine.run(torch.tensor([new]), keep=1, **state)
         return log_softmax(logits)
 
 
