@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from hunch.rl.qnetwork import QNetwork, soft_update, target_of
 from hunch.rl.replay import Replay
-from hunch.rl.statistics import interquartile_mean, over_episodes, over_seeds
+from hunch.rl.statistics import (
+    band_over_seeds,
+    interquartile_mean,
+    over_episodes,
+    over_seeds,
+    probability_of_improvement,
+)
 
 
 @given(st.integers(1, 20), st.integers(0, 50))
@@ -92,3 +98,28 @@ def test_wilson_interval_of_a_known_case():
 
 def test_no_episode_is_no_figure():
     assert np.isnan(over_episodes([]).value)
+
+
+scores = st.lists(st.floats(0, 1), min_size=1, max_size=6)
+
+
+@given(scores, scores)
+def test_probability_of_improvement(mine, others):
+    """Shares of one: what one side does not win the other does; no spread between single seeds is known."""
+    forth, back = probability_of_improvement(mine, others, 100), probability_of_improvement(others, mine, 100)
+    assert forth.value + back.value == pytest.approx(1)
+    assert probability_of_improvement(mine, mine, 100).value == pytest.approx(0.5)
+    if min(len(mine), len(others)) > 1:
+        assert 0 <= forth.low <= forth.high <= 1
+    else:
+        assert np.isnan(forth.low)
+    if min(mine) > max(others):
+        assert forth.value == 1
+
+
+def test_band_holds_the_mean_and_narrows_with_seeds():
+    values = np.random.default_rng(0).random((30, 5))
+    low, high = band_over_seeds(values)
+    few_low, few_high = band_over_seeds(values[:4])
+    assert ((low <= interquartile_mean(values)) & (interquartile_mean(values) <= high)).all()
+    assert (high - low < few_high - few_low).all()

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "train one agent; the same command resumes it",
     ),
     "compare": ("METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR", "several side by side"),
+    "report": ("DIR... --out FILE.html", "one page of curves, costs and recorded episodes, and a picture"),
     "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),
     "methods": ("", "the published systems that there are"),
     "envs": ("", "the environments that there are"),

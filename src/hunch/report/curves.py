@@ -1,25 +1,104 @@
-"""Learning curves as a picture."""
+"""Learning curves: as numbers over seeds, and as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.rl.statistics import interquartile_mean
-from hunch.runs.compare import Arm, Job, curve
+from hunch.rl.statistics import band_over_seeds, interquartile_mean
+from hunch.runs.compare import Arm, Job
+from hunch.runs.folder import read_lines
 
 # Okabe and Ito's palette, which readers with any colour vision tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 FEWEST = 10
-"""Episodes a running success rate is taken over before it is drawn."""
+"""Episodes a running mean is taken over before it is drawn."""
+
+X = {
+    "steps": "environment steps",
+    "calls": "model calls",
+    "requests": "requests: model calls and cache hits",
+    "tokens": "tokens, read and written",
+    "seconds": "wall time of the run, s",
+}
+"""What a curve can be drawn over, and its title."""
+Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes"}
+"""What a curve can show, and its title."""
+
+Points = dict[str, FloatArray]
+"""A run's lines of metrics from the first that counts: shape (lines,) for each name in X and Y."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """An arm over its seeds.
+
+    Attributes:
+        x: Shape (points,), ascending.
+        value: Interquartile mean over seeds, same shape.
+        low: Lower end of its 95 % bootstrap interval, same shape; nan with one seed.
+        high: Upper end.
+    """
+
+    x: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def points(lines: Sequence[dict[str, Any]]) -> Points:
+    """The points of one run's curves, from the line on which :data:`FEWEST` episodes had ended."""
+    lines = [line for line in lines if line["episodes"] >= FEWEST]
+    usage = [line["usage"] for line in lines]
+    columns = {
+        "steps": [line["step"] for line in lines],
+        "calls": [used["calls"] for used in usage],
+        "requests": [used["calls"] + used["cache_hits"] for used in usage],
+        "tokens": [used["prompt_tokens"] + used["completion_tokens"] for used in usage],
+        "seconds": [line["seconds"] for line in lines],
+        **{name: [line[name] for line in lines] for name in Y},
+    }
+    return {name: np.asarray(column, dtype=float) for name, column in columns.items()}
+
+
+def learning_curve(runs: Sequence[Points], x: str, y: str, size: int = 200) -> Curve | None:
+    """Join the runs of an arm into one curve, where each of them has a value; None if there is no such part.
+
+    Seeds may need different amounts of calls, tokens or seconds: a run that ended keeps its last value.
+    """
+    runs = [run for run in runs if len(run[x])]
+    if not runs:
+        return None
+    start, end = max(run[x][0] for run in runs), max(run[x][-1] for run in runs)
+    grid = np.linspace(start, end, size if end > start else 1)
+    values = np.array([np.interp(grid, *_ascending(run[x], run[y])) for run in runs])
+    nothing = np.full(len(grid), np.nan)
+    low, high = band_over_seeds(values) if len(values) > 1 else (nothing, nothing)
+    return Curve(grid, interquartile_mean(values), low, high)
+
+
+def _ascending(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Keep the last of the points at the same x."""
+    last = np.append(np.diff(x) > 0, True)
+    return x[last], y[last]
 
 
 def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
-    """Draw the success rate over environment steps, one line an arm, and save it as PNG.
+    """Draw the success rate of a comparison over environment steps and save it as PNG; see :func:`draw`."""
+    arms: dict[Arm, list[Points]] = {}
+    for job in todo:
+        arms.setdefault(job.arm, []).append(points(read_lines(job.folder / "metrics.jsonl")))
+    return draw({title: arms}, path)
+
+
+def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path) -> Path:
+    """Draw success rates over environment steps, a panel a title, one line an arm, and save them as PNG.
 
     The line is the interquartile mean over seeds, the band its 95 % bootstrap interval.
 
@@ -30,47 +109,29 @@ def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained", dpi=150)
-    axes = figure.add_subplot()
-    arms = list(dict.fromkeys(job.arm for job in todo))
-    for arm, colour in zip(arms, COLOURS * len(arms), strict=False):
-        _draw_arm(axes, arm, [job.folder for job in todo if job.arm == arm], colour)
-    axes.set(xlabel="environment steps", ylabel="success, last 50 episodes", ylim=(-0.02, 1.02))
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.set_xlim(0, max(job.config.steps for job in todo))
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=9)
-    figure.savefig(path)
+    figure = Figure(figsize=(7.2, 4.4 * len(panels)), layout="constrained", dpi=150)
+    for subfigure, (title, arms) in zip(
+        figure.subfigures(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
+    ):
+        _draw_panel(subfigure, arms, title)
+    figure.savefig(path, metadata={"Software": None})
     return path
 
 
-def _draw_arm(axes: object, arm: Arm, folders: Sequence[Path], colour: str) -> None:
-    curves = [curve(folder, "success", FEWEST) for folder in folders]
-    curves = [(steps, values) for steps, values in curves if steps]
-    if not curves:
-        return
-    grid = np.linspace(max(steps[0] for steps, _ in curves), min(steps[-1] for steps, _ in curves), 200)
-    values = np.array([np.interp(grid, steps, v) for steps, v in curves])
-    model = "no model" if arm.config.method == "dqn" else arm.config.lm
-    label = f"{arm.label} ({model}, {len(curves)} seed{'s' * (len(curves) > 1)})"
-    axes.plot(grid, interquartile_mean(values), color=colour, label=label, linewidth=2)  # type: ignore[attr-defined]
-    if len(values) > 1:
-        low, high = bootstrap_band(values)
-        axes.fill_between(grid, low, high, color=colour, alpha=0.18, linewidth=0)  # type: ignore[attr-defined]
-
-
-def bootstrap_band(values: FloatArray, resamples: int = 1000) -> tuple[FloatArray, FloatArray]:
-    """95 % percentile bootstrap interval of the interquartile mean over seeds at each point of a curve.
-
-    Args:
-        values: Shape (seeds, points).
-        resamples: Bootstrap resamples of the seeds.
-
-    Returns:
-        Lower and upper bound, each of shape (points,).
-    """
-    picks = np.random.default_rng(0).integers(len(values), size=(resamples, len(values)))
-    means = interquartile_mean(values[picks], axis=1)
-    low, high = np.percentile(means, [2.5, 97.5], axis=0)
-    return low, high
+def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str) -> None:
+    axes = figure.add_subplot()
+    styles = [(colour, style) for style in ("-", "--", ":") for colour in COLOURS]
+    for (arm, runs), (colour, style) in zip(arms.items(), styles * len(arms), strict=False):
+        curve = learning_curve(runs, "steps", "success")
+        if curve is None:
+            continue
+        model = "no model" if arm.config.method == "dqn" else arm.config.lm
+        label = f"{arm.label} ({model}, {len(runs)} seed{'s' * (len(runs) > 1)})"
+        axes.plot(curve.x, curve.value, style, color=colour, label=label, linewidth=2)
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
+    axes.set(xlabel=X["steps"], ylabel=Y["success"], ylim=(-0.02, 1.02))
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_xlim(0, max(arm.config.steps for arm in arms))
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=9)

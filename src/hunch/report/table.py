@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from hunch.lm.usage import Usage
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.runs.compare import Arm, Outcome
-from hunch.runs.result import Result
+from hunch.runs.execute import RunConfig
+from hunch.runs.result import Result, last_quarter
+
+COUNTED = {entry.name for entry in fields(Usage)}
 
 
 @dataclass(frozen=True)
@@ -22,27 +26,42 @@ class Row:
     Attributes:
         success: Success rate in the last quarter of the steps: interquartile mean over seeds, 95 %
             bootstrap interval.
+        returns: Mean return of the same episodes, the same way.
         steps_to_half: Median over seeds of the steps until half of the last 50 episodes succeeded; None if
             fewer than half of the seeds got there.
         calls: Model calls over all seeds, with those answered from the cache apart as ``hits``.
+        tokens: Tokens that the model read and wrote, over all seeds.
+        seconds: Wall time over all seeds; ``model_seconds`` are those inside the model.
+        others: Whatever else the runs counted of their models, such as money.
     """
 
     label: str
+    environment: str
     model: str
     evidence: str
     seeds: int
     steps: int
     success: Estimate
+    returns: Estimate
     steps_to_half: int | None
     calls: int
     hits: int
+    tokens: int
+    model_seconds: float
     seconds: float
+    others: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The row with plain values, for JSON and CSV."""
-        s = self.success
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "success"}
-        return {**plain, "success": s.value, "success_low": s.low, "success_high": s.high}
+        plain: dict[str, Any] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, Estimate):
+                ends = {f"{entry.name}_low": value.low, f"{entry.name}_high": value.high}
+                plain |= {entry.name: value.value, **ends}
+            else:
+                plain |= value if entry.name == "others" else {entry.name: value}
+        return plain
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
@@ -59,18 +78,39 @@ def _row(arm: Arm, results: Sequence[Result]) -> Row:
 
     reached = [result.steps_to(0.5) for result in results]
     informed = methods.find(arm.config.method).verbs
+
+    def total(*names: str) -> float:
+        return sum(result.usage.get(name, 0) for result in results for name in names)
+
     return Row(
         label=arm.label,
+        environment=place(arm.config),
         model=arm.config.lm if informed else "none",
         evidence=results[0].evidence,
         seeds=len(results),
         steps=results[0].steps,
         success=over_seeds([result.success.value for result in results]),
+        returns=over_seeds([final_return(result) for result in results]),
         steps_to_half=_median_reached(reached),
-        calls=int(sum(result.usage.get("calls", 0) for result in results)),
-        hits=int(sum(result.usage.get("cache_hits", 0) for result in results)),
-        seconds=sum(result.seconds for result in results),
+        calls=int(total("calls")),
+        hits=int(total("cache_hits")),
+        tokens=int(total("prompt_tokens", "completion_tokens")),
+        model_seconds=round(total("seconds"), 3),
+        seconds=round(sum(result.seconds for result in results), 3),
+        others={name: total(name) for result in results for name in result.usage if name not in COUNTED},
     )
+
+
+def final_return(result: Result) -> float:
+    """Mean return of the episodes that ended in the last quarter of the steps; nan where none did."""
+    quarter = last_quarter(result.episodes, result.asked)
+    return float(np.mean([episode.episode_return for episode in quarter])) if quarter else float("nan")
+
+
+def place(config: RunConfig) -> str:
+    """The environment with its options, in one line."""
+    options = ", ".join(f"{name}={value}" for name, value in sorted(config.env_options.items()))
+    return f"{config.env} ({options})" if options else config.env
 
 
 def _median_reached(steps: Sequence[int | None]) -> int | None:
@@ -82,7 +122,8 @@ def as_csv(table: Sequence[Row]) -> str:
     """The table as comma-separated values with a header."""
     text = io.StringIO()
     records = [row.as_dict() for row in table]
-    writer = csv.DictWriter(text, fieldnames=list(records[0]) if records else [])
+    names = dict.fromkeys(name for record in records for name in record)
+    writer = csv.DictWriter(text, fieldnames=list(names))
     writer.writeheader()
     writer.writerows(records)
     return text.getvalue()

@@ -50,6 +50,40 @@ def over_seeds(values: Sequence[float]) -> Estimate:
     return Estimate(centre, float(interval.low), float(interval.high))
 
 
+def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArray, FloatArray]:
+    """95 % percentile bootstrap interval of the interquartile mean over seeds at each point of a curve.
+
+    Args:
+        values: Shape (seeds, points).
+        resamples: Bootstrap resamples of the seeds.
+
+    Returns:
+        Lower and upper bound, each of shape (points,).
+    """
+    picks = np.random.default_rng(0).integers(len(values), size=(resamples, len(values)))
+    low, high = np.percentile(interquartile_mean(values[picks], axis=1), [2.5, 97.5], axis=0)
+    return low, high
+
+
+def probability_of_improvement(
+    scores: Sequence[float], others: Sequence[float], resamples: int = 5000
+) -> Estimate:
+    """How probable it is that a run of one method scores above a run of another; a tie counts half.
+
+    The share of pairs of runs in which the first is above, with the percentile bootstrap interval over the
+    seeds of both. With one seed on either side the interval is nan.
+    """
+    first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
+    above = (np.sign(first[:, None] - second) + 1) / 2
+    if min(above.shape) < 2:
+        return Estimate(float(above.mean()), float("nan"), float("nan"))
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(first), size=(resamples, len(first), 1))
+    columns = rng.integers(len(second), size=(resamples, 1, len(second)))
+    low, high = np.percentile(above[rows, columns].mean(axis=(1, 2)), [2.5, 97.5])
+    return Estimate(float(above.mean()), float(low), float(high))
+
+
 def over_episodes(successes: Sequence[bool]) -> Estimate:
     """Success rate within one run with its Wilson interval; nan where no episode ended."""
     from scipy.stats import binomtest

@@ -22,7 +22,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
-from hunch.runs.folder import read_json, read_lines, write_atomically
+from hunch.runs.folder import read_json, write_atomically
 from hunch.runs.result import Result
 
 
@@ -185,10 +185,3 @@ def last_line(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return json.loads(complete[-1]) if complete else None
-
-
-def curve(folder: Path, key: str, episodes: int) -> tuple[list[int], list[float]]:
-    """Steps and values of one metric over a run, from the line on which so many episodes had ended."""
-    lines = read_lines(folder / "metrics.jsonl")
-    lines = [line for line in lines if key in line and line["episodes"] >= episodes]
-    return [line["step"] for line in lines], [line[key] for line in lines]

@@ -173,7 +173,7 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
     """
     known = read_json(folder / "config.json") if (folder / CHECKPOINT).exists() else None
     if known is not None and known["run"] != settings:
-        differing = _differences(_leaves(known["run"]), _leaves(settings))
+        differing = _differences(leaves(known["run"]), leaves(settings))
         raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
     return known is not None
 
@@ -224,11 +224,12 @@ def _differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
     return "; ".join(f"{key}: {_short(there.get(key))} there, {_short(asked.get(key))} asked" for key in keys)
 
 
-def _leaves(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
+def leaves(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings with dotted names in place of nested ones."""
+    flat: dict[str, Any] = {}
     for key, value in settings.items():
-        leaves |= _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return leaves
+        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
 
 
 def _short(value: object) -> str:

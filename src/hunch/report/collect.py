@@ -1,0 +1,190 @@
+"""Which runs there are below some folders, sorted into comparisons; damaged ones are set apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os.path import commonpath
+from pathlib import Path
+from typing import Any
+
+from hunch import methods
+from hunch.core import HunchError, UsageError
+from hunch.report.curves import Points, points
+from hunch.report.table import place
+from hunch.runs.compare import Arm, Job, Outcome
+from hunch.runs.execute import RunConfig, finished
+from hunch.runs.folder import CHECKPOINT, STREAMS, leaves, read_json, read_lines
+from hunch.runs.result import Result
+
+FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
+"""A folder that holds one of these is the folder of a run, or what is left of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A complete run.
+
+    Attributes:
+        name: Its folder, relative to what all folders of the report share.
+        record: What ``config.json`` holds.
+        points: What its learning curves go through.
+    """
+
+    folder: Path
+    name: str
+    config: RunConfig
+    record: dict[str, Any]
+    result: Result
+    points: Points
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A folder that is not part of the report, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs in the same environment over the same steps, by arm; an arm's runs differ in the seed alone."""
+
+    place: str
+    steps: int
+    arms: dict[Arm, list[Run]]
+
+    @property
+    def title(self) -> str:
+        """Where the runs took place."""
+        return f"{self.place.removeprefix('hunch/')}, {self.steps:,} steps"
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The runs as a comparison gives them."""
+        return [
+            Outcome(Job(arm, run.config.seed, run.folder), run.result)
+            for arm, runs in self.arms.items()
+            for run in runs
+        ]
+
+
+def collect(folders: Sequence[Path]) -> tuple[list[Comparison], list[LeftOut]]:
+    """Read all runs in or below the folders.
+
+    Returns:
+        The comparisons, and the folders that were left out.
+
+    Raises:
+        UsageError: if a folder does not exist, or none of them holds a complete run.
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"There is no folder {folder}.")
+    found = list(dict.fromkeys(path for folder in folders for path in _run_folders(folder.resolve())))
+    root = Path(commonpath([path.parent for path in found])) if found else Path()
+    runs, left_out = list[Run](), list[LeftOut]()
+    for path in found:
+        name = path.relative_to(root).as_posix()
+        try:
+            runs.append(_once(_read(path, name), runs))
+        except HunchError as error:
+            left_out.append(LeftOut(name, str(error).replace(f"{root}/", "")))
+    if not runs:
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in left_out)
+        looked = ", ".join(map(str, folders))
+        raise UsageError(f"There is nothing to report in {looked}: {reasons or 'it holds no run'}.")
+    return _comparisons(runs), left_out
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    if any((folder / name).exists() for name in FILES):
+        return [folder]
+    below = {path.parent for name in FILES[:-1] for path in folder.rglob(name)}
+    below |= {path.parent.parent for path in folder.rglob(str(CHECKPOINT))}
+    return sorted(below)
+
+
+def _once(run: Run, earlier: Iterable[Run]) -> Run:
+    """Refuse a run that is there already: counted twice, it would feign certainty."""
+    for other in earlier:
+        if other.config == run.config:
+            raise HunchError(f"it has the settings and the seed of {other.name}.")
+    return run
+
+
+def _read(folder: Path, name: str) -> Run:
+    try:
+        return _complete(folder, name)
+    except HunchError:
+        raise
+    except KeyError as error:
+        raise HunchError(f"a file is damaged: {error} is missing.") from error
+    except (ValueError, TypeError, AttributeError, OSError) as error:
+        raise HunchError(f"a file is damaged: {error}.") from error
+
+
+def _complete(folder: Path, name: str) -> Run:
+    """Read a run.
+
+    Raises:
+        HunchError: if it failed, is not complete, or one of its files is missing, damaged or cut short.
+    """
+    if (folder / "failure.txt").exists():
+        raise HunchError(f"it failed: {(folder / 'failure.txt').read_text()}")
+    for file in ("config.json", "metrics.jsonl", "episodes.jsonl"):
+        if not (folder / file).exists():
+            raise HunchError(f"{file} is missing.")
+    config, record = RunConfig.read(folder), read_json(folder / "config.json") or {}
+    summary = read_json(folder / "summary.json")
+    result = finished(folder)
+    if summary is None or result is None:
+        steps = f"{summary['steps']:,} of " if summary else ""
+        raise HunchError(f"it is not complete: {steps}{config.steps:,} steps were asked for.")
+    if len(result.episodes) != summary["episodes"]:
+        count = f"{len(result.episodes):,} of {summary['episodes']:,}"
+        raise HunchError(f"episodes.jsonl holds {count} episodes.")
+    lines = read_lines(folder / "metrics.jsonl")
+    if not lines or lines[-1]["step"] < result.steps:
+        raise HunchError("metrics.jsonl is cut short.")
+    for known in ("evidence", "model", "versions"):
+        record[known]
+    return Run(folder, name, config, record, result, points(lines))
+
+
+def _comparisons(runs: Sequence[Run]) -> list[Comparison]:
+    places: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        places.setdefault((place(run.config), run.config.steps), []).append(run)
+    return [Comparison(where, steps, _arms(members)) for (where, steps), members in sorted(places.items())]
+
+
+def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
+    """Sort runs by their settings but for the seed; methods in the order of the register."""
+    order = list(methods.METHODS)
+    alike: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (_label(run.config), run.config.seed)):
+        alike.setdefault(repr(replace(run.config, seed=0)), []).append(run)
+    groups = sorted(alike.values(), key=lambda group: order.index(group[0].config.method))
+    configs = [group[0].config for group in groups]
+    return {
+        Arm(_told_apart(config, configs), config): group
+        for config, group in zip(configs, groups, strict=True)
+    }
+
+
+def _label(config: RunConfig) -> str:
+    control = methods.find(config.method).control
+    return f"{config.method}, {control}" if control and config.lm == "uniform" else config.method
+
+
+def _told_apart(config: RunConfig, others: Sequence[RunConfig]) -> str:
+    """The label, and the settings in which it differs from others of that label."""
+    label = _label(config)
+    flat = [leaves({**other.settings(), "seed": 0}) for other in others if _label(other) == label]
+    own = leaves({**config.settings(), "seed": 0})
+    differing = [key for key in own if any(other.get(key) != own[key] for other in flat)]
+    told = ", ".join(f"{re.sub(r'^options[.]', '', key)}={own[key]}" for key in differing)
+    return f"{label} ({told})" if told else label

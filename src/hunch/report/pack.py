@@ -1,0 +1,152 @@
+"""Episodes of many runs in little space: every text once, numbers in columns, deflated.
+
+A page holds one block of texts and one block a run, each unpacked when it is needed. Texts are numbered, and
+so are the sets of admissible actions.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hunch.core import Episode, Explanation, FloatArray, HunchError
+from hunch.report.collect import Run
+from hunch.report.replay import Replayed, choose, opinions, replay
+
+LARGEST = 12_000_000
+"""Bytes that the blocks may take, so that a page stays below 15 MB."""
+
+
+@dataclass
+class Numbers:
+    """Numbers for things, in the order in which they were first seen."""
+
+    known: dict[Any, int] = field(default_factory=dict)
+
+    def __getitem__(self, thing: Any) -> int:
+        return self.known.setdefault(thing, len(self.known))
+
+
+@dataclass
+class Words:
+    """What the blocks of all runs share."""
+
+    texts: Numbers = field(default_factory=Numbers)
+    offers: Numbers = field(default_factory=Numbers)
+
+    def offer(self, actions: Sequence[str]) -> int:
+        """The number of a set of admissible actions."""
+        return self.offers[tuple(self.texts[action] for action in actions)]
+
+    def plain(self) -> dict[str, Any]:
+        """The block of texts."""
+        return {"texts": list(self.texts.known), "offers": list(self.offers.known)}
+
+
+@dataclass
+class Told:
+    """A run's episodes, as far as they could be had again.
+
+    Attributes:
+        replayed: One an episode; empty if they could not be replayed, for a ``reason``.
+        explained: The agent's opinions at each step of some episodes, by position; empty if it could not be
+            asked, for a reason too.
+    """
+
+    run: Run
+    episodes: list[Episode]
+    replayed: list[Replayed]
+    reason: str
+    explained: dict[int, list[Explanation]]
+    why_not_explained: str
+
+
+def tell(run: Run, number: int) -> Told:
+    """Replay a run's episodes, evaluations last, and ask its agent about some of them."""
+    episodes = [*run.result.episodes, *run.result.evaluations]
+    replayed, explained = list[Replayed](), dict[int, list[Explanation]]()
+    reason = why_not = ""
+    try:
+        replayed = replay(run.config, episodes)
+    except HunchError as error:
+        reason = str(error)
+    chosen = choose(run.result.episodes, number)
+    try:
+        if replayed and chosen:
+            found = opinions(run.folder, [episodes[i] for i in chosen])
+            explained = dict(zip(chosen, found, strict=True))
+    except HunchError as error:
+        why_not = str(error)
+    return Told(run, episodes, replayed, reason, explained, why_not)
+
+
+def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) -> tuple[str, list[str]]:
+    """Pack the episodes; if they are too large, texts of only every second, fourth ... episode are kept.
+
+    Args:
+        tales: The runs.
+        plain: Leave the blocks as JSON, for browsers without ``DecompressionStream`` (before 2023).
+        largest: Characters that all blocks may take; the bare actions may exceed it.
+
+    Returns:
+        The block of texts, and one block a run.
+    """
+    every = 1
+    while True:
+        words = Words()
+        blocks = [encode(_columns(told, words, every), plain=plain) for told in tales]
+        shared = encode(words.plain(), plain=plain)
+        longest = max((len(told.episodes) for told in tales), default=0)
+        if len(shared) + sum(map(len, blocks)) <= largest or every > longest:
+            return shared, blocks
+        every *= 2
+
+
+def encode(value: Any, *, plain: bool = False) -> str:
+    """JSON, deflated and in base64; or as it is."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text if plain else base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _columns(told: Told, words: Words, every: int) -> dict[str, Any]:
+    episodes = told.episodes
+    seen = [i for i in range(len(told.replayed)) if i % every == 0 or i in told.explained]
+    return {
+        "step": [e.step for e in episodes],
+        "return": [digits(e.episode_return) for e in episodes],
+        "length": [e.length for e in episodes],
+        "success": [int(e.success) for e in episodes],
+        "seed": [e.seed for e in episodes],
+        "training": len(told.run.result.episodes),
+        "actions": [words.texts[action] for e in episodes for action in e.actions],
+        "seen": seen,
+        "task": [words.texts[told.replayed[i].task] for i in seen],
+        "answers": [words.texts[answer] for i in seen for answer in told.replayed[i].answers],
+        "offers": [words.offer(offer) for i in seen for offer in told.replayed[i].offers],
+        "rewards": [digits(reward) for i in seen for reward in told.replayed[i].rewards],
+        "reason": told.reason,
+        "opinions": {i: [_opinion(step) for step in steps] for i, steps in told.explained.items()},
+        "whyNoOpinions": told.why_not_explained,
+    }
+
+
+def _opinion(step: Explanation) -> list[list[float | None]]:
+    return [_row(step.prior), _row(step.q), _row(step.posterior)]
+
+
+def _row(values: FloatArray) -> list[float | None]:
+    return [digits(float(value), 4) for value in values]
+
+
+def digits(value: float, significant: int = 6) -> float | int | None:
+    """A number with so many significant digits, as short as JSON can have it; None where it is not finite."""
+    short = float(f"{value:.{significant}g}")
+    if not np.isfinite(short):
+        return None
+    return int(short) if abs(short) < 1e15 and short == int(short) else short

@@ -1,0 +1,208 @@
+// The page: reads the one JSON that Python wrote, and fills in charts and tables. No text becomes markup.
+"use strict";
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const shown = { comparison: 0, x: "steps", y: "success", reading: 1, hidden: new Set() };
+const byId = (id) => document.getElementById(id);
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// ---- numbers as text ---------------------------------------------------------------------------------
+
+function plain(value) {
+  if (value === null || value === undefined) return "\u2013";
+  const [whole, part] = String(Math.abs(value)).split(".");
+  const grouped = whole.includes("e") ? whole : whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return (value < 0 ? "\u2212" : "") + grouped + (part ? `.${part}` : "");
+}
+
+function fixed(value, places = 2) {
+  if (value === null || value === undefined) return "\u2013";
+  return (value < 0 ? "\u2212" : "") + Math.abs(value).toFixed(places);
+}
+
+function estimate([value, low, high]) {
+  const text = low === null ? "" : `[${fixed(low)}, ${fixed(high)}]`;
+  return [fixed(value), el("span", { class: "interval" }, text)];
+}
+
+const named = (index, label) => el("span", { class: "arm" }, swatch(index), label);
+const many = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
+const range = (low, high) => (low === high ? plain(low) : `${plain(low)} to ${plain(high)}`);
+
+// ---- tables ------------------------------------------------------------------------------------------
+
+// Rows of cells; a cell is text, a node or a list of these, and columns in `figures` are aligned as numbers.
+function table(heads, rows, { figures = [], caption, name = "" } = {}) {
+  const cell = (content, i, head) => {
+    const node = el(head ? "th" : "td", figures.includes(i) ? { class: "figure" } : {});
+    if (head) node.setAttribute("scope", head);
+    node.append(...[content].flat());
+    return node;
+  };
+  const line = (cells, first) => el("tr", {}, ...cells.map((content, i) => cell(content, i, i ? "" : first)));
+  const top = el("tr", {}, ...heads.map((content, i) => cell(content, i, "col")));
+  const parts = [el("thead", {}, top), el("tbody", {}, ...rows.map((cells) => line(cells, "row")))];
+  if (caption) parts.unshift(el("caption", { class: "sr" }, caption));
+  return el("table", { class: name }, ...parts);
+}
+
+const current = () => DATA.comparisons[shown.comparison];
+
+// ---- sections ----------------------------------------------------------------------------------------
+
+function radios(place, name, titles) {
+  const choices = Object.entries(titles).map(([value, title]) => {
+    const input = el("input", { type: "radio", name, value, onchange: () => { shown[name] = value; showScores(); } });
+    input.checked = shown[name] === value;
+    return el("label", { title }, input, value === "calls" ? "model calls" : value);
+  });
+  byId(place).replaceChildren(...choices);
+}
+
+function showLead() {
+  const { arms, steps } = current();
+  const seeds = arms.map((arm) => arm.seeds), runs = seeds.reduce((sum, n) => sum + n, 0);
+  const best = arms.reduce((a, b) => ((b.final.success[0] ?? -1) > (a.final.success[0] ?? -1) ? b : a));
+  const [value, low, high] = best.final.success;
+  const interval = low === null ? "one seed, no interval" : `95 % interval ${fixed(low)} to ${fixed(high)} over seeds`;
+  byId("title").textContent = current().title;
+  byId("lead").textContent = `${many(runs, "run")}: ${many(arms.length, "arm")}, ${range(Math.min(...seeds), Math.max(...seeds))} ` +
+    `seed${Math.max(...seeds) > 1 ? "s" : ""} each, ${plain(steps)} environment steps a run. ` +
+    `Highest success at the end: ${best.label}, ${fixed(value)} (${interval}; evidence ${best.evidence}).`;
+}
+
+let chart = null;
+
+function showCurves() {
+  const { arms } = current(), { x, y } = shown;
+  const curves = arms.map((arm, index) => ({ index, points: arm.curves[`${x} ${y}`] })).filter(({ index }) => !shown.hidden.has(index));
+  const label = `${DATA.y[y]}, over ${DATA.x[x]}; the values are in the table below`;
+  chart = lineChart(byId("chart"), { curves, x, y, xTitle: DATA.x[x], yTitle: DATA.y[y], label });
+  const kept = x === "steps" ? "" : " Seeds differ in what they need: a run that ended keeps its last value." +
+    (["calls", "tokens"].includes(x) ? " Answers from the cache cost nothing, so a later seed may need few; requests count them." : "");
+  const few = Math.min(...arms.map((arm) => arm.seeds)) < 5 ? " With fewer than five seeds such intervals say less than they seem to." : "";
+  byId("curves-note").textContent = `Line: interquartile mean over seeds; band: its 95 % bootstrap interval. A line begins once ten episodes have ended in every seed.${kept}${few}`;
+  showReading();
+}
+
+function showReading() {
+  const at = shown.reading * chart.xEnd;
+  chart.at(shown.reading);
+  byId("reading").value = shown.reading * 100;
+  const text = `${plain(at < 10 ? +at.toPrecision(2) : Math.round(at))} ${DATA.x[shown.x]}`;
+  byId("reading-at").textContent = text;
+  byId("reading").setAttribute("aria-valuetext", text);
+  const heads = ["arm", `${shown.y} [95 %]`, "seeds", "model", "evidence"];
+  const focused = document.activeElement && document.activeElement.dataset.arm;
+  byId("legend").replaceChildren(table(heads, current().arms.map((arm, index) => {
+    const box = el("input", { type: "checkbox", "data-arm": index, onchange: () => toggle(index) });
+    box.checked = !shown.hidden.has(index);
+    const value = readCurve(arm.curves[`${shown.x} ${shown.y}`], at);
+    return [el("label", { class: "arm" }, box, swatch(index), arm.label), value ? estimate(value) : "\u2013", plain(arm.seeds), arm.model, arm.evidence];
+  }), { figures: [1, 2], caption: "Legend and values" }));
+  if (focused !== undefined) byId("legend").querySelector(`[data-arm="${focused}"]`)?.focus();
+}
+
+function toggle(index) {
+  if (!shown.hidden.delete(index)) shown.hidden.add(index);
+  showCurves();
+}
+
+function showFinal() {
+  const { arms } = current(), y = shown.y;
+  const span = scoreRange(y, arms.flatMap((arm) => arm.final[y]));
+  const axis = el("span", { class: "ends" }, el("span", {}, plain(span[0])), el("span", {}, plain(span[1])));
+  byId("final-title").textContent = y === "success" ? "Success rate" : "Mean return";
+  const rows = arms.map((arm, i) => [named(i, arm.label), interval(arm.final[y], span, i), estimate(arm.final[y])]);
+  const drawn = table(["arm", axis, "value [95 %]"], rows, { figures: [2], name: "final" });
+  byId("final").replaceChildren(drawn);
+}
+
+function showImprovement() {
+  const { arms, improvement } = current(), letter = (i) => String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
+  const rows = improvement[shown.y].map((cells, i) => [
+    [el("b", {}, letter(i)), ` ${arms[i].label}`],
+    ...cells.map((found) => (found === null ? "" : [fixed(found[0]), el("small", {}, found[1] === null ? "" : `${fixed(found[1])} \u2013 ${fixed(found[2])}`)])),
+  ]);
+  const drawn = table([el("span", { class: "sr" }, "arm"), ...arms.map((_, i) => letter(i))], rows, { name: "matrix" });
+  improvement[shown.y].forEach((cells, i) => cells.forEach((found, j) => {
+    if (!found || found[0] === null) return;
+    const strength = Math.abs(found[0] - 0.5) * 0.7;
+    drawn.tBodies[0].rows[i].cells[j + 1].style.background = `rgba(var(--${found[0] >= 0.5 ? "above" : "below"}), ${strength.toFixed(3)})`;
+  }));
+  byId("improvement").replaceChildren(drawn);
+}
+
+function showScores() {
+  showCurves();
+  showFinal();
+  showImprovement();
+}
+
+function showCosts() {
+  const { arms } = current();
+  const costs = [...new Set(arms.flatMap((arm) => Object.keys(arm.costs)))];
+  const rows = arms.map((arm, i) => [
+    named(i, arm.label), arm.model, arm.evidence, plain(arm.seeds),
+    arm.stepsToHalf === null ? "never" : plain(arm.stepsToHalf), ...costs.map((name) => plain(arm.costs[name])),
+  ]);
+  const heads = ["arm", "model", "evidence", "seeds", "half at", ...costs];
+  byId("costs").replaceChildren(table(heads, rows, { figures: heads.map((_, i) => i).slice(3) }));
+}
+
+function showSettings() {
+  const { arms, settings, versions } = current();
+  const value = (found) => (found === null ? "\u2013" : Array.isArray(found) ? found.join(", ") : String(found));
+  const wide = (label, content) => el("div", { class: "wide", role: "region", tabindex: 0, "aria-label": label }, content);
+  const side = (label, rows) => wide(label, table(["setting", ...arms.map((arm) => arm.label)], rows.map(([name, ...values]) => [name, ...values.map(value)])));
+  const lacking = settings.lacking.length ? [el("details", {}, el("summary", {}, "Settings that only some arms have"), side("Settings that only some arms have", settings.lacking))] : [];
+  const full = arms.map((arm) => el("details", {}, el("summary", {}, `All settings of ${arm.label}`),
+    el("pre", { tabindex: 0, role: "region", "aria-label": `All settings of ${arm.label}` }, JSON.stringify(arm.settings, null, 2))));
+  const models = arms.map((arm) => [arm.label, arm.model, arm.revision]);
+  byId("settings").replaceChildren(
+    el("p", { class: "note" }, settings.differing.length ? "Only what differs between arms; \u2013 where an arm has no such setting." : "The arms do not differ in any setting that they share."),
+    ...(settings.differing.length ? [side("Settings that differ", settings.differing)] : []), ...lacking, ...full,
+    el("details", {}, el("summary", {}, "Versions and model revisions"),
+      wide("Model revisions", table(["arm", "model", "revision"], models)), wide("Versions", table(["package", "version"], versions))));
+}
+
+function showLeftOut() {
+  byId("left").hidden = DATA.leftOut.length === 0;
+  byId("left-out").replaceChildren(table(["folder", "reason"], DATA.leftOut));
+}
+
+function showComparison() {
+  shown.hidden.clear();
+  showLead();
+  showScores();
+  showCosts();
+  showSettings();
+  listRuns();
+}
+
+function start() {
+  radios("y-choice", "y", DATA.y);
+  radios("x-choice", "x", DATA.x);
+  const choice = byId("comparison");
+  choice.append(...DATA.comparisons.map(({ title }, i) => el("option", { value: i }, title)));
+  choice.addEventListener("change", () => { shown.comparison = +choice.value; showComparison(); });
+  byId("choice").hidden = DATA.comparisons.length < 2;
+  byId("reading").addEventListener("input", (event) => { shown.reading = event.target.value / 100; showReading(); });
+  byId("chart").addEventListener("pointermove", (event) => { shown.reading = chart.from(event.clientX); showReading(); });
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; showCurves(); } });
+  startViewer();
+  showLeftOut();
+  showComparison();
+}
+
+document.addEventListener("DOMContentLoaded", start);

@@ -1,0 +1,150 @@
+"""One page from many runs: everything it shows is computed here, and read by ``page.js``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from hunch.report.collect import Comparison, LeftOut, Run
+from hunch.report.curves import COLOURS, Curve, X, Y, learning_curve
+from hunch.report.pack import digits, pack, tell
+from hunch.report.table import Row, final_return, rows
+from hunch.rl.statistics import Estimate, probability_of_improvement
+from hunch.runs.compare import Arm
+from hunch.runs.folder import leaves
+
+SCRIPTS = ("page.js", "charts.js", "viewer.js")
+
+
+def page(
+    comparisons: Sequence[Comparison], left_out: Sequence[LeftOut], *, episodes: int = 6, plain: bool = False
+) -> str:
+    """Make the page.
+
+    Args:
+        comparisons: What to show.
+        left_out: Folders to name as not shown.
+        episodes: Episodes a run for which its agent is asked what it thinks of every action.
+        plain: Leave recorded episodes unpacked; see :func:`hunch.report.pack.pack`.
+
+    Returns:
+        The page as HTML, which needs nothing besides itself. The same folders give the same page.
+    """
+    runs = [run for comparison in comparisons for members in comparison.arms.values() for run in members]
+    words, blocks = pack([tell(run, episodes) for run in runs], plain=plain)
+    data = {
+        "title": title(comparisons),
+        "x": X,
+        "y": Y,
+        "colours": COLOURS,
+        "comparisons": [_comparison(comparison, runs) for comparison in comparisons],
+        "runs": [{"name": run.name, "seed": run.config.seed} for run in runs],
+        "leftOut": [[each.name, each.reason] for each in left_out],
+        "words": words,
+        "blocks": blocks,
+    }
+    return fill(data)
+
+
+def title(comparisons: Sequence[Comparison]) -> str:
+    """What the report is about: its environments."""
+    return "; ".join(dict.fromkeys(comparison.place.removeprefix("hunch/") for comparison in comparisons))
+
+
+def fill(data: dict[str, Any]) -> str:
+    """Put data, style and scripts into the page; no text of the data can end its element or become markup."""
+    folder = files("hunch.report")
+    embedded = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        embedded = embedded.replace(character, f"\\u{ord(character):04x}")
+    parts = {
+        "title": escape(f"{data['title']} - Hunch report"),
+        "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "script": "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        "data": embedded,
+    }
+    before, *rest = (folder / "page.html").read_text(encoding="utf-8").split("{{")
+    pieces = [piece.partition("}}") for piece in rest]
+    return before + "".join(parts[name] + after for name, _, after in pieces)
+
+
+def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
+    table = rows(comparison.outcomes)
+    members = list(comparison.arms.values())
+    return {
+        "title": comparison.title,
+        "place": comparison.place,
+        "steps": comparison.steps,
+        "arms": [_arm(*each, runs) for each in zip(comparison.arms.items(), table, strict=True)],
+        "improvement": {
+            "success": _improvement([[run.result.success.value for run in group] for group in members]),
+            "return": _improvement([[final_return(run.result) for run in group] for group in members]),
+        },
+        "settings": _settings(list(comparison.arms)),
+        "versions": _versions(comparison.arms),
+    }
+
+
+def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str, Any]:
+    label, members = arm[0].label, arm[1]
+    points = [run.points for run in members]
+    return {
+        "label": label,
+        "model": row.model,
+        "revision": members[0].record["model"]["revision"],
+        "evidence": row.evidence,
+        "seeds": row.seeds,
+        "runs": [runs.index(run) for run in members],
+        "curves": {f"{x} {y}": _curve(learning_curve(points, x, y)) for x in X for y in Y},
+        "final": {"success": _estimate(row.success), "return": _estimate(row.returns)},
+        "stepsToHalf": row.steps_to_half,
+        "costs": {
+            "model calls": row.calls,
+            "cache hits": row.hits,
+            "tokens": row.tokens,
+            "model time, s": round(row.model_seconds, 1),
+            "wall time, s": round(row.seconds, 1),
+            **row.others,
+        },
+        "settings": arm[0].config.settings(),
+    }
+
+
+def _curve(curve: Curve | None) -> dict[str, list[float | None]] | None:
+    if curve is None:
+        return None
+    return {name: [digits(float(v)) for v in getattr(curve, name)] for name in ("x", "value", "low", "high")}
+
+
+def _estimate(estimate: Estimate) -> list[float | None]:
+    return [digits(estimate.value), digits(estimate.low), digits(estimate.high)]
+
+
+def _improvement(scores: Sequence[Sequence[float]]) -> list[list[list[float | None] | None]]:
+    """P(a run of the row's arm scores above one of the column's), None on the diagonal."""
+    return [[None if a is b else _estimate(probability_of_improvement(a, b)) for b in scores] for a in scores]
+
+
+def _settings(arms: Sequence[Arm]) -> dict[str, list[list[Any]]]:
+    """Settings as rows of a name and each arm's value: those that differ, and those that some arms lack."""
+    flat = [leaves(arm.config.settings()) for arm in arms]
+    table: dict[str, list[list[Any]]] = {"differing": [], "lacking": []}
+    for name in dict.fromkeys(name for each in flat for name in each if name != "seed"):
+        present = [each[name] for each in flat if name in each]
+        row = [name.removeprefix("options."), *(each.get(name) for each in flat)]
+        if any(value != present[0] for value in present):
+            table["differing"].append(row)
+        elif len(present) < len(flat):
+            table["lacking"].append(row)
+    return table
+
+
+def _versions(arms: dict[Arm, list[Run]]) -> list[list[str]]:
+    """What was installed: package, and its version, or its versions if the runs differ."""
+    records = [run.record["versions"] for members in arms.values() for run in members]
+    names = dict.fromkeys(name for record in records for name in record)
+    found = {name: sorted({record.get(name) or "not installed" for record in records}) for name in names}
+    return [[name, ", ".join(versions)] for name, versions in found.items()]

@@ -1,0 +1,165 @@
+"""The page in a browser: it draws without a complaint, and keyboard and buttons lead through the episodes.
+
+Skipped where there is no Chromium. ``HUNCH_AXE``, the path of an axe.min.js, adds the check of accessibility.
+"""
+
+import json
+import os
+import re
+import zlib
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+from tests.report.chromium import FOUND, Chromium
+from tests.report.hostile import EVIL
+
+from hunch.report.collect import collect
+from hunch.report.page import page
+
+pytestmark = pytest.mark.skipif(not FOUND, reason="there is no Chromium")
+AXE = os.environ.get("HUNCH_AXE", "")
+LOOKS = [(1200, False), (1200, True), (360, False), (360, True)]
+
+
+@pytest.fixture(scope="module")
+def file(runs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page(*collect([runs]), episodes=3))
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def opened(browser, file):
+    browser.look()
+    browser.complaints.clear()
+    browser.open(file)
+    show(browser, "FrozenLake")
+    yield browser
+    assert browser.complaints == []
+
+
+def show(browser, place):
+    """Choose the comparison in a place and wait until its first episode is shown."""
+    titles = browser.js("DATA.comparisons.map(each => each.title)")
+    index = next(i for i, title in enumerate(titles) if place in title)
+    choose(browser, "comparison", str(index))
+    browser.wait("current().arms.some(arm => arm.runs.some(run => view.block === blocks.get(run)))")
+
+
+def text(browser, id):
+    return browser.js(f"document.getElementById('{id}').textContent")
+
+
+def choose(browser, id, value):
+    """Choose in a list, as a reader does."""
+    then = f"e.value = {json.dumps(value)}; e.dispatchEvent(new Event('change'))"
+    browser.js(f"(e => {{ {then} }})(document.getElementById('{id}'))")
+
+
+def test_axes_change_the_curves(opened):
+    seen = set()
+    for y in ("success", "return"):
+        for x in ("steps", "calls", "requests", "tokens", "seconds"):
+            for name, value in (("y", y), ("x", x)):
+                opened.js(f"document.querySelector('input[name={name}][value={value}]').click()")
+            seen.add(opened.js("document.querySelector('#chart svg').outerHTML"))
+            assert opened.js("document.querySelectorAll('#chart svg [data-arm]').length") == 2
+    assert len(seen) == 10
+
+
+def test_the_cursor_reads_the_curves(opened):
+    opened.js("document.getElementById('reading').focus()")
+    opened.press("End")
+    data = opened.js("DATA")
+    last = data["comparisons"][1]["arms"][0]["curves"]["steps success"]["value"][-1]
+    assert f"{last:.2f}" in opened.js("document.querySelector('#legend tbody td').textContent")
+    opened.js("document.querySelector('#legend input').click()")
+    assert opened.js("document.querySelectorAll('#chart svg [data-arm]').length") == 1
+
+
+def test_keys_and_buttons_step_through_an_episode(opened):
+    choose(opened, "filter", "all")
+    number = int(re.search(r"of (\d+)", text(opened, "step-label"))[1])
+    opened.js("document.getElementById('stage').focus()")
+    for step in range(1, number + 1):
+        assert text(opened, "step-label") == f"Step {step} of {number}"
+        assert opened.js("document.querySelectorAll('.actions .taken').length") == 1
+        opened.press("ArrowRight")
+    assert "The episode ends here" in text(opened, "moment")
+    opened.press("Home")
+    assert text(opened, "step-label").startswith("Step 1 ")
+    opened.js("document.getElementById('to-last').click()")
+    assert text(opened, "step-label") == f"Step {number} of {number}"
+    before = opened.js("document.getElementById('episode').value")
+    opened.press("ArrowUp")
+    assert int(opened.js("document.getElementById('episode').value")) == int(before) - 1
+
+
+def test_the_viewer_shows_what_was_played(opened):
+    """The actions of the first and of every explained episode, with bars where there are opinions."""
+    data = opened.js("DATA")
+    words, *blocks = (json.loads(zlib.decompress(b64decode(b))) for b in [data["words"], *data["blocks"]])
+    run = data["comparisons"][1]["arms"][0]["runs"][1]
+    choose(opened, "run", str(run))
+    opened.wait(f"view.block === blocks.get({run})")
+    block = blocks[run]
+    for episode in [0, *map(int, block["opinions"])]:
+        choose(opened, "episode", str(episode))
+        start = sum(block["length"][:episode])
+        for step in range(block["length"][episode]):
+            taken = opened.js("document.querySelector('.actions .taken .name').firstChild.textContent")
+            assert taken == words["texts"][block["actions"][start + step]]
+            bars = opened.js("document.querySelectorAll('.actions .taken td').length")
+            assert bars == (3 if str(episode) in block["opinions"] else 0)
+            opened.js("document.getElementById('to-next').click()")
+
+
+def test_texts_are_shown_and_not_obeyed(opened):
+    show(opened, "Hostile")
+    assert text(opened, "task") == EVIL
+    assert opened.js("document.querySelector('.said').textContent") == EVIL
+    assert opened.js("document.querySelector('.actions .name').textContent").startswith(EVIL)
+    assert opened.js("window.hacked === undefined && document.images.length === 0")
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_nothing_sticks_out(opened, width, dark):
+    opened.look(width, dark=dark)
+    assert opened.js("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.skipif(not AXE, reason="HUNCH_AXE does not name an axe.min.js")
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_accessible(opened, width, dark):
+    opened.look(width, dark=dark)
+    opened.js("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    opened.js(Path(AXE).read_text() + ";0")
+    found = opened.js(
+        "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html)]))"
+    )
+    assert [each for each in found if each[0] in ("serious", "critical")] == []
+
+
+def test_an_old_browser_is_told(browser, file):
+    browser.look()
+    script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
+    browser.open(file)
+    assert "--plain" in text(browser, "stage-note")
+    browser.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+
+
+def test_plain_blocks_need_no_unpacking(browser, runs, tmp_path):
+    path = tmp_path / "plain.html"
+    path.write_text(page(*collect([runs]), episodes=0, plain=True))
+    browser.look()
+    script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
+    browser.open(path)
+    assert text(browser, "step-label").startswith("Step 1 of")
+    browser.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])

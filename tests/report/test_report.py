@@ -1,0 +1,297 @@
+"""A report: its numbers are those of the statistics, its episodes those of the runs, its texts only text."""
+
+import base64
+import csv
+import json
+import re
+import shutil
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.report.hostile import EVIL
+
+from hunch import envs
+from hunch.cli.main import main
+from hunch.core import Episode, UsageError
+from hunch.report.collect import collect
+from hunch.report.curves import FEWEST, X, Y, learning_curve, points
+from hunch.report.pack import digits, encode, pack, tell
+from hunch.report.page import page
+from hunch.report.replay import choose
+from hunch.rl.statistics import over_seeds, probability_of_improvement
+from hunch.runs.execute import finished
+from hunch.runs.folder import read_lines
+
+FINITE = st.floats(-1e9, 1e9)
+
+
+def unpacked(block):
+    return json.loads(block if block.startswith("{") else zlib.decompress(base64.b64decode(block)))
+
+
+def embedded(text):
+    """The JSON of a page, found as a browser finds it: up to the first end tag."""
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script', text, re.DOTALL)[1]
+    )
+
+
+@pytest.fixture(scope="module")
+def made(runs):
+    return page(*collect([runs]), episodes=4)
+
+
+@pytest.fixture
+def copied(runs, tmp_path):
+    return Path(shutil.copytree(runs, tmp_path / "runs"))
+
+
+def test_scores_are_those_of_the_statistics(made, runs):
+    lake = next(c for c in embedded(made)["comparisons"] if "Lake" in c["title"])
+    assert [arm["label"] for arm in lake["arms"]] == ["dqn-prior, random k", "zero-shot"]
+    scores = []
+    for arm, name in zip(lake["arms"], ("dqn-prior", "zero-shot"), strict=True):
+        results = [finished(runs / name / f"seed-{seed}") for seed in range(2)]
+        scores.append([result.success.value for result in results])
+        estimate = over_seeds(scores[-1])
+        assert arm["final"]["success"] == [digits(x) for x in (estimate.value, estimate.low, estimate.high)]
+        assert arm["costs"]["model calls"] == sum(result.usage["calls"] for result in results)
+        assert arm["evidence"] == "L0"
+        lines = [read_lines(runs / name / f"seed-{seed}" / "metrics.jsonl") for seed in range(2)]
+        for x in X:
+            for y in Y:
+                expected = learning_curve([points(each) for each in lines], x, y)
+                assert arm["curves"][f"{x} {y}"]["value"] == [digits(v) for v in expected.value]
+    improvement = probability_of_improvement(*scores)
+    assert lake["improvement"]["success"][0][1] == [
+        digits(x) for x in (improvement.value, improvement.low, improvement.high)
+    ]
+    assert lake["improvement"]["success"][0][0] is None
+
+
+def test_every_episode_is_there_with_its_texts(made, runs):
+    data = embedded(made)
+    words = unpacked(data["words"])
+    for run, packed in zip(data["runs"], data["blocks"], strict=True):
+        block, lines = unpacked(packed), read_lines(runs / run["name"] / "episodes.jsonl")
+        lines = sorted(lines, key=lambda line: line["evaluation"])
+        assert [words["texts"][i] for i in block["actions"]] == [a for line in lines for a in line["actions"]]
+        assert block["seed"] == [line["seed"] for line in lines]
+        assert block["training"] == sum(not line["evaluation"] for line in lines)
+        assert block["seen"] == list(range(len(lines)))
+        assert sum(block["rewards"]) == pytest.approx(sum(line["return"] for line in lines))
+        env = envs.make("Hostile-v0" if run["name"] == "hostile" else "hunch/FrozenLake-v0", history=0)
+        first, info = env.reset(seed=lines[0]["seed"])
+        assert words["texts"][block["answers"][0]] == first
+        assert [words["texts"][i] for i in words["offers"][block["offers"][0]]] == list(info["actions"])
+        for episode, steps in block["opinions"].items():
+            assert len(steps) == block["length"][int(episode)]
+            assert all(sum(posterior) == pytest.approx(1, abs=1e-2) for _, _, posterior in steps)
+        assert len(block["opinions"]) == 4
+
+
+def test_the_same_folders_give_the_same_page(made, runs):
+    assert page(*collect([runs]), episodes=4) == made
+
+
+def test_texts_are_never_markup(made):
+    assert EVIL.splitlines()[0] in json.dumps(unpacked(embedded(made)["words"]), ensure_ascii=False)
+    assert "window.hacked" not in made
+
+
+def test_plain_blocks_hold_the_same_and_stay_text(runs, made):
+    plain = page(*collect([runs]), episodes=4, plain=True)
+    a, b = embedded(plain), embedded(made)
+    assert list(map(unpacked, a["blocks"])) == list(map(unpacked, b["blocks"]))
+    assert "window.hacked" in plain
+    assert plain.count("<script") == made.count("<script") == 2
+    assert plain.count("</script") == 2
+    assert "<!--" not in plain
+
+
+def test_nothing_is_loaded(made):
+    head = made.partition('id="data">')[0] + made.rpartition("<script>")[2]
+    assert re.findall(r'(?:src|href)="(?!#)|url\(|@import|https?://(?!www\.w3\.org/2000/svg)', head) == []
+
+
+def test_a_small_page_keeps_all_actions_and_what_was_explained(runs):
+    comparisons, _ = collect([runs])
+    tales = [tell(run, 3) for c in comparisons for members in c.arms.values() for run in members]
+    whole = [unpacked(block) for block in pack(tales)[1]]
+    small = [unpacked(block) for block in pack(tales, largest=1)[1]]
+    for all_of_it, rest in zip(whole, small, strict=True):
+        assert len(rest["actions"]) == len(all_of_it["actions"])
+        assert len(rest["seen"]) < len(all_of_it["seen"])
+        assert {int(i) for i in rest["opinions"]} <= set(rest["seen"])
+
+
+def damage_line(file):
+    file.write_text('{"step": 1}\n' + file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "reason"),
+    [
+        ("config.json", Path.unlink, "config.json is missing"),
+        ("config.json", lambda file: file.write_text("{"), "damaged"),
+        ("config.json", lambda file: file.write_text('{"run": {}}'), "damaged"),
+        ("config.json", lambda file: file.write_bytes(b"\xff\xfe"), "damaged"),
+        ("summary.json", Path.unlink, "not complete"),
+        ("summary.json", lambda file: file.write_text("[]"), "damaged"),
+        ("episodes.jsonl", Path.unlink, "episodes.jsonl is missing"),
+        ("episodes.jsonl", lambda file: file.write_text(file.read_text()[:500]), "holds"),
+        ("episodes.jsonl", damage_line, "damaged"),
+        ("metrics.jsonl", Path.unlink, "metrics.jsonl is missing"),
+        ("metrics.jsonl", lambda file: file.write_text("nonsense\n"), "damaged"),
+        ("metrics.jsonl", lambda file: file.write_text(file.read_text()[:500]), "cut short"),
+        ("metrics.jsonl", damage_line, "damaged"),
+        ("failure.txt", lambda file: file.write_text("it ran out of luck"), "out of luck"),
+    ],
+)
+def test_a_damaged_folder_is_named_and_left_out(copied, file, damage, reason):
+    damage(copied / "zero-shot" / "seed-1" / file)
+    comparisons, left_out = collect([copied])
+    assert [each.name for each in left_out] == ["zero-shot/seed-1"]
+    assert reason in left_out[0].reason
+    assert sum(len(runs) for c in comparisons for runs in c.arms.values()) == 4
+    shown = embedded(page(comparisons, left_out, episodes=0))["leftOut"]
+    assert shown == [["zero-shot/seed-1", left_out[0].reason]]
+
+
+def test_a_run_counts_once(copied):
+    shutil.copytree(copied / "zero-shot" / "seed-0", copied / "again")
+    comparisons, left_out = collect([copied, copied / "zero-shot"])
+    assert "settings and the seed" in left_out[0].reason
+    assert sum(len(runs) for c in comparisons for runs in c.arms.values()) == 5
+
+
+def test_without_its_environment_a_run_keeps_its_actions(copied):
+    file = copied / "hostile" / "config.json"
+    file.write_text(file.read_text().replace("Hostile-v0", "Gone-v0"))
+    (copied / "zero-shot" / "seed-0" / "checkpoint" / "state.pt").unlink()
+    data = embedded(page(*collect([copied]), episodes=2))
+    blocks = {run["name"]: unpacked(block) for run, block in zip(data["runs"], data["blocks"], strict=True)}
+    gone, unasked = blocks["hostile"], blocks["zero-shot/seed-0"]
+    assert "no environment" in gone["reason"]
+    assert gone["seen"] == []
+    assert len(gone["actions"]) == sum(gone["length"]) > 0
+    assert "no checkpoint" in unasked["whyNoOpinions"]
+    assert unasked["seen"]
+
+
+def test_an_environment_that_changed_is_not_believed(copied):
+    file = copied / "dqn-prior" / "seed-0" / "episodes.jsonl"
+    lines = read_lines(file)
+    lines[0]["return"] += 1
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run, *_) = next(iter(collect([file.parent])[0][0].arms.values()))
+    assert "same seed, same episode" in tell(run, 0).reason
+
+
+def test_the_command_writes_page_picture_and_table(runs, tmp_path, capsys):
+    out = tmp_path / "r.html"
+    main(["report", str(runs), "--out", str(out), "--episodes", "1"])
+    assert out.read_text().startswith("<!doctype html>")
+    assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(out.with_suffix(".csv").open()))
+    assert len(rows) == 3
+    assert {row["environment"] for row in rows} == {"hunch/FrozenLake-v0", "Hostile-v0"}
+    assert "r.png" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Name folders"),
+        (["nowhere"], "There is no folder nowhere"),
+        (["."], "nothing to report"),
+        ([".", "--out", "r.pdf"], "HTML"),
+    ],
+)
+def test_wrong_use_is_one_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main(["report", *arguments])
+    assert left.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_damaged_folders_alone_are_wrong_use(runs, tmp_path):
+    shutil.copytree(runs / "hostile", tmp_path / "one")
+    (tmp_path / "one" / "summary.json").unlink()
+    with pytest.raises(UsageError, match=r"one: it is not complete"):
+        collect([tmp_path])
+
+
+episodes = st.lists(
+    st.builds(Episode, st.just(0), st.just(1), FINITE, st.integers(1, 50), st.booleans(), st.just(("a",)))
+)
+
+
+@given(episodes, st.integers(0, 60))
+def test_the_chosen_episodes(played, number):
+    chosen = choose(played, number)
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == min(number, len(played))
+    if number >= 4 and played:
+        returns = [played[i].episode_return for i in chosen]
+        assert {0, len(played) - 1} <= set(chosen)
+        assert max(returns) == max(e.episode_return for e in played)
+        assert min(returns) == min(e.episode_return for e in played)
+
+
+@given(st.floats())
+def test_digits_are_short_and_near(value):
+    short = digits(value)
+    if short is None:
+        assert not abs(value) < 1.7e308
+    else:
+        assert short == pytest.approx(value, rel=1e-5)
+
+
+@given(st.text())
+def test_packing_loses_nothing(text):
+    assert unpacked(encode({"text": text})) == unpacked(encode({"text": text}, plain=True)) == {"text": text}
+
+
+def line(step, calls, success):
+    usage = {"calls": calls, "cache_hits": 1, "prompt_tokens": 2 * calls, "completion_tokens": calls}
+    return {
+        "step": step,
+        "episodes": step,
+        "success": success,
+        "return": success,
+        "seconds": step,
+        "usage": usage,
+    }
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=20))
+def test_a_curve_over_equal_seeds_is_that_of_one(increments):
+    calls = np.cumsum([more for more, _ in increments])
+    run = points(
+        [line(FEWEST + i, int(c), s) for i, (c, (_, s)) in enumerate(zip(calls, increments, strict=True))]
+    )
+    for x in X:
+        curve = learning_curve([run, run, run], x, "success")
+        assert curve.value == pytest.approx(curve.low)
+        assert curve.value == pytest.approx(curve.high)
+        assert curve.value[-1] == pytest.approx(increments[-1][1])
+        assert (curve.x[0], curve.x[-1]) == (run[x][0], run[x][-1])
+
+
+def test_a_cheaper_seed_keeps_its_last_value():
+    dear = points([line(10, 100, 0.0), line(20, 200, 0.0)])
+    cheap = points([line(10, 1, 1.0), line(20, 2, 1.0)])
+    curve = learning_curve([dear, cheap], "calls", "success")
+    assert curve.x[-1] == 200
+    assert curve.value == pytest.approx(np.full(len(curve.x), 0.5))
+
+
+def test_no_curve_before_enough_episodes():
+    assert learning_curve([points([line(FEWEST - 1, 1, 1.0)])], "steps", "success") is None
