@@ -1,4 +1,4 @@
-"""Language models behind one protocol: batched verbs, a cache, a meter. See ``docs/models.md``."""
+"""Language models behind one protocol: four batched verbs, a cache, a meter. See ``docs/models.md``."""
 
 from hunch.lm.base import (
     ONE_LINE,

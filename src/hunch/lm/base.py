@@ -1,4 +1,4 @@
-"""The contract of a language model: batched verbs, and what a model says about itself.
+"""The contract of a language model: four batched verbs, and what a model says about itself.
 
 **Every answer is a pure function of (model revision, request, sample index)**, never of what else was in the
 batch, of call order or of the process. So a cached and a fresh answer, one by one and batched, the first run
@@ -157,7 +157,7 @@ class Model:
         raise self._lacks("score")
 
     def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Refuse: this model does not label."""
+        """Refuse: this model does not tell how likely a label comes next."""
         raise self._lacks("label")
 
     def embed(self, texts: Sequence[str]) -> Float32Array:

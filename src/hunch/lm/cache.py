@@ -1,8 +1,12 @@
 """A model behind a cache and a meter: what :func:`hunch.lm.load` returns.
 
-Answers are looked up in memory, then on disk, and only then asked of the model, a few at a time, each part
-stored as soon as it is there: a killed run loses at most the part that was being computed. Sampled answers
-carry their sample index in the key, so k samples remain k samples.
+Answers are looked up in memory, then on disk, and only then asked of the model. A model in this process is
+asked a few questions at a time and each part is stored as soon as it is there; a model over a network hands
+over its answers as they arrive. Sampled answers carry their sample index in the key, so k samples remain k
+samples.
+
+Of two threads that want the same answer, one asks and the other waits. Two processes that share a file may
+ask the same at the same moment: the answer that is stored first holds for both.
 """
 
 from __future__ import annotations
@@ -10,32 +14,30 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import astuple
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from hunch.core import FloatArray, UsageError
-from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, OptionScores, Sampling, Verb, choices
+from hunch.lm.base import LanguageModel, OptionScores, Verb
 from hunch.lm.budget import allow
+from hunch.lm.claims import Claims
+from hunch.lm.question import Answering, Question, as_sampling
 from hunch.lm.store import Key, Source, Store
 from hunch.lm.usage import TOTAL, Usage, counters
 
 REQUESTS_A_COMMIT = 32
 ANSWERS_IN_MEMORY = 100_000  # about 200 MB of embeddings with 384 numbers, keys included
+REQUESTS_OVER_A_NETWORK = 256  # asked at a time, so that a budget is looked at in between
+_LOCK = threading.Lock()  # guards meters and memories; held for microseconds
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
-class Question(NamedTuple):
-    """One request, hashable, and which sample of its answers is wanted."""
-
-    verb: Verb
-    request: tuple[Any, ...]
-    sample: int = 0
-
-
-class Cached:
+class Cached(Answering):
     """A language model that never asks the same thing twice.
 
     Attributes:
@@ -51,135 +53,149 @@ class Cached:
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self._memory: dict[Question, Any] = {}
+        self._claims = Claims()
+        self._asking = 0
+        self._counted = Usage()
 
-    def generate(
-        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
-    ) -> list[list[str]]:
-        """Return k continuations of each prompt: the samples first, ..., first + k - 1.
-
-        Raises:
-            UsageError: if k is below 1 or first below 0.
-        """
-        if k < 1 or first < 0:
-            raise UsageError(f"generate needs k >= 1 and first >= 0, but got k={k} and first={first}.")
-        how = astuple(sampling)
-        asked = [
-            [Question("generate", (prompt, how), index) for index in range(first, first + k)]
-            for prompt in prompts
-        ]
-        known = self._answers([q for own in asked for q in own], lambda part: self._write(part, sampling))
-        return [[known[question] for question in own] for own in asked]
-
-    def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return how likely each of a prompt's own options is as its continuation.
-
-        Raises:
-            UsageError: if a prompt has no options, or one that is blank.
-        """
-        asked = [Question("score", pair) for pair in choices(prompts, options)]
-        known = self._answers(
-            asked, lambda part: self.model.score(*zip(*(q.request for q in part), strict=True))
-        )
-        return [known[question] for question in asked]
-
-    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the log-probability of each of a prompt's labels as the very next output.
-
-        Raises:
-            UsageError: if a prompt has no labels, or one that is blank.
-        """
-        asked = [Question("label", pair) for pair in choices(prompts, labels)]
-        known = self._answers(
-            asked, lambda part: self.model.label(*zip(*(q.request for q in part), strict=True))
-        )
-        return [known[question] for question in asked]
-
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector a text, shape (len(texts), dim)."""
-        asked = [Question("embed", (text,)) for text in texts]
-        known = self._answers(asked, lambda part: list(self.model.embed([q.request[0] for q in part])))
-        vectors = [known[question] for question in asked]
-        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
-
-    def _answers(
-        self, asked: list[Question], ask: Callable[[list[Question]], Sequence[Any]]
-    ) -> dict[Question, Any]:
-        """Find all answers: in memory, on disk, from the model."""
-        memory = self._memory
-        known = {question: memory[question] for question in asked if question in memory}
+    def _answers(self, asked: list[Question]) -> dict[Question, Any]:
+        """Find all answers: in memory, on disk, from the model, or from a thread that is asking it."""
+        known = self._remembered(asked)
         missing = [question for question in dict.fromkeys(asked) if question not in known]
-        if missing and self.store is not None:
-            known |= self._stored(missing, self.store)
+        fresh = 0
+        while missing:
+            mine = self._claims.take(missing)
+            try:
+                found = self._remembered(mine)
+                found |= self._stored([question for question in mine if question not in found])
+                new = self._fresh([question for question in mine if question not in found])
+            finally:
+                self._claims.release(mine)
+            known, fresh = known | found | new, fresh + len(new)
             missing = [question for question in missing if question not in known]
-        for start in range(0, len(missing), REQUESTS_A_COMMIT):
-            known |= self._fresh(missing[start : start + REQUESTS_A_COMMIT], ask)
-        self._add(Usage(cache_hits=len(asked) - len(missing)))
+            self._claims.wait(missing)
+        self._count(Usage(cache_hits=len(asked) - fresh))
         return known
 
-    def _stored(self, questions: list[Question], store: Store) -> dict[Question, Any]:
+    def _remembered(self, questions: Sequence[Question]) -> dict[Question, Any]:
+        memory = self._memory
+        return {q: answer for q in questions if (answer := memory.get(q)) is not None}
+
+    def _stored(self, questions: Sequence[Question]) -> dict[Question, Any]:
+        if self.store is None or not questions:
+            return {}
         keys = {self._key(question): question for question in questions}
-        values = store.read(list(keys))
+        values = self.store.read(list(keys))
         return self._remember({keys[key]: decode(keys[key].verb, value) for key, value in values.items()})
 
-    def _fresh(
-        self, questions: list[Question], ask: Callable[[list[Question]], Sequence[Any]]
-    ) -> dict[Question, Any]:
-        """Ask the model, and keep what it answers on disk before anything else can go wrong."""
-        values = self._metered(questions, ask)
-        answers = dict(zip(questions, values, strict=True))
-        if self.store is not None:
-            source = Source(questions[0].verb, self.name, self.revision)
-            kept = {self._key(q): encode(q.verb, value) for q, value in answers.items()}
-            self.store.write(kept, source, {self._key(q): self._told(q) for q in answers})
+    def _fresh(self, questions: list[Question]) -> dict[Question, Any]:
+        """Ask the model; what another process stored in the meantime is left out."""
+        answers: dict[Question, Any] = {}
+        if not questions:
+            return answers
+        self._watch(+1)
+        start = time.perf_counter()
+        try:
+            for part in self._parts(questions):
+                embedded = sum(question.verb == "embed" for question in part)
+                seconds = time.perf_counter() - start
+                self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds))
+                answers |= self._keep(part)
+                self._claims.release(part)
+                start = time.perf_counter()
+        finally:
+            self._count(Usage(seconds=time.perf_counter() - start))
+            self._watch(-1)
+        return answers
+
+    def _parts(self, questions: list[Question]) -> Iterator[dict[Question, Any]]:
+        """Yield the model's answers, some at a time."""
+        stream = getattr(self.model, "stream", None)
+        size = REQUESTS_OVER_A_NETWORK if stream else REQUESTS_A_COMMIT
+        for start in range(0, len(questions), size):
+            part = questions[start : start + size]
+            allow(len(part))
+            if stream:
+                yield from stream(part, self._is_stored)
+            else:
+                yield dict(zip(part, ask(self.model, part), strict=True))
+
+    def _is_stored(self, question: Question) -> bool:
+        """Whether the answer is on disk by now."""
+        return bool(self._stored([question]))
+
+    def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
+        """Store answers at once; if another process was first, its answer holds."""
+        if self.store is not None and answers:
+            keys = {self._key(question): question for question in answers}
+            source = Source(
+                next(iter(answers)).verb, self.name, self.revision, getattr(self.model, "told", "")
+            )
+            values = {key: encode(question.verb, answers[question]) for key, question in keys.items()}
+            asked = {key: self._in_full(question) for key, question in keys.items()}
+            earlier = self.store.write(values, source, asked)
+            answers = answers | {keys[key]: decode(keys[key].verb, value) for key, value in earlier.items()}
         return self._remember(answers)
-
-    def _metered(
-        self, questions: list[Question], ask: Callable[[list[Question]], Sequence[Any]]
-    ) -> Sequence[Any]:
-        allow(len(questions))
-        before, start = counters(self.model), time.perf_counter()
-        values = ask(questions)
-        seconds = time.perf_counter() - start
-        embedded = len(questions) if questions[0].verb == "embed" else 0
-        asked = Usage(calls=len(questions), texts_embedded=embedded, seconds=seconds)
-        self._add(asked + (counters(self.model) - before))
-        return values
-
-    def _add(self, asked: Usage) -> None:
-        """Count on this model's meter and on the process's."""
-        for meter in (self.usage, TOTAL):
-            meter.restore((meter + asked).as_dict())
-
-    def _write(self, questions: list[Question], sampling: Sampling) -> list[str]:
-        """Generate the missing samples, prompts that miss the same ones together."""
-        samples: dict[str, list[int]] = {}
-        for question in questions:
-            samples.setdefault(question.request[0], []).append(question.sample)
-        spans: dict[tuple[int, int], list[str]] = {}
-        for prompt, own in samples.items():
-            spans.setdefault((min(own), max(own) + 1), []).append(prompt)
-        texts: dict[tuple[str, int], str] = {}
-        for (first, end), prompts in spans.items():
-            written = self.model.generate(prompts, end - first, sampling, first)
-            for prompt, own_texts in zip(prompts, written, strict=True):
-                texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
-        return [texts[question.request[0], question.sample] for question in questions]
 
     def _remember(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         for value in answers.values():
             _freeze(value)
-        self._memory |= answers
-        while len(self._memory) > ANSWERS_IN_MEMORY:
-            del self._memory[next(iter(self._memory))]
+        with _LOCK:
+            self._memory |= answers
+            while len(self._memory) > ANSWERS_IN_MEMORY:
+                del self._memory[next(iter(self._memory))]
         return answers
+
+    def _watch(self, change: int) -> None:
+        """Begin or end to ask: the model's own counters count here from the first who asks to the last."""
+        with _LOCK:
+            if not self._asking:
+                self._counted = counters(self.model)
+            self._asking += change
+
+    def _count(self, asked: Usage) -> None:
+        """Count on this model's meter and on the process's, with what the model's own counters grew by."""
+        with _LOCK:
+            if self._asking:
+                now = counters(self.model)
+                asked, self._counted = asked + (now - self._counted), now
+            for meter in (self.usage, TOTAL):
+                meter.add(asked)
 
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])
         return hashlib.sha256(full.encode()).hexdigest(), question.sample
 
-    def _told(self, question: Question) -> str:
+    def _in_full(self, question: Question) -> str:
         """What an export needs besides the answer; the key is only a hash."""
         return json.dumps({"request": question.request, "evidence": self.evidence})
+
+
+def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
+    """Put questions of one verb to a model as one batch, and return its answers in their order."""
+    verb = questions[0].verb
+    if verb == "generate":
+        return _write(model, questions)
+    if verb == "embed":
+        return list(model.embed([question.request[0] for question in questions]))
+    prompts, options = zip(*(question.request for question in questions), strict=True)
+    return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
+
+
+def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
+    """Generate the missing samples, prompts that miss the same ones together."""
+    sampling = as_sampling(questions[0])
+    samples: dict[str, list[int]] = {}
+    for question in questions:
+        samples.setdefault(question.request[0], []).append(question.sample)
+    spans: dict[tuple[int, int], list[str]] = {}
+    for prompt, own in samples.items():
+        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
+    texts: dict[tuple[str, int], str] = {}
+    for (first, end), prompts in spans.items():
+        written = model.generate(prompts, end - first, sampling, first)
+        for prompt, own_texts in zip(prompts, written, strict=True):
+            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
+    return [texts[question.request[0], question.sample] for question in questions]
 
 
 def _freeze(value: Any) -> None:
@@ -191,13 +207,13 @@ def _freeze(value: Any) -> None:
 
 
 def encode(verb: Verb, value: Any) -> str:
-    """Return an answer as JSON; embeddings as base64 of little-endian float32."""
+    """Return an answer as JSON; embeddings as base64 of little-endian float32, -inf as null."""
     if verb == "generate":
         return json.dumps(value)
     if verb == "score":
         return json.dumps({field: getattr(value, field).tolist() for field in OptionScores.__slots__})
     if verb == "label":
-        return json.dumps(value.tolist())
+        return json.dumps([None if x == -np.inf else x for x in value.tolist()])
     return json.dumps({"f32": base64.b64encode(value.astype("<f4").tobytes()).decode()})
 
 
@@ -210,5 +226,5 @@ def decode(verb: Verb, text: str) -> Any:
         counts = {field: np.array(value[field], dtype=np.int64) for field in ("tokens", "words")}
         return OptionScores(np.array(value["logprobs"], dtype=np.float64), **counts)
     if verb == "label":
-        return np.array(value, dtype=np.float64)
+        return np.array([-np.inf if x is None else x for x in value], dtype=np.float64)
     return np.frombuffer(base64.b64decode(value["f32"]), dtype="<f4").astype(np.float32)

@@ -46,6 +46,14 @@ CREATE TABLE IF NOT EXISTS answers (
     question TEXT,              -- JSON: the request in full, and the model's evidence level
     PRIMARY KEY (request, sample)
 )"""
+TOLD = """
+CREATE TABLE IF NOT EXISTS told (
+    model TEXT NOT NULL,
+    revision TEXT NOT NULL,
+    told TEXT NOT NULL,         -- what a server says of itself, such as a fingerprint; no part of any key
+    first TEXT NOT NULL,        -- UTC, when it was first seen
+    PRIMARY KEY (model, revision, told)
+)"""
 
 
 class Source(NamedTuple):
@@ -54,6 +62,7 @@ class Source(NamedTuple):
     verb: Verb
     model: str
     revision: str
+    told: str = ""
 
 
 class Store:
@@ -73,6 +82,7 @@ class Store:
         self._process, self._inode = os.getpid(), 0
         self._reads = self._writes = True
         self._warned = False
+        self._told: set[tuple[str, str, str]] = set()
 
     def __getstate__(self) -> Path:
         return self.path
@@ -85,22 +95,43 @@ class Store:
         """Return the stored values among these keys, as JSON."""
         found: dict[Key, str] = {}
         wanted = set(keys)
-        for start in range(0, len(keys), KEYS_A_QUERY):
-            part = keys[start : start + KEYS_A_QUERY]
+        for part in _parts(keys):
             rows = self._try(partial(_select, part)) if self._reads else None
             found |= {key: value for key, value in self._sound(rows or []) if key in wanted}
         return found
 
     def write(
         self, answers: dict[Key, str], source: Source, questions: Mapping[Key, str] | None = None
-    ) -> None:
-        """Keep answers, in one commit, with what was asked in full where it is given."""
+    ) -> dict[Key, str]:
+        """Keep answers, in one commit, and return those that another process had stored before: they hold.
+
+        Args:
+            answers: As JSON.
+            source: Where they come from.
+            questions: What was asked in full, where it is to be kept, too.
+        """
         if not (self._writes and answers):
-            return
-        origin = (*source, _version(), datetime.now(UTC).isoformat(timespec="seconds"))
+            return {}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        origin = (source.verb, source.model, source.revision, _version(), now)
         asked = (questions or {}).get
         rows = [(*key, value, _checksum(key, value), *origin, asked(key)) for key, value in answers.items()]
-        self._try(partial(_insert, rows), writing=True)
+        earlier = self._try(partial(self._insert, rows), writing=True) or {}
+        told = (source.model, source.revision, source.told, now)
+        if source.told and told[:3] not in self._told:
+            self._told.add(told[:3])
+            self._try(partial(_note, told), writing=True)
+        return earlier
+
+    def _insert(self, rows: list[tuple[Any, ...]], link: sqlite3.Connection) -> dict[Key, str]:
+        with link:
+            link.execute("BEGIN IMMEDIATE")
+            wanted = {(row[0], row[1]) for row in rows}
+            there = [row for part in _parts(sorted(wanted)) for row in _select(part, link)]
+            earlier = {key: value for key, value in self._sound(there) if key in wanted}
+            new = [row for row in rows if (row[0], row[1]) not in earlier]
+            link.executemany("INSERT OR REPLACE INTO answers VALUES (?,?,?,?,?,?,?,?,?,?)", new)
+        return earlier
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
@@ -141,6 +172,8 @@ class Store:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._guard():  # two processes must not turn to WAL mode at the same moment
+                # also where connecting fails: what replaced a damaged file in the meantime must stay
+                self._inode = self.path.stat().st_ino if self.path.exists() else 0
                 self._connection = _connect(self.path)
                 self._inode = self.path.stat().st_ino
         return self._connection
@@ -216,9 +249,15 @@ def _select(keys: Sequence[Key], link: sqlite3.Connection) -> list[tuple[str, in
     return link.execute(query, requests).fetchall()
 
 
-def _insert(rows: list[tuple[Any, ...]], link: sqlite3.Connection) -> None:
+def _parts(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    for start in range(0, len(keys), KEYS_A_QUERY):
+        yield keys[start : start + KEYS_A_QUERY]
+
+
+def _note(told: tuple[str, ...], link: sqlite3.Connection) -> None:
     with link:
-        link.executemany("INSERT OR REPLACE INTO answers VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+        link.execute(TOLD)
+        link.execute("INSERT OR IGNORE INTO told VALUES (?,?,?,?)", told)
 
 
 def _checksum(key: Key, value: str) -> int:

@@ -40,6 +40,11 @@ class Usage:
     def __sub__(self, earlier: Usage) -> Usage:
         return Usage(*(getattr(self, name) - getattr(earlier, name) for name in self.__slots__))
 
+    def add(self, more: Usage) -> None:
+        """Count more, in place."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+
     def as_dict(self) -> dict[str, int | float]:
         """Return all figures by name, for JSON and for checkpoints."""
         return {name: getattr(self, name) for name in self.__slots__}

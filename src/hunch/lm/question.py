@@ -1,0 +1,90 @@
+"""One request to a model as a value: what the cache keys by and what goes over a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hunch.core import FloatArray, UsageError
+from hunch.lm.base import ONE_LINE, Float32Array, OptionScores, Sampling, Verb, choices
+
+
+class Question(NamedTuple):
+    """One request, hashable, and which sample of its answers is wanted.
+
+    Attributes:
+        verb: What is asked.
+        request: ``(prompt, sampling as a tuple)``, ``(prompt, options)``, ``(prompt, labels)`` or
+            ``(text,)``.
+        sample: The number of the sample, 0 where nothing is sampled.
+    """
+
+    verb: Verb
+    request: tuple[Any, ...]
+    sample: int = 0
+
+
+class Answering:
+    """The four verbs over one: a subclass says how a list of questions is answered."""
+
+    dim: int = 0
+
+    def generate(
+        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k continuations of each prompt: the samples first, ..., first + k - 1.
+
+        Raises:
+            UsageError: if k is below 1 or first below 0.
+        """
+        if k < 1 or first < 0:
+            raise UsageError(f"generate needs k >= 1 and first >= 0, but got k={k} and first={first}.")
+        how = astuple(sampling)
+        asked = [
+            [Question("generate", (prompt, how), index) for index in range(first, first + k)]
+            for prompt in prompts
+        ]
+        known = self._answers([question for own in asked for question in own])
+        return [[known[question] for question in own] for own in asked]
+
+    def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
+        """Return how likely each of a prompt's own options is as its continuation.
+
+        Raises:
+            UsageError: if a prompt has no options, or one that is blank.
+        """
+        asked = [Question("score", pair) for pair in choices(prompts, options)]
+        known = self._answers(asked)
+        return [known[question] for question in asked]
+
+    def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Return the log-probability of each of a prompt's own labels as the very next output.
+
+        Returns:
+            For each prompt an array of shape (n_labels,), natural logarithm; -inf for a label that is not
+            among the likeliest outputs that the model tells.
+
+        Raises:
+            UsageError: if a prompt has no labels, or one that is blank.
+        """
+        asked = [Question("label", pair) for pair in choices(prompts, labels)]
+        known = self._answers(asked)
+        return [known[question] for question in asked]
+
+    def embed(self, texts: Sequence[str]) -> Float32Array:
+        """Return one vector a text, shape (len(texts), dim)."""
+        asked = [Question("embed", (text,)) for text in texts]
+        known = self._answers(asked)
+        vectors = [known[question] for question in asked]
+        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    def _answers(self, asked: list[Question]) -> dict[Question, Any]:
+        raise NotImplementedError
+
+
+def as_sampling(question: Question) -> Sampling:
+    """Return how the text that a ``generate`` question asks for is sampled."""
+    return Sampling(*question.request[1])
