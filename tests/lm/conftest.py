@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from server import Server
 
 CORPUS = [
     "You are in the middle of a room. You see a fridge 1, a table 2 and a mug 3.",
@@ -87,3 +90,29 @@ def _one_thread() -> None:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+
+
+@pytest.fixture(scope="session")
+def serving(folders: dict[str, Path]) -> Iterator[Server]:
+    running = Server(folders)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield running
+    running.stopping.set()
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.fixture
+def server(serving: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server over real small models, without faults at first; no key and no address in the environment."""
+    for name in (
+        "HUNCH_API_KEY",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_BASE_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    serving.restore()
+    yield serving
+    serving.restore()

@@ -22,7 +22,8 @@ from hunch.lm import Usage
         ("gpt-9", "there are uniform, scripted:<rule>, minilm, hf:<name or folder>"),
         ("Qwen/Qwen2.5-0.5B", "did you mean 'hf:Qwen/Qwen2.5-0.5B'"),
         ("", "there are uniform"),
-        ("openai:gpt-x", "not available in this version"),
+        ("openai:", "should read 'openai:<model>'"),
+        ("openai:x?key=abc", "no option 'key'"),
         ("pocket", "not available in this version"),
         ("scripted:frist", "no rule 'frist'"),
         ("scripted:", "should read 'scripted:<rule>'"),
@@ -69,7 +70,7 @@ def test_a_model_without_the_verb_says_who_has_it() -> None:
         lm.require(lm.load("uniform"), "embed", "The text encoder")
     assert str(caught.value) == (
         "The text encoder needs a model with the verb 'embed', but uniform only has generate, label, score; "
-        "'embed' is offered by minilm, hf:<name or folder>, replay:<file>."
+        "'embed' is offered by minilm, hf:<name or folder>, replay:<file>, openai:<model>."
     )
 
 
@@ -105,6 +106,9 @@ def test_describe_a_model_that_fails(tmp_path: Path) -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys, hunch.lm; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    code = (
+        "import sys, hunch.lm; "
+        "print([m for m in ('torch', 'transformers', 'openai', 'anthropic') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -13,7 +13,8 @@ from hunch.lm.registry import build
 
 PROMPT = "You are in a kitchen. You see a fridge and a mug.\nYour task is to: take the mug.\n{}\nAction:"
 OPTIONS = ("go to the fridge", "open the fridge", "take the mug", "look")
-REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "embed": 32}
+LABELS = ("A", "B", "C", "D")
+REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "label": 8, "embed": 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,9 @@ class Description:
         dim: Length of an embedding, 0 where it does not embed.
         context: The most tokens that it reads, None where there is no such limit.
         speed: Requests per second, one at a time and uncached: samples of up to 16 tokens for ``generate``,
-            prompts with four options for ``score``, short texts for ``embed``.
+            prompts with four options for ``score`` or ``label``, short texts for ``embed``.
+        tokens_per_second: Tokens written a second by ``generate``, 0 where the model does not count them.
+        logprobs: Whether it tells how likely a text is: ``score`` or ``label``.
         load_seconds: How long loading took.
     """
 
@@ -40,6 +43,8 @@ class Description:
     dim: int = 0
     context: int | None = None
     speed: dict[Verb, float] = field(default_factory=dict)
+    tokens_per_second: float = 0.0
+    logprobs: bool = False
     load_seconds: float = 0.0
 
 
@@ -55,6 +60,7 @@ def describe(spec: str, **options: Any) -> Description:
         loaded = time.perf_counter() - start
         verbs = tuple(verb for verb in REQUESTS if verb in model.verbs)
         speed = {verb: _speed(model, verb) for verb in verbs}
+        tokens = _tokens_per_second(model) if "generate" in verbs else 0.0
     except UsageError:
         raise
     except HunchError as error:
@@ -69,6 +75,8 @@ def describe(spec: str, **options: Any) -> Description:
         dim=model.dim,
         context=getattr(model, "context", None),
         speed=speed,
+        tokens_per_second=tokens,
+        logprobs=bool({"score", "label"} & model.verbs),
         load_seconds=loaded,
     )
 
@@ -78,6 +86,7 @@ def _speed(model: LanguageModel, verb: Verb) -> float:
     ask: Callable[[str], object] = {
         "generate": lambda prompt: model.generate([prompt], sampling=Sampling(max_tokens=16)),
         "score": lambda prompt: model.score([prompt], [OPTIONS]),
+        "label": lambda prompt: model.label([prompt], [LABELS]),
         "embed": lambda prompt: model.embed([prompt]),
     }[verb]
     ask(PROMPT.format("\n".join(f"- {option}" for option in OPTIONS)))
@@ -85,3 +94,10 @@ def _speed(model: LanguageModel, verb: Verb) -> float:
     for number in range(REQUESTS[verb]):
         ask(PROMPT.format(f"You have looked {number} times."))
     return REQUESTS[verb] / (time.perf_counter() - start)
+
+
+def _tokens_per_second(model: LanguageModel) -> float:
+    """Return how many tokens it writes a second, one text at a time; 0 where it does not count them."""
+    before, start = getattr(model, "tokens_written", 0), time.perf_counter()
+    model.generate([PROMPT.format("Say what you see.")], sampling=Sampling(max_tokens=32, stop=()))
+    return float(getattr(model, "tokens_written", 0) - before) / (time.perf_counter() - start)

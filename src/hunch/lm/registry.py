@@ -87,8 +87,20 @@ BACKENDS: dict[str, Backend] = {
         "recorded answers, from a file that 'hunch cache export' wrote",
         costly=False,
     ),
+    "openai": Backend(
+        "openai:<model>",
+        "openai:load",
+        frozenset({"generate", "score", "label", "embed"}),
+        "a model of any OpenAI-compatible server: vLLM, Ollama, llama.cpp's, hosted ones",
+    ),
+    "anthropic": Backend(
+        "anthropic:<model>",
+        "anthropic:load",
+        frozenset({"generate"}),
+        "a model of Anthropic's service",
+    ),
 }
-PLANNED = ("pocket", "openai", "anthropic")
+PLANNED = ("pocket",)
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -111,7 +123,10 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
 
 
 def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
-    """Build the bare model that a spec names, without cache or meter; its name is the full spec."""
+    """Build the bare model that a spec names, without cache or meter.
+
+    Its name is the full spec, less the options that the model declares as ``unnamed``.
+    """
     head, written = _split(spec)
     kind, _, argument = head.partition(":")
     backend = _backend(kind, head)
@@ -121,7 +136,8 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
     loader = backend.load()
     _check_options(kind, loader, chosen)
     model = loader(argument, **chosen) if backend.takes_argument else loader(**chosen)
-    model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in sorted(chosen)) if chosen else "")
+    named = sorted(set(chosen) - getattr(model, "unnamed", frozenset()))
+    model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in named) if named else "")
     return backend, model
 
 

@@ -1,0 +1,331 @@
+"""Requests over a network: many at once, each with a deadline, tried again where that can help.
+
+One event loop a process runs in a thread of its own; outside it everything is plain and synchronous.
+
+A request is tried again after HTTP 408, 409, 429 and 5xx (but 501), a deadline, a broken connection, and a
+reply that is cut short or not of the protocol; never after another 4xx. Between two attempts it waits
+0.5, 1, 2, ... up to 30 seconds, each times a random number in [0.5, 1), or as long as the server's
+``Retry-After`` asks. A server that cannot be reached at all the first time is not waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from hunch.core import HunchError, UsageError
+
+T = TypeVar("T")
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+LONGEST_ASKED_WAIT = 120.0
+"""Seconds: a server that asks for more through ``Retry-After`` is not waited for."""
+PASSING = {408, 409, 429, *range(500, 600)} - {501}
+SHOWN = 200
+
+
+class RequestError(HunchError):
+    """A request without an answer.
+
+    Attributes:
+        passing: Whether the same request may be answered another time.
+        status: The HTTP status, 0 where there was none.
+        after: Seconds that the server asks to wait.
+        unreached: Whether no connection came about.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        passing: bool = True,
+        status: int = 0,
+        after: float | None = None,
+        unreached: bool = False,
+    ) -> None:
+        super().__init__(sentence)
+        self.passing, self.status, self.after, self.unreached = passing, status, after, unreached
+
+
+class Request(NamedTuple):
+    """What is sent, and how its reply is read.
+
+    Attributes:
+        path: Below the base URL.
+        body: Sent as JSON; None asks by GET.
+        read: From the reply's JSON to the answer; whatever error it meets means a reply that is not of the
+            protocol, unless it is a :class:`~hunch.core.HunchError` of its own.
+    """
+
+    path: str
+    body: dict[str, Any] | None
+    read: Callable[[Any], Any]
+
+
+class Account(NamedTuple):
+    """Where a server is and which environment variable holds its key; the key itself is kept nowhere.
+
+    Attributes:
+        sdk: The package that speaks to it, ``openai`` or ``anthropic``; also the extra that brings it.
+        base_url: Address of the service.
+        variable: Name of the environment variable with the key; empty where no key is needed.
+    """
+
+    sdk: str
+    base_url: str
+    variable: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key, read anew from the environment."""
+        return os.environ.get(self.variable, "") if self.variable else ""
+
+    @property
+    def host(self) -> str:
+        """The server's name and port, for messages."""
+        return urlsplit(self.base_url).netloc
+
+    def library(self) -> Any:
+        """Import the package that speaks to the server.
+
+        Raises:
+            HunchError: naming the extra to install, if it is missing.
+        """
+        try:
+            return import_module(self.sdk)
+        except ImportError as error:
+            raise HunchError(
+                f"This model needs {error.name or self.sdk}: pip install 'hunch-rl[{self.sdk}]'."
+            ) from error
+
+    def connect(self) -> Any:
+        """Return a client without retries of its own, which follows no redirect with the key in hand."""
+        library = self.library()
+        client = {"openai": "AsyncOpenAI", "anthropic": "AsyncAnthropic"}[self.sdk]
+        return getattr(library, client)(
+            api_key=self.key or "none",
+            base_url=self.base_url,
+            max_retries=0,
+            timeout=None,
+            http_client=library.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+        )
+
+
+class Line:
+    """The way to one server.
+
+    Attributes:
+        account: Which server.
+        retries: How many attempts followed a failed one so far.
+    """
+
+    def __init__(self, account: Account, *, concurrency: int, timeout: float, retries: int) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            account: Which server.
+            concurrency: The most requests under way at once.
+            timeout: Seconds that an attempt may take, from sending to the last byte.
+            retries: The most attempts after the first.
+
+        Raises:
+            UsageError: if a number is out of range.
+        """
+        for name, value, least in (
+            ("concurrency", concurrency, 1),
+            ("timeout", timeout, 0.001),
+            ("retries", retries, 0),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value:
+                raise UsageError(f"{name} is a number of at least {least}, not {value!r}.")
+        self.account, self.timeout = account, float(timeout)
+        self.concurrency, self.attempts = int(concurrency), int(retries) + 1
+        self.retries = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: Any = None
+        self._gate = asyncio.Semaphore(self.concurrency)
+        self._reached = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    async def send(self, request: Request, skip: Callable[[], bool] | None = None) -> Any:
+        """Send a request, again and again if need be, and return its answer.
+
+        Args:
+            request: What to send.
+            skip: Asked before each attempt, in another thread: whether the answer is known by now.
+
+        Returns:
+            The answer; None if it was skipped.
+
+        Raises:
+            HunchError: if there is no answer after the last attempt, or can be none.
+        """
+        self._enter()
+        for attempt in range(1, self.attempts + 1):
+            async with self._gate:
+                if skip is not None and await asyncio.to_thread(skip):
+                    return None
+                answer = await self._attempt(request)
+            if not isinstance(answer, HunchError):
+                return answer
+            error = answer if isinstance(answer, RequestError) else RequestError(str(answer), passing=False)
+            if attempt == self.attempts or not self._worth_waiting(error):
+                raise answer
+            self.retries += 1
+            await asyncio.sleep(waiting(attempt, error.after))
+        raise AssertionError
+
+    def _enter(self) -> None:
+        """Have a client in the running loop; a forked child finds itself in another."""
+        here = asyncio.get_running_loop()
+        if self._loop is not here:
+            _inherited.append((self._loop, self._client))
+            self._begin()
+            self._loop, self._client = here, self.account.connect()
+
+    def _worth_waiting(self, error: RequestError) -> bool:
+        if error.unreached and not self._reached:
+            return False
+        return error.passing and (error.after is None or error.after <= LONGEST_ASKED_WAIT)
+
+    async def _attempt(self, request: Request) -> Any:
+        """Return the answer, or the error as a value: raised from here it would hold on to the request."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                text = await self._exchange(request)
+        except TimeoutError:
+            return RequestError(f"{self.account.host} did not answer within {self.timeout:g} seconds.")
+        except Exception as error:
+            return self._failed(error)
+        self._reached = True
+        try:
+            return request.read(json.loads(text))
+        except HunchError as error:
+            return error
+        except (LookupError, TypeError, ValueError, AttributeError):
+            shown = self._clean(text) or "nothing"
+            return RequestError(f"{self.account.host} answered what is not of the protocol: {shown}")
+
+    async def _exchange(self, request: Request) -> str:
+        if request.body is None:
+            text: str = await self._client.get(request.path, cast_to=str)
+        else:
+            text = await self._client.post(request.path, cast_to=str, body=request.body)
+        return text
+
+    def _failed(self, error: Exception) -> RequestError:
+        """Say in a sentence why the SDK has no reply."""
+        library, host = self.account.library(), self.account.host
+        if isinstance(error, library.APIStatusError):
+            self._reached = True
+            status = int(error.status_code)
+            says = self._clean(message(error.response.text))
+            after = retry_after(error.response.headers)
+            hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
+            sentence = f"{host} refuses the request with HTTP {status}{hint}: {says or 'no reason given'}"
+            return RequestError(sentence, passing=status in PASSING, status=status, after=after)
+        if isinstance(error, library.APIError):
+            unreached = type(error.__cause__).__name__ == "ConnectError"
+            how = "cannot be reached" if unreached else "broke off the connection"
+            return RequestError(
+                f"{host} {how} ({self._clean(str(error.__cause__ or error))}).", unreached=unreached
+            )
+        return RequestError(f"{host} answered what cannot be read ({self._clean(repr(error))}).")
+
+    def _hint(self, status: int) -> str:
+        if status not in (401, 403):
+            return ""
+        return f" (the key is taken from {self.account.variable or 'no variable'})"
+
+    def _clean(self, text: str) -> str:
+        """One short line without the key, which some servers repeat."""
+        key = self.account.key
+        line = " ".join((text.replace(key, "[key]") if key else text).split())
+        return line[:SHOWN] + "..." * (len(line) > SHOWN)
+
+
+def waiting(attempt: int, asked: float | None) -> float:
+    """Return how many seconds to wait after a failed attempt (the first is 1)."""
+    if asked is not None:
+        return asked
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (attempt - 1)) * _chance.uniform(0.5, 1.0)
+
+
+_chance = random.Random()  # not the global one: a run's own draws must not depend on the network
+
+
+def retry_after(headers: Any) -> float | None:
+    """Return the seconds that a server asks to wait, from seconds or a date; None where it asks nothing."""
+    asked = headers.get("retry-after")
+    if asked is None:
+        return None
+    try:
+        seconds = float(asked)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return None
+    return max(0.0, seconds) if seconds == seconds else None
+
+
+def message(text: str) -> str:
+    """Return what an error reply says, in the shapes that servers give it."""
+    try:
+        reply = json.loads(text)
+        said = reply.get("error", reply)
+        return str(said if isinstance(said, str) else said.get("message") or said.get("detail") or said)
+    except (ValueError, AttributeError):
+        return text
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of this process, which runs in a thread of its own."""
+    with _lock:
+        if not _loops:
+            made = asyncio.new_event_loop()
+            threading.Thread(target=made.run_forever, name="hunch-network", daemon=True).start()
+            _loops.append(made)
+        return _loops[0]
+
+
+def run(work: Awaitable[T]) -> T:
+    """Do asynchronous work in this process's loop, and wait for it."""
+
+    async def awaited() -> T:
+        return await work
+
+    return asyncio.run_coroutine_threadsafe(awaited(), loop()).result()
+
+
+_loops: list[asyncio.AbstractEventLoop] = []
+_inherited: list[Any] = []
+"""Loops and clients of a parent process: closing them here would close what the parent uses."""
+_lock = threading.Lock()
+
+
+def _forget() -> None:
+    _inherited.append(list(_loops))
+    _loops.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(after_in_child=_forget)

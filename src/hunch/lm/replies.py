@@ -1,0 +1,78 @@
+"""Reading what servers tell: the one item asked for, the next token, the tokens of prompts and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hunch.core import FloatArray, UsageError
+from hunch.lm.base import OptionScores, count_words
+
+Tokens = list[tuple[str, float | None]]
+
+
+def one(items: Sequence[Any]) -> Any:
+    """Return the only item.
+
+    Raises:
+        ValueError: if there is none or more than one.
+    """
+    if len(items) != 1:
+        raise ValueError(f"{len(items)} where one was asked for")
+    return items[0]
+
+
+def by_name(reply: Any) -> dict[str, Any]:
+    """Return the entries of a list of models by their names."""
+    return {entry["id"]: entry for entry in reply["data"]}
+
+
+def context_size(entry: Mapping[str, Any]) -> int | None:
+    """Return the most tokens that a model reads, where its entry in the list of models tells."""
+    told = entry.get("max_model_len") or entry.get("context_length") or (entry.get("meta") or {}).get("n_ctx")
+    return int(told) if told else None
+
+
+def tokens_of(logprobs: Mapping[str, Any]) -> Tokens:
+    """Return tokens with their log-probabilities; the first token of a text has none."""
+    return list(zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True))
+
+
+def next_output(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> FloatArray:
+    """Return the log-probability of each label, shape (n_labels,), from the likeliest next tokens.
+
+    A label may be several tokens, such as ``"A"`` and ``" A"``: their probabilities add up.
+    """
+    told = [[float(p) for token, p in pairs if token.strip() == label.strip()] for label in labels]
+    if not all(p <= 1e-3 for own in told for p in own):  # nor nan
+        raise ValueError("no log-probabilities")
+    values = np.array([np.logaddexp.reduce(own) if own else -np.inf for own in told])
+    capped: FloatArray = np.minimum(values, 0.0)
+    return capped
+
+
+def after_prompt(prompt: Tokens, rows: Sequence[Tokens], options: Sequence[str], name: str) -> OptionScores:
+    """Return what options cost after a prompt, given the tokens of the prompt and of the prompt with each.
+
+    The tokens of an option are those that follow the prompt's own. This needs no offsets, which servers count
+    in characters or bytes, with or without the token that begins every text.
+
+    Raises:
+        UsageError: if the end of the prompt and the beginning of an option became one token.
+    """
+    own = [token for token, _ in prompt]
+    tails: list[list[float]] = []
+    for row, option in zip(rows, options, strict=True):
+        tail = [value for _, value in row[len(own) :]]
+        if [token for token, _ in row[: len(own)]] != own or not tail:
+            raise UsageError(
+                f"The tokenizer of {name} merges the end of the prompt with the option {option!r}, so it has "
+                "no probability of its own; end prompts without white space."
+            )
+        tails.append([float(value) for value in tail if value is not None])
+        if len(tails[-1]) != len(tail) or not np.isfinite(tails[-1]).all():
+            raise ValueError("a token without log-probability")
+    sums = np.array([sum(tail) for tail in tails])
+    return OptionScores(sums, np.array([len(tail) for tail in tails]), count_words(options))

@@ -1,0 +1,312 @@
+"""Requests over a network: faults are survived, answers kept as they arrive, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import sqlite3
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from server import FAULTS, SLOW_FAULTS, Server
+
+from hunch import lm
+from hunch.core import HunchError, UsageError
+from hunch.lm import Cached, Sampling, Store, network
+
+REQUESTS = int(os.environ.get("HUNCH_NETWORK_REQUESTS", "300"))
+SHORT = Sampling(max_tokens=4)
+PROMPTS = [f"Room {i}. You see a mug {i}.\nAction:" for i in range(40)]
+KEY = "sk-planted-4f1d8c2b7a"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "FIRST_WAIT", 0.02)
+
+
+def load(server: Server, cache: Path | None = None, **options: Any) -> Cached:
+    chosen = {"retries": 30, "chat": False, **options}
+    return lm.load("openai:gpt2", cache=cache, base_url=server.url, evidence="L0", **chosen)
+
+
+def stored(path: Path) -> int:
+    """How many answers a file holds; none where it is only being made."""
+    with contextlib.suppress(sqlite3.OperationalError), sqlite3.connect(path) as link:
+        return link.execute("SELECT COUNT(*) FROM answers").fetchone()[0]
+    return 0
+
+
+@pytest.mark.parametrize("fault", FAULTS + SLOW_FAULTS)
+def test_every_fault_is_survived(server: Server, fault: str) -> None:
+    model = load(server, timeout=0.4 if fault in SLOW_FAULTS else 60)
+    wanted = load(server).generate(PROMPTS[:6], sampling=SHORT)
+    server.share, server.faults, server.most, server.hold = 1.0, (fault,), 3, 0.8
+    assert model.generate(PROMPTS[:6], sampling=SHORT) == wanted
+    assert server.met[fault] == 3
+    assert model.model.retries >= 3
+    assert model.usage.calls == 6
+
+
+@pytest.mark.parametrize("verb", ["score", "label", "embed"])
+def test_other_verbs_survive_too(server: Server, verb: str) -> None:
+    model = load(server)
+    ask = {
+        "score": lambda: [s.logprobs.tolist() for s in model.score(PROMPTS[:8], [["go", "look"]] * 8)],
+        "label": lambda: [row.tolist() for row in model.label(PROMPTS[:8], [["A", "e"]] * 8)],
+        "embed": lambda: model.embed(PROMPTS[:8]).tolist(),
+    }[verb]
+    wanted = ask()
+    model = load(server)
+    server.share, server.faults, server.most = 0.7, (*FAULTS[4:], "500"), 20
+    assert ask() == wanted
+    assert model.model.retries > 0
+
+
+@pytest.mark.parametrize("status", ["400", "401", "403", "404"])
+def test_what_cannot_pass_is_not_tried_again(server: Server, status: str) -> None:
+    model = load(server)
+    server.share, server.faults = 1.0, (status,)
+    with pytest.raises(HunchError, match=f"refuses the request with HTTP {status}.*: busy$"):
+        model.generate(PROMPTS[:1])
+    assert server.met == {"": server.met[""], status: 1}
+    assert model.model.retries == 0
+
+
+def test_after_the_last_attempt_one_sentence(server: Server) -> None:
+    model = load(server, retries=2)
+    server.share, server.faults = 1.0, ("500",)
+    with pytest.raises(HunchError) as caught:
+        model.generate(PROMPTS[:1])
+    assert str(caught.value) == f"127.0.0.1:{server.server_port} refuses the request with HTTP 500: busy"
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert server.met["500"] == 3
+
+
+def test_what_was_answered_is_kept(server: Server, tmp_path: Path) -> None:
+    model = load(server, tmp_path / "a.sqlite", retries=1)
+    server.poison = "Room 3."
+    with pytest.raises(HunchError, match="HTTP 500"):
+        model.generate(PROMPTS[:6], sampling=SHORT)
+    assert stored(tmp_path / "a.sqlite") == model.usage.calls == 5
+    server.restore()
+    again = load(server, tmp_path / "a.sqlite")
+    again.generate(PROMPTS[:6], sampling=SHORT)
+    assert again.usage.calls == 1
+
+
+def test_the_server_says_how_long_to_wait(server: Server) -> None:
+    model = load(server)
+    server.share, server.faults, server.most = 1.0, ("429-after",), 1
+    server.seen.clear()
+    model.generate(PROMPTS[:1])
+    (first, *_), (second, *_) = server.seen
+    assert second - first >= 0.2
+
+
+def test_an_hour_is_not_waited_for(server: Server) -> None:
+    model = load(server)
+    server.share, server.faults = 1.0, ("429-hour",)
+    with pytest.raises(HunchError, match="asks to wait 3600 s"):
+        model.generate(PROMPTS[:1])
+
+
+@given(st.integers(1, 40))
+def test_waits_grow_and_end(attempt: int) -> None:
+    longest = min(network.LONGEST_WAIT, network.FIRST_WAIT * 2 ** (attempt - 1))
+    assert longest / 2 <= network.waiting(attempt, None) <= longest
+    assert network.waiting(attempt, 7.0) == 7.0
+
+
+def test_both_forms_of_retry_after() -> None:
+    later = datetime.now(UTC) + timedelta(seconds=50)
+    assert network.retry_after({"retry-after": "2.5"}) == 2.5
+    assert 45 < network.retry_after({"retry-after": format_datetime(later, usegmt=True)}) <= 50
+    assert network.retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert network.retry_after({"retry-after": "-3"}) == 0
+    for nothing in ({}, {"retry-after": "soon"}, {"retry-after": "nan"}):
+        assert network.retry_after(nothing) is None
+
+
+def test_no_more_at_once_than_asked_for(server: Server) -> None:
+    model = load(server, concurrency=3)
+    server.delay, server.busiest = 0.02, 0
+    threads = [
+        threading.Thread(target=model.generate, args=(PROMPTS[n * 8 :][:8], 1, SHORT)) for n in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 2 <= server.busiest <= 3
+
+
+def test_threads_do_not_ask_the_same(server: Server, tmp_path: Path) -> None:
+    model = load(server, tmp_path / "a.sqlite")
+    server.answered.clear()
+    server.delay = 0.01
+    found: list[Any] = [None] * 4
+
+    def ask(number: int) -> None:
+        turned = PROMPTS[number * 10 :] + PROMPTS[: number * 10]
+        found[number] = dict(zip(turned, model.generate(turned * 2, 2, SHORT), strict=False))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] == found[1] == found[2] == found[3]
+    assert set(server.answered.values()) == {1}
+    assert (model.usage.calls, model.usage.cache_hits) == (80, 4 * 160 - 80)
+    assert model.usage.completion_tokens == model.model.tokens_written > 0
+
+
+def test_a_thread_asks_itself_where_another_failed(server: Server) -> None:
+    model = load(server, retries=0)
+    server.share, server.faults, server.most, server.delay = 1.0, ("500",), 1, 0.1
+    outcomes: list[object] = []
+
+    def ask() -> None:
+        try:
+            outcomes.append(model.generate(PROMPTS[:1], sampling=SHORT)[0][0])
+        except HunchError:
+            outcomes.append(HunchError)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count(HunchError) == 1
+    assert len(set(outcomes)) == 2
+
+
+def _ask_and_die(model: Cached) -> None:
+    model.generate(PROMPTS, sampling=SHORT)
+
+
+def test_kill_9_loses_no_answer_that_arrived(server: Server, tmp_path: Path) -> None:
+    path, model = tmp_path / "a.sqlite", load(server, tmp_path / "a.sqlite", concurrency=4)
+    server.enough, server.hold = 17, 60.0
+    child = multiprocessing.get_context("fork").Process(target=_ask_and_die, args=(model,))
+    child.start()
+    patience = time.monotonic() + 30
+    while stored(path) < 17 and time.monotonic() < patience:
+        time.sleep(0.02)
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+    assert stored(path) == 17
+    server.restore()
+    again = load(server, path)
+    again.generate(PROMPTS, sampling=SHORT)
+    assert again.usage.calls == len(PROMPTS) - 17
+
+
+def test_pickles_and_forks_without_the_key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.key = KEY
+    model = load(server)
+    wanted = model.generate(PROMPTS[:3], sampling=SHORT)
+    frozen = pickle.dumps(model)
+    assert KEY.encode() not in frozen
+    assert Cached(pickle.loads(frozen).model).generate(PROMPTS[:3], sampling=SHORT) == wanted
+    child = os.fork()
+    if child == 0:
+        same = Cached(model.model).generate(PROMPTS[:3], sampling=SHORT) == wanted
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"concurrency": 0}, "concurrency is a number of at least 1"),
+        ({"timeout": "long"}, "timeout is a number"),
+        ({"retries": -1}, "retries is a number of at least 0"),
+        ({"price_in": -1}, "A price is a number"),
+        ({"evidence": "L9"}, "no evidence level 'L9'"),
+        ({"chat": "maybe"}, "chat is true, false or auto"),
+        ({"base_url": "localhost:8000"}, "base_url is an address"),
+        ({"base_url": "http://me:secret@localhost/v1"}, "must carry no name, password or query"),
+        ({"key_env": "NO_SUCH_KEY"}, "needs a key in the environment variable NO_SUCH_KEY"),
+        ({"key": KEY}, "has no option 'key'"),
+    ],
+)
+def test_wrong_options(server: Server, option: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        lm.load("openai:gpt2", cache=None, **{"base_url": server.url, **option})
+    assert "secret" not in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def _answers(model: Cached, first: int) -> dict[str, Any]:
+    """What a model says to five kinds of requests on every prompt, by the prompt, beginning with any."""
+    prompts = [f"Room {i}. You see a mug {i % 7}.\nAction:" for i in range(REQUESTS // 5)]
+    turned = prompts[first:] + prompts[:first]
+    texts = model.generate(turned, 2, SHORT)
+    scores = model.score(turned, [["go left", "look"]] * len(turned))
+    labels = model.label(turned, [["A", "e"]] * len(turned))
+    vectors = model.embed(turned)
+    return {
+        prompt: [own, score.logprobs.tolist(), label.tolist(), vector.tolist()]
+        for prompt, own, score, label, vector in zip(turned, texts, scores, labels, vectors, strict=True)
+    }
+
+
+def _work(url: str, cache: Path, number: int) -> None:
+    model = lm.load("openai:gpt2", cache=cache, base_url=url, chat=False, retries=60, timeout=2.0)
+    answers = _answers(model, number * (REQUESTS // 20))
+    figures = {"calls": model.usage.calls, "retries": model.model.retries}
+    (cache.parent / f"{number}.json").write_text(json.dumps([answers, figures]))
+
+
+def test_four_processes_share_one_cache_through_faults(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.key = KEY
+    wanted = json.loads(json.dumps(_answers(load(server), 0)))
+    server.share, server.hold, server.faults = 0.3, 3.0, FAULTS * 5 + SLOW_FAULTS
+    fork = multiprocessing.get_context("fork")
+    workers = [
+        fork.Process(target=_work, args=(server.url, tmp_path / "a.sqlite", number)) for number in range(4)
+    ]
+    start = time.monotonic()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    told = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(4)]
+    assert [answers for answers, _ in told] == [wanted] * 4
+    assert stored(tmp_path / "a.sqlite") == REQUESTS // 5 * 5
+    asked = sum(figures["calls"] for _, figures in told)
+    assert asked >= REQUESTS // 5 * 5
+    assert sum(figures["retries"] for _, figures in told) > 0
+    for file in tmp_path.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+    assert KEY not in "".join(capfd.readouterr())
+    retried = sum(figures["retries"] for _, figures in told)
+    print(f"{REQUESTS} requests, {asked} asked, {retried} retries, {time.monotonic() - start:.1f} s")
+    print(dict(server.met))
+
+
+def test_the_first_stored_answer_holds(tmp_path: Path) -> None:
+    """Two processes asked the same at once, and a model by chance said different things."""
+    source = lm.store.Source("generate", "m", "1")
+    one, other = Store(tmp_path / "a.sqlite"), Store(tmp_path / "a.sqlite")
+    assert one.write({("k", 0): '"left"'}, source) == {}
+    assert other.write({("k", 0): '"right"', ("k", 1): '"up"'}, source) == {("k", 0): '"left"'}
+    assert one.read([("k", 0), ("k", 1)]) == {("k", 0): '"left"', ("k", 1): '"up"'}

@@ -1,0 +1,83 @@
+"""The key is sent to the server and found nowhere else: not in files, in what is printed, in errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+from server import Server
+
+from hunch import lm
+from hunch.core import HunchError
+
+KEY = "sk-planted-9e2b71c04d"
+RUN = ["--env", "hunch/FrozenLake-v0", "--steps", "12", "--threads", "1"]
+
+
+def hunch(place: Path, server: Server, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    places = {"HUNCH_CACHE": str(place / "cache" / "a.sqlite"), "OPENAI_BASE_URL": server.url}
+    env = os.environ | places | {"OPENAI_API_KEY": KEY, "HUNCH_DEBUG": "1", "OPENAI_LOG": "debug"} | more
+    return subprocess.run(
+        [sys.executable, "-m", "hunch", *arguments],
+        cwd=place,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+def test_a_run_through_failures_writes_no_key(server: Server, place: Path) -> None:
+    """A run that works through faults, one that dies of them, one with a wrong key, and the probe."""
+    server.key, server.share, server.faults = KEY, 0.1, ("500", "drop", "malformed", "429-after")
+    spec = "openai:gpt2?retries=20&evidence=L0"
+    works = hunch(place, server, "run", "zero-shot", *RUN, "--lm", spec, "--out", "works")
+    assert works.returncode == 0, works.stderr[-2000:]
+    server.restore()
+    server.key, server.poison = KEY, "position"
+    dies = hunch(place, server, "run", "zero-shot", *RUN, "--lm", "openai:gpt2?retries=0", "--out", "dies",
+                 HUNCH_CACHE=str(place / "cache" / "other.sqlite"))  # fmt: skip
+    assert dies.returncode != 0
+    server.restore()
+    server.key = "another"
+    refused = hunch(place, server, "run", "zero-shot", *RUN, "--lm", "openai:gpt2", "--out", "refused")
+    probed = hunch(place, server, "lm", "openai:gpt2")
+    assert refused.returncode == probed.returncode == 1
+    assert "HTTP 401" in refused.stderr
+    said = "".join(done.stdout + done.stderr for done in (works, dies, refused, probed))
+    assert KEY not in said
+    assert (place / "works" / "config.json").exists()
+    for file in place.rglob("*"):
+        assert KEY not in file.name
+        assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
+
+
+def test_no_key_in_an_error_or_what_it_holds_on_to(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also not in the local variables of a traceback, which some tools print."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.key = KEY
+    model = lm.load("openai:gpt2", cache=None, base_url=server.url, retries=1)
+    for fault in ("500", "drop", "malformed", "reset", "403"):
+        server.share, server.faults = 1.0, (fault,)
+        with pytest.raises(HunchError) as caught:
+            model.generate(["Action:"])
+        error = caught.value
+        assert error.__cause__ is error.__context__ is None
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+        ours = [frame for frame in shown.stack if "hunch" in frame.filename]
+        assert ours
+        assert KEY not in "".join(map(repr, (frame.locals for frame in ours)))
+        assert KEY not in "".join(shown.format())
+        assert KEY not in repr(error) + repr(vars(error))
+    for thing in (model, model.model, model.model.line, model.model.line.account):
+        assert KEY not in repr(thing) + str(vars(thing) if hasattr(thing, "__dict__") else thing)
