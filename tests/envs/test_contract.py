@@ -158,7 +158,7 @@ def test_rendering(id):
     env.reset(seed=0)
     with pytest.raises(UsageError, match="render_mode"):
         env.render()
-    for mode in env.metadata["render_modes"]:
+    for mode in set(env.metadata["render_modes"]) & {"ansi", "rgb_array"}:
         env = hunch.envs.make(id, history=0, render_mode=mode)
         observation, info = env.reset(seed=0)
         before = env.render()

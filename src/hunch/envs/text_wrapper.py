@@ -43,8 +43,7 @@ class TextWrapper(TextEnv):
 
     It keeps the contract of :class:`~hunch.envs.base.TextEnv`; rewards and ends, step limits included, are
     those of ``env``, and the same seed gives the episode that ``env`` would give. ``info`` holds what ``env``
-    reports, too. ``render`` shows what ``env`` shows, or the text where ``env`` was made without a
-    ``render_mode``.
+    reports, too. ``render`` shows what ``env`` shows, and the text where that is not a picture.
 
     Args:
         env: The environment to wrap, with or without wrappers of Gymnasium's.
@@ -94,7 +93,7 @@ class TextWrapper(TextEnv):
         return super().reset(seed=seed, options=options)
 
     def render(self) -> Any:
-        """Return what the wrapped environment renders; the text, where it has no ``render_mode``.
+        """Return what the wrapped environment renders, above the text where that is text, too.
 
         Raises:
             UsageError: if a package that the wrapped environment needs for it is missing.
@@ -102,9 +101,10 @@ class TextWrapper(TextEnv):
         if self.env.render_mode is None:
             return super().render()
         try:
-            return self.env.render()
+            picture = self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
             raise UsageError(f"The environment cannot be rendered: {error}.") from None
+        return f"{picture}\n{super().render()}" if self.env.render_mode == "ansi" else picture
 
     def close(self) -> None:
         """Close the wrapped environment."""

@@ -87,9 +87,10 @@ class Shadow(Store):
 
     def write(
         self, answers: dict[Key, str], source: Source, questions: Mapping[Key, str] | None = None
-    ) -> None:
+    ) -> dict[Key, str]:
         """Keep answers for this rehearsal."""
         self._new |= answers
+        return {}
 
 
 @contextmanager
