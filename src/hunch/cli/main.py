@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR", "several side by side"),
     "report": ("DIR... --out FILE.html", "one page of curves, costs and recorded episodes, and a picture"),
+    "data": ("collect | import | show", "recorded data, for methods that learn from it"),
     "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),
     "methods": ("", "the published systems that there are"),
     "envs": ("", "the environments that there are"),

@@ -44,6 +44,19 @@ class FrozenLake(TextEnv):
         self.lookahead = lookahead
         self._position: Cell = (0, 0)
 
+    def oracle(self) -> tuple[str, ...] | None:
+        """Return the shortest way to the goal from here; None out of a hole, from which there is none."""
+        ways: dict[Cell, tuple[str, ...]] = {self._position: ()}
+        for cell in (queue := list(ways)):
+            if _cell(cell) == "G":
+                return ways[cell]
+            for action in _ACTIONS if _cell(cell) != "H" else ():
+                there = _neighbour(cell, action)
+                if there not in ways:
+                    ways[there] = (*ways[cell], action)
+                    queue.append(there)
+        return None
+
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"FrozenLake has no reset option {next(iter(options))!r}.")

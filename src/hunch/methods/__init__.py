@@ -31,6 +31,7 @@ class Method:
         leaf: Its place in "The RL/LLM Taxonomy Tree".
         verbs: It needs a model with at least one of these; empty if it asks none.
         environments: The kinds of environment that it serves.
+        offline: Whether it learns from recorded data instead of steps of its own.
         control: What the same loop is called when an uninformed model fills the role; empty where there is
             no such control to run.
     """
@@ -46,6 +47,7 @@ class Method:
     verbs: tuple[Verb, ...]
     environments: str
     control: str = ""
+    offline: bool = False
 
     @property
     def config_class(self) -> type[Any]:
@@ -109,6 +111,73 @@ METHODS: dict[str, Method] = {
             leaf="LLM4RL / policy",
             verbs=("generate", "embed", "score", "label"),
             environments="any text environment",
+        ),
+        Method(
+            name="cql-prior",
+            module="hunch.methods.prior.cql_prior",
+            agent="CQLPrior",
+            config="CQLPriorConfig",
+            summary="conservative Q-learning from recorded data, over k proposals of a model",
+            paper=_YAN,
+            roles=("action prior",),
+            leaf="LLM4RL / policy",
+            verbs=("generate", "embed", "score"),
+            environments="any text environment, from recorded data",
+            offline=True,
+            control="random k",
+        ),
+        Method(
+            name="cql",
+            module="hunch.methods.prior.cql",
+            agent="CQL",
+            config="CQLConfig",
+            summary="conservative Q-learning from recorded data; the baseline of cql-prior",
+            paper="Kumar et al., Conservative Q-Learning for Offline RL, NeurIPS 2020",
+            roles=(),
+            leaf="baseline",
+            verbs=(),
+            environments="any text environment, from recorded data",
+            offline=True,
+        ),
+        Method(
+            name="offline-dqn-prior",
+            module="hunch.methods.prior.offline_dqn_prior",
+            agent="OfflineDQNPrior",
+            config="OfflineDQNPriorConfig",
+            summary="dqn-prior on recorded data",
+            paper=_YAN,
+            roles=("action prior",),
+            leaf="LLM4RL / policy",
+            verbs=("generate", "embed", "score"),
+            environments="any text environment, from recorded data",
+            offline=True,
+            control="random k",
+        ),
+        Method(
+            name="offline-dqn",
+            module="hunch.methods.prior.offline_dqn",
+            agent="OfflineDQN",
+            config="QConfig",
+            summary="dqn on recorded data",
+            paper="Mnih et al., Human-level control through deep reinforcement learning, Nature 2015",
+            roles=(),
+            leaf="baseline",
+            verbs=(),
+            environments="any text environment, from recorded data",
+            offline=True,
+        ),
+        Method(
+            name="bc",
+            module="hunch.methods.prior.bc",
+            agent="BC",
+            config="BCConfig",
+            summary="behaviour cloning: take the recorded actions",
+            paper="Pomerleau, ALVINN, NeurIPS 1988",
+            roles=(),
+            leaf="baseline",
+            verbs=(),
+            environments="any text environment, from recorded data",
+            offline=True,
         ),
     )
 }

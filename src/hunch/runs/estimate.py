@@ -51,8 +51,9 @@ def estimate(config: RunConfig, sample: int = SAMPLE) -> Estimate:
     lines: list[dict[str, Any]] = []
     steps = min(config.steps, sample)
     agent, _ = build(config)
-    judge = evaluation(config) if config.eval_every <= steps else None
-    train(agent, environments(config), steps, seed=config.seed, evaluation=judge, report=lines.append)
+    source = environments(config)
+    judge = evaluation(config, source) if config.eval_every <= steps else None
+    train(agent, source, steps, seed=config.seed, evaluation=judge, report=lines.append)
     done = max(lines[-1]["step"], 1)
     usage = lines[-1]["usage"]
     left = max(0, config.steps - done)

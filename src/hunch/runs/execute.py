@@ -17,10 +17,10 @@ from hunch.core import Agent, HunchError, UsageError
 from hunch.envs import make
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget
-from hunch.rl.statistics import over_episodes
+from hunch.rl import dataset
 from hunch.runs.folder import RunFolder, read_checkpoint, read_json, read_lines
 from hunch.runs.loop import Evaluation, train
-from hunch.runs.result import Result, last_quarter, read_episode
+from hunch.runs.result import Result, late_success, read_episode
 from hunch.runs.rollout import TextEnvironment
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
@@ -34,8 +34,10 @@ class Setting:
     """Environment id; its own options follow as --env.NAME VALUE."""
     lm: str = "minilm"
     """Language model that fills the method's role, e.g. minilm, uniform, hf:<name or folder>."""
+    data: str = ""
+    """Folder of a data set, for the methods that learn from recorded data."""
     steps: int = 10_000
-    """Environment steps of a run, over all its environments."""
+    """Environment steps of a run, over all its environments; on recorded data updates."""
     envs: int = 1
     """Environments stepped side by side."""
     eval_every: int = 0
@@ -101,11 +103,12 @@ def build(config: RunConfig) -> tuple[Agent, LanguageModel]:
     return method.build(config.options or method.config_class(), model), model
 
 
-def environments(config: RunConfig) -> list[TextEnvironment]:
-    """Set the number of threads and make the run's environments.
+def environments(config: RunConfig) -> list[TextEnvironment] | dataset.Dataset:
+    """Set the number of threads and make the run's environments, or read the data it learns from.
 
     Raises:
-        UsageError: on an unknown environment or option, or if there is to be none of either.
+        UsageError: on an unknown environment or option, if there is to be none of either, or if data are
+            missing, inconsistent, of another environment, or given to a method that has no use for them.
     """
     import torch
 
@@ -114,7 +117,15 @@ def environments(config: RunConfig) -> list[TextEnvironment]:
             f"A run needs at least one environment and one thread, not {config.envs} and {config.threads}."
         )
     torch.set_num_threads(config.threads)
-    return [make(config.env, **config.env_options) for _ in range(config.envs)]
+    if not methods.find(config.method).offline:
+        if config.data:
+            raise UsageError(f"{config.method} learns from its own steps; leave --data out.")
+        return [make(config.env, **config.env_options) for _ in range(config.envs)]
+    if not config.data:
+        raise UsageError(f"{config.method} learns from recorded data: name a data set with --data FOLDER.")
+    recorded = dataset.load(config.data)
+    dataset.same_environment(recorded, config.env)
+    return recorded
 
 
 def execute(
@@ -139,7 +150,7 @@ def execute(
             for a model without a price.
         HunchError: if the run fails.
     """
-    envs = environments(config)
+    source = environments(config)
     agent, model = build(config)
     if budget is not None:
         budget.check_prices([model])
@@ -149,11 +160,11 @@ def execute(
         done = finished(Path(out))
         return done or train(
             agent,
-            envs,
+            source,
             config.steps,
             seed=config.seed,
             out=folder,
-            evaluation=evaluation(config),
+            evaluation=evaluation(config, source),
             budget=budget,
             stop=stop,
             report=report,
@@ -169,13 +180,14 @@ def finished(folder: Path) -> Result | None:
         return None
     records = read_lines(folder / "episodes.jsonl")
     episodes = [read_episode(r) for r in records if not r["evaluation"]]
+    evaluations = [read_episode(r) for r in records if r["evaluation"]]
     asked = config["run"]["steps"]
     return Result(
         steps=summary["steps"],
         asked=asked,
-        success=over_episodes([e.success for e in last_quarter(episodes, asked)]),
+        success=late_success(episodes, evaluations, asked),
         episodes=episodes,
-        evaluations=[read_episode(r) for r in records if r["evaluation"]],
+        evaluations=evaluations,
         usage=summary["usage"],
         seconds=summary["seconds"],
         evidence=summary["evidence"],
@@ -225,11 +237,18 @@ def interruptible(
             signal.signal(number, handler)
 
 
-def evaluation(config: RunConfig) -> Evaluation | None:
-    """When and on what a run evaluates; None if it does not."""
-    if not config.eval_every:
+def evaluation(config: RunConfig, source: list[TextEnvironment] | dataset.Dataset) -> Evaluation | None:
+    """When and on what a run evaluates; None if it does not.
+
+    On recorded data evaluation is all that there is to see, so it is never left out; the environment is made
+    with the options under which the data were recorded, where the run's own do not say otherwise.
+    """
+    recorded = source.env_options if isinstance(source, dataset.Dataset) else {}
+    every = config.eval_every or (max(1, config.steps // 10) if config.data else 0)
+    if not every:
         return None
-    return Evaluation(make(config.env, **config.env_options), config.eval_every, config.eval_episodes)
+    env = make(config.env, **{**recorded, **config.env_options})
+    return Evaluation(env, every, config.eval_episodes)
 
 
 def _version(package: str) -> str | None:

@@ -13,11 +13,11 @@ import gymnasium as gym
 from hunch.core import Agent, Episode, UsageError
 from hunch.lm.budget import Budget, BudgetError, within
 from hunch.lm.usage import TOTAL
-from hunch.rl.statistics import over_episodes
+from hunch.rl.dataset import Dataset
 from hunch.runs.board import Board, open_board
 from hunch.runs.folder import RunFolder
-from hunch.runs.result import WINDOW, Result, last_quarter, read_episode
-from hunch.runs.rollout import Rollout, TextEnvironment, play_episodes
+from hunch.runs.result import WINDOW, Result, late_success, read_episode
+from hunch.runs.rollout import Recorded, Rollout, TextEnvironment, play_episodes
 
 LINES = 200
 """About how many lines of metrics a run writes."""
@@ -42,7 +42,7 @@ class Training:
     """A run in progress: what the loop holds besides agent and environments, and how it reaches the disk."""
 
     agent: Agent
-    rollout: Rollout
+    rollout: Rollout | Recorded
     folder: RunFolder | None
     meter: Meter
     episodes: list[Episode] = field(default_factory=list)
@@ -56,9 +56,9 @@ class Training:
     @property
     def identity(self) -> list[Any]:
         """What a checkpoint must share with the run that takes it up."""
-        ids = [env.spec.id if env.spec else type(env).__name__ for env in self.rollout.envs]
         settings = repr(getattr(self.agent, "config", ""))
-        return [type(self.agent).__name__, settings, self.agent.evidence, self.rollout.seed, ids]
+        name, where = type(self.agent).__name__, self.rollout.identity
+        return [name, settings, self.agent.evidence, self.rollout.seed, where]
 
     @property
     def seconds(self) -> float:
@@ -96,8 +96,10 @@ class Training:
 
     def log(self) -> dict[str, Any]:
         """Write one line of metrics: running success, means of what the agent reported, usage, seconds."""
-        recent = self.episodes[-WINDOW:]
-        line: dict[str, Any] = {"step": self.rollout.steps, "episodes": len(self.episodes)}
+        # A run on recorded data plays no episodes but those of its evaluations.
+        episodes = self.episodes or self.evaluations
+        recent = episodes[-WINDOW:]
+        line: dict[str, Any] = {"step": self.rollout.steps, "episodes": len(episodes)}
         if recent:
             line["success"] = sum(e.success for e in recent) / len(recent)
             line["return"] = sum(e.episode_return for e in recent) / len(recent)
@@ -149,11 +151,10 @@ class Training:
 
     def result(self, asked: int, stopped: str = "") -> Result:
         """What the run came to so far, and why it ended early, if it did for a budget."""
-        quarter = last_quarter(self.episodes, asked)
         return Result(
             steps=self.rollout.steps,
             asked=asked,
-            success=over_episodes([episode.success for episode in quarter]),
+            success=late_success(self.episodes, self.evaluations, asked),
             episodes=self.episodes,
             evaluations=self.evaluations,
             usage=self.meter.read(),
@@ -186,7 +187,7 @@ class Evaluation:
 
 def train(
     agent: Agent,
-    env: TextEnvironment | Sequence[TextEnvironment],
+    env: TextEnvironment | Sequence[TextEnvironment] | Dataset,
     steps: int,
     *,
     seed: int = 0,
@@ -200,8 +201,8 @@ def train(
 
     Args:
         agent: Any :class:`hunch.core.Agent`; it is reset with ``seed`` first.
-        env: A text environment, or several to step side by side.
-        steps: Environment steps, over all environments.
+        env: A text environment, several to step side by side, or recorded data to learn from.
+        steps: Environment steps, over all environments; on recorded data updates.
         seed: Of the agent and of every episode. The same seed gives the same run.
         out: A folder to keep the run in. A folder that holds a checkpoint of it is taken up there.
         evaluation: When and on what to evaluate.
@@ -216,11 +217,10 @@ def train(
     """
     if steps < 1:
         raise UsageError(f"A run needs at least one step, not {steps}.")
-    envs = [env] if isinstance(env, gym.Env) else list(env)
     folder = RunFolder(out) if isinstance(out, (str, Path)) else out
     try:
         agent.reset(seed)
-        training = Training(agent, Rollout(envs, seed), folder, Meter())
+        training = Training(agent, _rollout(env, seed), folder, Meter())
         training.restore()
         if folder:
             training.board = open_board(folder.path, training.rollout.steps)
@@ -232,6 +232,12 @@ def train(
     finally:
         if folder and folder is not out:
             folder.close()
+
+
+def _rollout(env: TextEnvironment | Sequence[TextEnvironment] | Dataset, seed: int) -> Rollout | Recorded:
+    if isinstance(env, Dataset):
+        return Recorded(env, seed)
+    return Rollout([env] if isinstance(env, gym.Env) else env, seed)
 
 
 def _bounded(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hunch.core import Episode, EvidenceLevel
-from hunch.rl.statistics import Estimate
+from hunch.rl.statistics import Estimate, over_episodes
 
 WINDOW = 50
 """Episodes over which the running success rate is taken."""
@@ -51,7 +51,7 @@ class Result:
     def steps_to(self, threshold: float) -> int | None:
         """Environment steps after which the last 50 episodes first reached a success rate; None if never."""
         window: deque[bool] = deque(maxlen=WINDOW)
-        for episode in self.episodes:
+        for episode in self.episodes or self.evaluations:
             window.append(episode.success)
             if len(window) == WINDOW and sum(window) >= threshold * WINDOW:
                 return episode.step
@@ -99,6 +99,11 @@ def ledger(usage: Mapping[str, float]) -> str:
 def money(usage: Mapping[str, float]) -> str:
     """What the tokens cost, to four decimals."""
     return f"cost {usage['cost']:.4f}"
+
+
+def late_success(episodes: Sequence[Episode], evaluations: Sequence[Episode], steps: int) -> Estimate:
+    """Success rate in the last quarter of the steps; of evaluations where no episode was for training."""
+    return over_episodes([episode.success for episode in last_quarter(episodes or evaluations, steps)])
 
 
 def last_quarter(episodes: Sequence[Episode], steps: int) -> list[Episode]:

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import Episode, HunchError, State, Transition, UsageError
+from hunch.rl.dataset import Dataset
 
 TextEnvironment = gym.Env[Any, Any]
 
@@ -36,6 +37,11 @@ class Rollout:
         self.returns = [0.0] * len(self.envs)
         self.finished: list[Episode] = []
         self.states = [self._begin(i) for i in range(len(self.envs))]
+
+    @property
+    def identity(self) -> list[str]:
+        """What a checkpoint must share with the run that takes it up."""
+        return [env.spec.id if env.spec else type(env).__name__ for env in self.envs]
 
     def _episode_seed(self, i: int) -> int:
         sequence = np.random.SeedSequence([self.seed, i, self.begun[i]])
@@ -111,6 +117,43 @@ class Rollout:
                 raise HunchError(
                     "The environment did not replay its episode: same seed, same episode is broken."
                 )
+
+
+class Recorded:
+    """A data set in the place of a rollout: all its steps are observed at once, then there is only learning.
+
+    Attributes:
+        steps: Passes of the loop so far, which are updates.
+        states: None, as nothing is to be decided.
+    """
+
+    def __init__(self, dataset: Dataset, seed: int) -> None:
+        self.dataset = dataset
+        self.seed = seed
+        self.steps = 0
+        self.states: list[State] = []
+
+    @property
+    def identity(self) -> list[str]:
+        """What a checkpoint must share with the run that takes it up."""
+        return [self.dataset.identity]
+
+    def step(self, actions: Sequence[str]) -> list[Transition]:
+        """Return all recorded steps the first time, and nothing later."""
+        self.steps += 1
+        return self.dataset.transitions() if self.steps == 1 else []
+
+    def take_finished(self) -> list[Episode]:
+        """No episode ends here; only evaluation plays some."""
+        return []
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counter; what was observed is in the agent's own state."""
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up the counter."""
+        self.steps = state["steps"]
 
 
 def play_episodes(env: TextEnvironment, act: Any, episodes: int, seed: int) -> list[Episode]:

@@ -172,7 +172,7 @@ class PickupLoc(BabyAI):
 
 
 class PickupDist(BabyAI):
-    """Pick up a thing named by colour, kind or both, among five in a smaller room, in text."""
+    """Pick up one of five things, named by colour, kind or both, in text."""
 
     level_class = "PickupDist"
 

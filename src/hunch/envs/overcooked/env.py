@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.overcooked.kitchen import SALAD, TOMATO, Kitchen, Scene, play
+from hunch.envs.overcooked.oracle import plan
 from hunch.envs.overcooked.words import dish, floor_plan, look
 
 PRIMITIVE_STEPS = 200
@@ -48,6 +49,10 @@ class Overcooked(TextEnv):
         self.closing = f" To serve {dish(self.kitchen)}, you should first" if closing else ""
         self.task = f"serve {dish(self.kitchen)}"
         self._arrive(self.kitchen.start())
+
+    def oracle(self) -> tuple[str, ...]:
+        """Return the macro-actions that serve the dish with the highest discounted return from here."""
+        return plan(self.kitchen, self._scene)
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:

@@ -137,7 +137,7 @@ class ProposalQ(Generic[C]):
         Raises:
             UsageError: if k exceeds the number of admissible actions at the very first decision.
         """
-        if self.steps == 0:
+        if self.steps == 0 and states:
             self._check(states)
         proposals = self.propose(states, explore=explore)
         values = self.values(self.network, states, proposals)

@@ -1,0 +1,208 @@
+"""Recording offline data: who acts, how much of it, and how much of that succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hunch.core import HunchError, State, UsageError
+from hunch.envs import make
+from hunch.rl.dataset import Dataset, Recording
+from hunch.runs.execute import RunConfig, load_agent
+from hunch.runs.folder import read_lines
+from hunch.runs.result import read_episode
+from hunch.runs.rollout import TextEnvironment
+
+Act = Callable[[State], str]
+DISCARDED = 50
+"""Episodes in a row that may be of no use before recording gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One behaviour and its share of the steps."""
+
+    behaviour: str
+    share: float
+
+
+def parse_mix(text: str) -> tuple[Share, ...]:
+    """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without shares all have the same.
+
+    Raises:
+        UsageError: if a share is not a positive number, or some are given and others are not.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    stated = [part.rpartition("=") for part in parts]
+    if not parts or any(bool(name) != bool(stated[0][0]) for name, _, _ in stated):
+        raise UsageError(f"A mix reads 'oracle=0.5,random=0.5' or 'oracle,random', not {text!r}.")
+    if not stated[0][0]:
+        return tuple(Share(part, 1 / len(parts)) for part in parts)
+    try:
+        shares = [float(value) for _, _, value in stated]
+    except ValueError:
+        raise UsageError(f"A share is a number, which {text!r} has not everywhere.") from None
+    if not all(share > 0 for share in shares):
+        raise UsageError(f"Shares must be positive, unlike in {text!r}.")
+    return tuple(Share(name, share / sum(shares)) for (name, _, _), share in zip(stated, shares, strict=True))
+
+
+def collect(
+    env_id: str,
+    env_options: Mapping[str, Any],
+    mix: tuple[Share, ...],
+    steps: int,
+    *,
+    good: float | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Record exactly so many steps; the last episode of a kind is cut off where its share is full.
+
+    Args:
+        env_id: The environment.
+        env_options: Its options.
+        mix: Who acts, and for which share of the steps.
+        steps: Steps of the whole data set.
+        good: Share of the steps that are to be from episodes that succeed; None takes them as they come.
+        seed: Of every episode and of the behaviours.
+
+    Raises:
+        UsageError: on an unknown behaviour, or one that this environment cannot have.
+        HunchError: if a behaviour hardly ever gives episodes of the kind that is still wanted.
+    """
+    if steps < 1 or not (good is None or 0 <= good <= 1):
+        raise UsageError(f"Recording needs steps >= 1 and a share good in [0, 1], not {steps} and {good}.")
+    env = make(env_id, **env_options)
+    wanted = _quotas(mix, steps, good)
+    episodes: list[Recording] = []
+    for number, share in enumerate(mix):
+        source = _episodes(share.behaviour, env, env_id, np.random.SeedSequence([seed, number]))
+        episodes += _fill(source, share.behaviour, wanted[number])
+    provenance = {
+        "mix": {share.behaviour: share.share for share in mix},
+        "good": good,
+        "seed": seed,
+        "version": version("hunch-rl"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return Dataset(env_id, dict(env_options), tuple(episodes), provenance)
+
+
+def _quotas(mix: tuple[Share, ...], steps: int, good: float | None) -> list[dict[bool | None, int]]:
+    """Steps for each behaviour: from episodes that succeed, from others, or from any (None)."""
+    edges = np.round(np.cumsum([0.0, *(share.share for share in mix)]) * steps).astype(int)
+    totals = [int(n) for n in np.diff(edges)]
+    if good is None:
+        return [{None: total} for total in totals]
+    return [{True: round(total * good), False: total - round(total * good)} for total in totals]
+
+
+def _fill(source: Iterator[Recording], behaviour: str, quota: dict[bool | None, int]) -> Iterator[Recording]:
+    discarded = 0
+    while any(quota.values()):
+        episode = next(source, None)
+        if episode is None or discarded >= DISCARDED:
+            kind = "successful" if quota.get(True) else "unsuccessful" if quota.get(False) else "more"
+            raise HunchError(
+                f"The behaviour {behaviour!r} gives no {kind} episodes enough for this data set."
+            )
+        key = None if None in quota else episode.success
+        if not quota[key]:
+            discarded += 1
+            continue
+        discarded = 0
+        part = episode.cut(quota[key])
+        quota[key] -= len(part)
+        yield part
+
+
+# ---- behaviours -----------------------------------------------------------------------------------------
+
+
+def _episodes(
+    behaviour: str, env: TextEnvironment, env_id: str, seeds: np.random.SeedSequence
+) -> Iterator[Recording]:
+    """Play one episode after the other by a behaviour.
+
+    ``oracle``, ``noisy:E`` (the oracle, but a random action with probability E), ``random``, ``agent:DIR``
+    (the agent of a run as it is at the end), ``run:DIR`` (what a run went through while it learnt).
+    """
+    kind, _, argument = behaviour.partition(":")
+    if kind == "run":
+        yield from _replayed(Path(argument), env, env_id, behaviour)
+        return
+    rng = np.random.default_rng(seeds)
+    act = _policy(kind, argument, env, rng)
+    while True:
+        yield record(env, act, int(rng.integers(2**31)), behaviour)
+
+
+def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Generator) -> Act:
+    if kind == "random":
+        return lambda state: state.actions[int(rng.integers(len(state.actions)))]
+    if kind == "agent":
+        agent, _ = load_agent(argument)
+        return lambda state: agent.act([state], explore=False)[0]
+    if kind not in ("oracle", "noisy"):
+        raise UsageError(
+            f"There is no behaviour {kind!r}; there are oracle, noisy:E, random, agent:DIR, run:DIR."
+        )
+    if not hasattr(env.unwrapped, "oracle"):
+        raise UsageError("This environment has no oracle; record with random, agent:DIR or run:DIR.")
+    error = float(argument or 0) if kind == "noisy" else 0.0
+
+    def act(state: State) -> str:
+        if rng.random() < error:
+            return state.actions[int(rng.integers(len(state.actions)))]
+        way = env.unwrapped.oracle()  # type: ignore[attr-defined]
+        return str(way[0]) if way else state.actions[int(rng.integers(len(state.actions)))]
+
+    return act
+
+
+def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -> Iterator[Recording]:
+    """Play the training episodes of a run again, by their seeds and actions."""
+    config = RunConfig.read(folder)
+    if config.env != env_id:
+        raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
+    for line in read_lines(folder / "episodes.jsonl"):
+        if not line["evaluation"]:
+            episode = read_episode(line)
+            yield record(env, _script(episode.actions), episode.seed, behaviour)
+
+
+def _script(actions: Sequence[str]) -> Act:
+    coming = iter(actions)
+    return lambda state: next(coming)
+
+
+def record(env: TextEnvironment, act: Act, seed: int, behaviour: str) -> Recording:
+    """Play one episode and record it."""
+    observation, info = env.reset(seed=seed)
+    state = State.read(observation, info)
+    states, actions, rewards = [state], [], []
+    terminated = truncated = False
+    while not (terminated or truncated):
+        actions.append(act(state))
+        observation, reward, terminated, truncated, info = env.step(actions[-1])
+        state = State.read(observation, info)
+        states.append(state)
+        rewards.append(float(reward))
+    return Recording(
+        observations=tuple(s.observation for s in states),
+        admissible=tuple(s.actions for s in states),
+        actions=tuple(actions),
+        rewards=tuple(rewards),
+        terminated=terminated,
+        truncated=truncated,
+        task=states[0].task,
+        success=bool(info.get("success", False)),
+        behaviour=behaviour,
+        seed=seed,
+    )
