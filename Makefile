@@ -40,7 +40,7 @@ $(ENGINE)/.ready: constraints.txt
 	touch $@
 
 test-engine: $(ENGINE)/.ready
-	$(ENGINE)/bin/python -m pytest -m engine tests/envs
+	$(ENGINE)/bin/python -m pytest -m engine tests/envs/test_household_*.py
 
 study: setup
 	@echo "There are no studies yet; the main comparison is 'make demo'."

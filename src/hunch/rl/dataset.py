@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -170,13 +171,19 @@ def save(dataset: Dataset, folder: str | Path) -> None:
     minari = _library()
     from gymnasium.spaces import Text
 
-    half = folder.with_name(f"{folder.name}.half-{os.getpid()}")
+    half = folder.absolute().with_name(f"{folder.name}.half-{os.getpid()}")
     half.mkdir(parents=True)
     space = Text(max_length=100_000, min_length=0)
     storage = minari.MinariStorage.new(half, space, space, data_format="hdf5")
     storage.update_episodes([_buffer(minari, episode) for episode in dataset.episodes])
     about = {"format": FORMAT, "env": dataset.env, "env_options": dict(dataset.env_options)}
-    storage.update_metadata({MARK: about | {"provenance": dict(dataset.provenance)}})
+    storage.update_metadata(
+        {
+            "dataset_id": re.sub(r"[^\w/-]", "-", dataset.env),
+            "minari_version": minari.version,
+            MARK: about | {"provenance": dict(dataset.provenance)},
+        }
+    )
     os.replace(half, folder)  # a data set is there as a whole or not at all
 
 
@@ -270,10 +277,13 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
 
 def _library() -> Any:
     try:
+        import minari
         from minari.data_collector import EpisodeBuffer
         from minari.dataset.minari_storage import MinariStorage
     except ImportError as error:
         raise UsageError("Data sets need Minari: pip install 'hunch-rl[data]'.") from error
     from types import SimpleNamespace
 
-    return SimpleNamespace(EpisodeBuffer=EpisodeBuffer, MinariStorage=MinariStorage)
+    return SimpleNamespace(
+        EpisodeBuffer=EpisodeBuffer, MinariStorage=MinariStorage, version=minari.__version__
+    )

@@ -1,0 +1,111 @@
+"""Offline data: what is written is read again, and inconsistent data are refused where they are wrong."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from hunch.core import HunchError, UsageError
+from hunch.rl.dataset import (
+    Dataset,
+    Recording,
+    check,
+    load,
+    read_json_lines,
+    same_environment,
+    save,
+    write_json_lines,
+)
+
+WON = Recording(
+    observations=("a room", "a hall ≠", "the goal"),
+    admissible=(("left", "right"), ("left", "up"), ()),
+    actions=("right", "up"),
+    rewards=(-0.1, 1.0),
+    terminated=True,
+    truncated=False,
+    task="find the goal",
+    success=True,
+    behaviour="oracle",
+    seed=3,
+)
+DATA = Dataset("hunch/FrozenLake-v0", {"max_steps": 9}, (WON, WON.cut(1)), {"why": "a test"})
+
+
+def test_written_and_read_again(tmp_path):
+    save(DATA, tmp_path / "d")
+    assert load(tmp_path / "d") == DATA
+
+
+def test_minari_reads_it_too(tmp_path):
+    minari = pytest.importorskip("minari")
+    save(DATA, tmp_path / "d")
+    episodes = list(minari.MinariDataset(tmp_path / "d").iterate_episodes())
+    assert [len(episode.rewards) for episode in episodes] == [2, 1]
+    assert tuple(episodes[0].observations) == WON.observations
+
+
+def test_json_lines(tmp_path):
+    write_json_lines(DATA.episodes, tmp_path / "d.jsonl")
+    assert read_json_lines(tmp_path / "d.jsonl", DATA.env, DATA.env_options).episodes == DATA.episodes
+    (tmp_path / "d.jsonl").write_text(json.dumps({"observations": ["a"]}) + "\n")
+    with pytest.raises(UsageError, match="Line 1 of"):
+        read_json_lines(tmp_path / "d.jsonl", DATA.env, {})
+
+
+def test_transitions():
+    first, last = WON.transitions()
+    assert (first.state.observation, first.action, first.reward) == ("a room", "right", -0.1)
+    assert first.next_state == last.state
+    assert not first.done
+    assert last.terminated
+    assert not last.truncated
+    (only,) = WON.cut(1).transitions()
+    assert only.truncated
+    assert not only.terminated
+    assert not WON.cut(1).success
+
+
+@pytest.mark.parametrize(
+    ("broken", "sentence"),
+    [
+        (replace(WON, actions=("right", "fly")), "episode 1, step 1: the action 'fly' was not admissible"),
+        (replace(WON, rewards=(float("nan"), 1.0)), "step 0: the reward is nan"),
+        (replace(WON, rewards=(1.0,)), "2 actions need 2 rewards, but there are 1"),
+        (replace(WON, observations=WON.observations[:2]), "need 3 observations"),
+        (replace(WON, terminated=False, truncated=True), "step 1: the next state lists no admissible action"),
+        (replace(WON, terminated=False), "neither terminated nor truncated"),
+        (replace(WON, admissible=(("left", "right", "left"), *WON.admissible[1:])), "twice"),
+    ],
+)
+def test_inconsistent_data_are_refused_where_they_are_wrong(broken, sentence, tmp_path):
+    data = replace(DATA, episodes=(WON, broken))
+    with pytest.raises(UsageError, match=sentence):
+        check(data)
+    with pytest.raises(UsageError, match=sentence):
+        save(data, tmp_path / "d")
+    assert not (tmp_path / "d").exists()
+
+
+def test_folders_that_hold_no_data_set(tmp_path):
+    with pytest.raises(UsageError, match="no data set"):
+        load(tmp_path / "none")
+    save(DATA, tmp_path / "d")
+    with pytest.raises(UsageError, match="already holds"):
+        save(DATA, tmp_path / "d")
+    (tmp_path / "d" / "main_data.hdf5").write_bytes(b"garbage")
+    with pytest.raises(HunchError, match="damaged"):
+        load(tmp_path / "d")
+    (tmp_path / "d" / "metadata.json").write_text("{")
+    with pytest.raises(HunchError, match="damaged"):
+        load(tmp_path / "d")
+    (tmp_path / "d" / "metadata.json").write_text("{}")
+    with pytest.raises(UsageError, match="admissible"):
+        load(tmp_path / "d")
+
+
+def test_another_environment_is_refused():
+    same_environment(DATA, "hunch/FrozenLake-v0")
+    same_environment(DATA, "somewhere:hunch/FrozenLake-v0")
+    with pytest.raises(UsageError, match="recorded in hunch/FrozenLake-v0, not in hunch/FrozenLake-v1"):
+        same_environment(DATA, "hunch/FrozenLake-v1")

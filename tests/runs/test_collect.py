@@ -1,0 +1,84 @@
+"""Recording data: exactly so much, by those who were asked, and the same again by the same seed."""
+
+import pytest
+
+from hunch.cli.main import main
+from hunch.core import HunchError, UsageError
+from hunch.rl.dataset import load
+from hunch.runs.collect import collect, parse_mix
+
+LAKE = "hunch/FrozenLake-v0"
+
+
+def steps_of(data, behaviour):
+    return sum(len(episode) for episode in data.episodes if episode.behaviour == behaviour)
+
+
+def test_the_mix_is_exact():
+    data = collect(LAKE, {}, parse_mix("oracle=0.5,noisy:0.5=0.3,random=0.2"), 101)
+    assert len(data) == 101
+    assert [steps_of(data, name) for name in ("oracle", "noisy:0.5", "random")] == [50, 31, 20]
+    assert all(e.success for e in data.episodes if e.behaviour == "oracle" and not e.truncated)
+
+
+def test_good_and_bad_episodes_in_the_wanted_shares():
+    data = collect(LAKE, {}, parse_mix("noisy:0.4"), 200, good=0.25)
+    good = sum(len(e) for e in data.episodes if e.success)
+    cut = [e for e in data.episodes if e.truncated and len(e) < 20]
+    assert len(data) == 200
+    assert good <= 50 <= good + sum(map(len, cut))
+
+
+def test_the_same_seed_records_the_same():
+    first, again, other = (collect(LAKE, {}, parse_mix("noisy:0.3"), 60, seed=s) for s in (4, 4, 5))
+    assert first.episodes == again.episodes != other.episodes
+
+
+def test_what_cannot_be_recorded():
+    with pytest.raises(HunchError, match="successful"):
+        collect(LAKE, {}, parse_mix("oracle"), 60, good=0.0)
+    with pytest.raises(UsageError, match="no behaviour 'wise'"):
+        collect(LAKE, {}, parse_mix("wise"), 60)
+    with pytest.raises(UsageError, match="no oracle"):
+        collect("hunch/Chain-v0", {}, parse_mix("oracle"), 60)
+    for mix in ("", "oracle=0.5,random", "oracle=x", "oracle=-1,random=2"):
+        with pytest.raises(UsageError):
+            parse_mix(mix)
+
+
+@pytest.mark.parametrize("task", ["Tomato", "Salad"])
+def test_the_oracle_of_the_kitchen_serves_the_best_way(task):
+    data = collect(f"hunch/Overcooked-{task}-v0", {}, parse_mix("oracle"), 6 if task == "Tomato" else 10)
+    (episode,) = data.episodes
+    assert episode.success
+    assert sum(episode.rewards) == pytest.approx(1.110284 if task == "Tomato" else 1.338102, abs=1e-6)
+
+
+def test_by_the_command_with_a_run_as_behaviour(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def hunch(*arguments):
+        try:
+            main(arguments)
+        except SystemExit as stopped:
+            return stopped.code, capsys.readouterr().err
+        return 0, capsys.readouterr().out
+
+    small = ("--hidden", "16", "--warmup", "50")
+    assert hunch("run", "dqn", "--env", LAKE, "--steps", "150", *small, "--out", "r")[0] == 0
+    collected = ("data", "collect", "--env", LAKE, "--steps", "100", "--out", "d")
+    code, out = hunch(*collected, "--mix", "run:r=0.6,agent:r=0.4")
+    assert code == 0
+    assert "run:r" in out
+    assert steps_of(load("d"), "run:r") == 60
+    assert "100 steps" in hunch("data", "show", "d")[1]
+    learn = ("--data", "d", "--steps", "40", "--hidden", "16", "--eval-episodes", "2")
+    assert hunch("run", "cql", "--env", LAKE, *learn, "--out", "c")[0] == 0
+    code, error = hunch("run", "cql", "--env", "hunch/Chain-v0", *learn)
+    assert (code, "recorded in hunch/FrozenLake-v0" in error) == (2, True)
+    code, error = hunch("run", "cql", "--env", LAKE, "--steps", "40")
+    assert (code, "--data FOLDER" in error) == (2, True)
+    code, error = hunch("run", "dqn", "--env", LAKE, "--data", "d")
+    assert (code, "leave --data out" in error) == (2, True)
+    code, error = hunch("data", "collect", "--env", LAKE, "--steps", "10", "--out", "d")
+    assert (code, "already holds" in error) == (2, True)
