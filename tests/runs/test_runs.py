@@ -13,9 +13,10 @@ import pytest
 import torch
 
 import hunch
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.runs import folder as folders
+from hunch.runs.board import Boards, WandB
 from hunch.runs.execute import RunConfig, execute, finished, load_agent
 from hunch.runs.folder import RunFolder, read_lines
 from hunch.runs.loop import Evaluation, train
@@ -267,3 +268,30 @@ def test_lines_reach_the_disk_as_they_come(tmp_path):
 
 def test_tensorboard_files(whole):
     assert list((whole / "tensorboard").glob("events*"))
+
+
+def test_a_board_that_fails_does_not_stop_the_run(tmp_path, monkeypatch):
+    """Weights & Biases without its package, and a board that breaks: said once, and left out from then on."""
+    monkeypatch.setenv("HUNCH_WANDB", "project")
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.warns(HunchWarning, match="Weights & Biases cannot be used"):
+        boards = Boards(tmp_path, 0)
+    assert not any(isinstance(board, WandB) for board in boards.boards)
+
+    class Broken:
+        shown = 0
+
+        def show(self, figures, step):
+            Broken.shown += 1
+            raise OSError("no network")
+
+        def close(self):
+            raise OSError("no network")
+
+    boards.boards.append(Broken())
+    line = {"step": 1, "success": 0.5, "usage": {"calls": 3}}
+    with pytest.warns(HunchWarning, match="no network"):
+        boards.show(line)
+    boards.show(line)
+    boards.close()
+    assert Broken.shown == 1

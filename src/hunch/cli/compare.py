@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -23,6 +24,7 @@ from hunch.envs import make
 from hunch.lm.budget import Budget
 from hunch.report.curves import draw_curves
 from hunch.report.table import Row, as_csv, rows
+from hunch.runs.board import PROJECT
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.execute import Setting
@@ -43,6 +45,8 @@ class CompareOptions(Setting):
     """Folder of the comparison. Default: a folder under runs/ named after these options."""
     budget: Budget = field(default_factory=Budget)
     """How much all runs together may ask of language models, over all sittings."""
+    wandb: str = ""
+    """Project of Weights & Biases to log to as well; needs the package and a login there."""
     dry_run: bool = False
     """Only estimate what the runs would ask of language models; none is asked."""
 
@@ -67,6 +71,8 @@ def compare(arguments: Sequence[str]) -> None:
     _check(listed, where)
     if where.dry_run:
         return dry_run([arm.label for arm in listed], [arm.config for arm in listed], where.seeds)
+    if where.wandb:
+        os.environ[PROJECT] = where.wandb
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, where.seeds, out)
     for job in todo:

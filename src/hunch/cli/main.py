@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
+
+_SHOW = warnings.showwarning
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": (
@@ -60,6 +64,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    warnings.showwarning = _warn
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage())
         sys.exit(0 if arguments else 2)
@@ -75,6 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if os.environ.get("HUNCH_DEBUG"):
             raise
         _leave(f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)", 1)
+
+
+def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Say our own warnings as sentences; leave the others as they are."""
+    if issubclass(category, HunchWarning):
+        print(f"hunch: {message}", file=sys.stderr)
+    else:
+        _SHOW(message, category, *place, **more)
 
 
 def _leave(sentence: str, code: int) -> None:

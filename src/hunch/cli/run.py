@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from hunch.cli.options import default_folder, parse, run_config, split_environme
 from hunch.cli.progress import RunProgress
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import Budget
+from hunch.runs.board import PROJECT
 from hunch.runs.execute import Setting, execute, interruptible
 
 MORE = "The same command with a larger budget goes on from there."
@@ -27,6 +29,8 @@ class RunOptions(Setting):
     """Folder of the run. Default: a folder under runs/ named after these options."""
     budget: Budget = field(default_factory=Budget)
     """How much the run may ask of language models, over all its sittings."""
+    wandb: str = ""
+    """Project of Weights & Biases to log to as well; needs the package and a login there."""
     dry_run: bool = False
     """Only estimate what the run would ask of language models; none is asked."""
 
@@ -48,6 +52,8 @@ def run(arguments: Sequence[str]) -> None:
     config = run_config(method.name, where, env_options, parsed.method_, where.seed)
     if where.dry_run:
         return dry_run([method.name], [config])
+    if where.wandb:
+        os.environ[PROJECT] = where.wandb
     out = where.out or default_folder([config])
     with interruptible() as stop, RunProgress(method.name, config.steps) as progress:
         result = execute(config, out, budget=where.budget, stop=stop, report=progress.update)

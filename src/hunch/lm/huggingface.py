@@ -8,6 +8,7 @@ sake of purity (:mod:`hunch.lm.base`); how prompts and options are computed is i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -87,7 +88,7 @@ class TransformerModel(Model):
 
     Evidence is L3, unless ``config.json`` carries ``"hunch_evidence"``: whoever trains a small
     model, or makes one at random, writes its level there. The revision is the hub's
-    commit or a hash of the files, with dtype and device, since both change the last digits.
+    commit or a hash of the files, with dtype, device and torch's version, which change the last digits.
 
     Attributes:
         dim: Length of an embedding.
@@ -100,7 +101,8 @@ class TransformerModel(Model):
         self.name = name
         self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)
         self.device = device
-        self.revision = f"{weights.fingerprint(folder)}:{dtype}:{device.split(':')[0]}"
+        where = f"{dtype}:{device.split(':')[0]}:torch-{version('torch')}"
+        self.revision = f"{weights.fingerprint(folder)}:{where}"
         self.evidence = self._evidence()
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
         config = self.network.config.get_text_config()
@@ -155,7 +157,7 @@ class EncoderModel(TransformerModel):
 
 
 class CausalModel(TransformerModel):
-    """A causal language model: all three verbs.
+    """A causal language model: it generates, scores and embeds.
 
     Attributes:
         tokens_saved: Prompt tokens that were in the prefix cache and so were not computed.

@@ -1,14 +1,40 @@
-"""TensorBoard files beside the lines of metrics, where the package is installed."""
+"""What a run's lines of metrics also go to: TensorBoard files, and Weights & Biases if it is asked for.
+
+Neither may stop a run: what fails is said once, and the run goes on without it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from hunch.core import HunchWarning
+
+PROJECT = "HUNCH_WANDB"
+"""Environment variable with the project of Weights & Biases; the workers of a comparison inherit it."""
 
 
-class Board:
-    """Writes the figures of each line of metrics as scalars.
+class Board(Protocol):
+    """Somewhere that figures are shown."""
+
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Show the figures of one line of metrics."""
+        ...
+
+    def close(self) -> None:
+        """Write what is still in memory."""
+        ...
+
+
+class TensorBoard:
+    """Scalars in event files.
 
     Args:
         folder: Where the event files go.
@@ -20,18 +46,76 @@ class Board:
 
         self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else None)
 
-    def show(self, line: dict[str, Any]) -> None:
-        """Write one line of metrics."""
-        figures = {**line, **{f"usage/{name}": value for name, value in line["usage"].items()}}
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Write scalars."""
         for name, value in figures.items():
-            if name not in ("step", "usage"):
-                self.writer.add_scalar(name, value, line["step"])
+            self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
         """Write what is still in memory."""
         self.writer.close()
 
 
-def open_board(folder: Path, step: int) -> Board | None:
-    """Open the TensorBoard files of a run's folder; None where TensorBoard is not installed."""
-    return Board(folder / "tensorboard", step) if find_spec("tensorboard") else None
+class WandB:
+    """A run at Weights & Biases, named after the folder; resuming the folder goes on with it.
+
+    Args:
+        folder: The run's folder.
+        project: The project there.
+    """
+
+    def __init__(self, folder: Path, project: str) -> None:
+        import wandb
+
+        config = folder / "config.json"
+        self.run = wandb.init(
+            project=project,
+            name="/".join(folder.absolute().parts[-3:]),
+            id=hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16],
+            resume="allow",
+            dir=str(folder),
+            config=json.loads(config.read_text()) if config.exists() else {},
+        )
+
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Log one line."""
+        self.run.log(dict(figures), step=step)
+
+    def close(self) -> None:
+        """Hand over what is still in memory."""
+        self.run.finish()
+
+
+class Boards:
+    """All boards of a run; one that fails is left out from then on."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self.boards: list[Board] = []
+        if find_spec("tensorboard"):
+            self._try("TensorBoard", lambda: self.boards.append(TensorBoard(folder / "tensorboard", step)))
+        if project := os.environ.get(PROJECT):
+            self._try("Weights & Biases", lambda: self.boards.append(WandB(folder, project)))
+
+    def show(self, line: Mapping[str, Any]) -> None:
+        """Show one line of metrics; the figures of usage get a prefix."""
+        figures = {**line, **{f"usage/{name}": value for name, value in line["usage"].items()}}
+        scalars = {name: value for name, value in figures.items() if name not in ("step", "usage")}
+        step = int(line["step"])
+        self.boards = [b for b in self.boards if self._try(type(b).__name__, partial(b.show, scalars, step))]
+
+    def close(self) -> None:
+        """Close them all."""
+        for board in self.boards:
+            self._try(type(board).__name__, board.close)
+
+    def _try(self, name: str, work: Callable[[], Any]) -> bool:
+        try:
+            work()
+        except Exception as error:  # whatever a package or a network brings up
+            warnings.warn(
+                f"{name} cannot be used ({type(error).__name__}: {error}); the run goes on without it.",
+                HunchWarning,
+                stacklevel=3,
+            )
+            return False
+        return True

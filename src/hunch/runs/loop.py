@@ -14,7 +14,7 @@ from hunch.core import Agent, Episode, UsageError
 from hunch.lm.budget import Budget, BudgetError, within
 from hunch.lm.usage import TOTAL
 from hunch.rl.dataset import Dataset
-from hunch.runs.board import Board, open_board
+from hunch.runs.board import Boards
 from hunch.runs.folder import RunFolder
 from hunch.runs.result import WINDOW, Result, late_success, read_episode
 from hunch.runs.rollout import Recorded, Rollout, TextEnvironment, play_episodes
@@ -47,7 +47,7 @@ class Training:
     meter: Meter
     episodes: list[Episode] = field(default_factory=list)
     evaluations: list[Episode] = field(default_factory=list)
-    board: Board | None = None
+    boards: Boards | None = None
     pending: list[dict[str, float]] = field(default_factory=list)
     earlier: float = 0.0
     began: float = field(default_factory=time.monotonic)
@@ -108,8 +108,8 @@ class Training:
         self.pending.clear()
         if self.folder:
             self.folder.append("metrics.jsonl", line)
-        if self.board:
-            self.board.show(line)
+        if self.boards:
+            self.boards.show(line)
         return line
 
     def save(self) -> None:
@@ -223,7 +223,7 @@ def train(
         training = Training(agent, _rollout(env, seed), folder, Meter())
         training.restore()
         if folder:
-            training.board = open_board(folder.path, training.rollout.steps)
+            training.boards = Boards(folder.path, training.rollout.steps)
         stopped = _bounded(training, steps, evaluation, budget, stop, report)
         result = training.result(steps, stopped)
         if folder:
@@ -285,8 +285,8 @@ def _loop(
             if careful or time.monotonic() - training.saved > CHECKPOINT_SECONDS:
                 training.save()
     training.save()
-    if training.board:
-        training.board.close()
+    if training.boards:
+        training.boards.close()
 
 
 def evaluate(agent: Agent, env: TextEnvironment, episodes: int = 100, *, seed: int = 0) -> list[Episode]:

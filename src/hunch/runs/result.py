@@ -75,23 +75,28 @@ class Result:
     def __str__(self) -> str:
         return (
             f"success {self.success} in the last quarter of {self.steps:,} steps, "
-            f"{len(self.episodes):,} episodes; {ledger(self.usage)}; "
+            f"{len(self.episodes or self.evaluations):,} episodes; {ledger(self.usage)}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence}"
         )
 
 
 def ledger(usage: Mapping[str, float]) -> str:
-    """What the models were asked and what it took, in one line; money only where a model has a price."""
+    """What the models were asked and what it took, in one line; beyond calls and hits only what there was."""
     counts = {
         "model calls": "calls",
         "cache hits": "cache_hits",
         "tokens read": "prompt_tokens",
-        "written": "completion_tokens",
+        "tokens written": "completion_tokens",
         "retries": "retries",
         "refusals": "refusals",
         "fallbacks": "fallbacks",
     }
-    parts = [f"{int(usage.get(name, 0)):,} {words}" for words, name in counts.items()]
+    always = ("calls", "cache_hits")
+    parts = [
+        f"{int(usage.get(name, 0)):,} {words}"
+        for words, name in counts.items()
+        if name in always or usage.get(name)
+    ]
     parts.append(f"{usage.get('seconds', 0):.0f} s in models")
     return ", ".join(parts + ([money(usage)] if usage.get("cost") else []))
 
