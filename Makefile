@@ -42,8 +42,10 @@ $(ENGINE)/.ready: constraints.txt
 test-engine: $(ENGINE)/.ready
 	$(ENGINE)/bin/python -m pytest -m engine tests/envs/test_household_*.py
 
+# The published tables, in full: an hour or two on two cores. Each goes on where it was stopped.
 study: setup
-	@echo "There are no studies yet; the main comparison is 'make demo'."
+	for name in priors-online priors-offline priors-k priors-temperature priors-cache; do \
+		$(BIN)/hunch study $$name || exit 1; done
 
 bench: setup
 	$(BIN)/python benchmarks/environments.py

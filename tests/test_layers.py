@@ -17,7 +17,8 @@ MAY_IMPORT = {
     "methods": {"core", "lm", "envs", "rl", "roles"},
     "runs": {"core", "lm", "envs", "rl", "roles", "methods"},
     "report": {"core", "lm", "envs", "rl", "roles", "methods", "runs"},
-    "cli": {"core", "lm", "envs", "rl", "roles", "methods", "runs", "report"},
+    "studies": {"core", "lm", "envs", "rl", "roles", "methods", "runs", "report"},
+    "cli": {"core", "lm", "envs", "rl", "roles", "methods", "runs", "report", "studies"},
 }
 
 

@@ -20,7 +20,7 @@ nothing at all; "nothing" is what every baseline here is made of. The first role
 :class:`ActionPrior`, which proposes a few admissible actions for a state.
 
 This file imports nothing of ours. A room never imports upwards: ``core`` is below ``lm``, ``envs`` and
-``rl``, those are below ``roles``, then ``methods``, ``runs``, ``studies``, ``report`` and ``cli``.
+``rl``, those are below ``roles``, then ``methods``, ``runs``, ``report``, ``studies`` and ``cli``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,7 +16,7 @@ from rich.table import Table
 from hunch import lm, methods
 from hunch.cli.estimate import dry_run
 from hunch.cli.options import default_folder, parse, run_config, split_environment
-from hunch.cli.progress import Bars, note
+from hunch.cli.progress import JobBars
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
 from hunch.envs import make
@@ -94,15 +93,8 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
-    labels = list(dict.fromkeys(job.arm.label for job in todo))
-    with Bars(labels, where.steps * where.seeds) as bars:
-
-        def show(lines: dict[Job, dict[str, Any]]) -> None:
-            by_label = {label: [x for job, x in lines.items() if job.arm.label == label] for label in labels}
-            done = {label: sum(line["step"] for line in found) for label, found in by_label.items()}
-            bars.show(done, {label: note(found) for label, found in by_label.items()})
-
-        return compare_runs(todo, workers=where.workers, budget=where.budget, watch=show)
+    with JobBars(todo) as bars:
+        return compare_runs(todo, workers=where.workers, budget=where.budget, watch=bars.follow)
 
 
 def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:

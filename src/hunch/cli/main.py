@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "train one agent; the same command resumes it",
     ),
     "compare": ("METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR", "several side by side"),
+    "study": ("NAME [--smoke]", "run a published table or figure again"),
     "report": ("DIR... --out FILE.html", "one page of curves, costs and recorded episodes, and a picture"),
     "data": ("collect | import | show", "recorded data, for methods that learn from it"),
     "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from hunch.runs.compare import Job
 from hunch.runs.result import money
 
 PLAIN_SECONDS = 15.0
@@ -34,7 +35,7 @@ class Bars:
         }
         self.printed = time.monotonic()
 
-    def __enter__(self) -> Bars:
+    def __enter__(self) -> Self:
         self.progress.start()
         return self
 
@@ -51,6 +52,22 @@ class Bars:
                 self.console.print(
                     f"{label}: {done.get(label, 0):,}/{self.total:,} steps {notes.get(label, '')}"
                 )
+
+
+class JobBars(Bars):
+    """Progress of many runs: one bar an arm, over all its seeds."""
+
+    def __init__(self, todo: Sequence[Job]) -> None:
+        self.jobs: dict[str, list[Job]] = {}
+        for job in todo:
+            self.jobs.setdefault(job.arm.label, []).append(job)
+        super().__init__(list(self.jobs), max(sum(j.config.steps for j in own) for own in self.jobs.values()))
+
+    def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
+        """Move the bars, given the last line of metrics of each run that has one."""
+        known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
+        done = {label: sum(line["step"] for line in found) for label, found in known.items()}
+        self.show(done, {label: note(found) for label, found in known.items()})
 
 
 class RunProgress(Bars):

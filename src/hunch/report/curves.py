@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hunch import methods
 from hunch.core import FloatArray, UsageError
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
@@ -125,7 +126,7 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str) -> None:
         curve = learning_curve(runs, "steps", "success")
         if curve is None:
             continue
-        model = "no model" if arm.config.method == "dqn" else arm.config.lm
+        model = arm.config.lm if methods.find(arm.config.method).verbs else "no model"
         label = f"{arm.label} ({model}, {len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=label, linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
@@ -134,4 +135,5 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str) -> None:
     axes.set_xlim(0, max(arm.config.steps for arm in arms))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+    if axes.lines:
+        figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=9)

@@ -103,7 +103,7 @@ def _row(arm: Arm, results: Sequence[Result]) -> Row:
 
 def final_return(result: Result) -> float:
     """Mean return of the episodes that ended in the last quarter of the steps; nan where none did."""
-    quarter = last_quarter(result.episodes, result.asked)
+    quarter = last_quarter(result.episodes or result.evaluations, result.asked)
     return float(np.mean([episode.episode_return for episode in quarter])) if quarter else float("nan")
 
 

@@ -1,0 +1,79 @@
+"""Studies: each can be set up, one is run for real, and what it writes agrees with itself."""
+
+import json
+
+import pytest
+
+from hunch import studies
+from hunch.cli.main import main
+from hunch.core import UsageError
+from hunch.lm import load, scripted
+from hunch.studies.priors import WRONG
+from hunch.studies.study import FULL, SMOKE
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_study_can_be_set_up(name, tmp_path):
+    study = studies.find(name)
+    parts = study.parts(SMOKE, tmp_path)
+    assert parts
+    for part in parts:
+        labels = [arm.label for arm in part.arms]
+        assert len(set(labels)) == len(labels) > 1
+        assert len({arm.folder for arm in part.arms}) == len(labels)
+        environments = {(arm.config.env, str(arm.config.env_options)) for arm in part.arms}
+        assert len(environments) == 1, "lines of one part are compared with each other"
+        assert len({arm.config.steps for arm in part.arms}) == 1, "at equal budgets"
+
+
+def test_an_unknown_study_is_named():
+    with pytest.raises(UsageError, match="priors-online"):
+        studies.find("priors-onlin")
+
+
+def test_the_error_rates_leave_the_stated_recall():
+    for recall, error in WRONG.items():
+        assert 1 - error**5 == pytest.approx(recall, abs=1e-3)
+
+
+def test_the_kitchen_rule_cooks(monkeypatch):
+    import hunch
+    from hunch.core import State
+    from hunch.roles.prior import prompt
+
+    for task, best in (("Tomato", 1.110284), ("Salad", 1.338102)):
+        for history in (0, 3):
+            env = hunch.make(f"hunch/Overcooked-{task}-v0", history=history)
+            (observation, info), total, over = env.reset(seed=0), 0.0, False
+            while not over:
+                state = State.read(observation, info)
+                action = scripted.kitchen(prompt(state), state.actions)
+                observation, reward, terminated, truncated, info = env.step(action)
+                total, over = total + reward, terminated or truncated
+            assert total == pytest.approx(best, abs=1e-6)
+
+
+def test_the_kitchen_rule_answers_as_a_model():
+    model = load("scripted:kitchen")
+    prompt = "There is a fixed cutting board in the room.\n- pick up the tomato\n- serve nothing"
+    assert model.generate([prompt]) == [["pick up the tomato"]]
+
+
+@pytest.mark.slow
+def test_a_study_by_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(["study", "priors-cache", "--smoke"])
+    folder = tmp_path / "runs" / "study-priors-cache-smoke"
+    page = (folder / "page.md").read_text()
+    (part,) = studies.find("priors-cache").parts(SMOKE, tmp_path)
+    table = json.loads((folder / part.folder / "table.json").read_text())
+    assert [row["label"] for row in table] == [arm.label for arm in part.arms]
+    for row in table:
+        assert f"{row['calls']:,} |" in page
+    assert table[1]["calls"] > table[0]["calls"], "fresh proposals ask more"
+    assert (folder / part.folder / "curves.png").exists()
+    assert "too short to tell" in page
+    written = (folder / part.folder / "proposals-kept" / "seed-0" / "metrics.jsonl").read_bytes()
+    main(["study", "priors-cache", "--smoke"])
+    assert (folder / part.folder / "proposals-kept" / "seed-0" / "metrics.jsonl").read_bytes() == written
+    assert FULL.steps(100_000) == 100_000
