@@ -44,12 +44,16 @@ class TensorBoard:
     def __init__(self, folder: Path, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else None)
+        self.writer = SummaryWriter(str(folder), purge_step=step + 1)
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Write scalars."""
         for name, value in figures.items():
             self.writer.add_scalar(name, value, step)
+
+    def flush(self) -> None:
+        """Write what is still in memory: a checkpoint would not write it again."""
+        self.writer.flush()
 
     def close(self) -> None:
         """Write what is still in memory."""

@@ -66,14 +66,17 @@ class RunConfig(Setting):
         """Read the settings of the run in a folder.
 
         Raises:
-            HunchError: if the folder holds no run.
+            HunchError: if the folder holds no run, or its ``config.json`` is damaged.
         """
         stored = read_json(Path(folder) / "config.json")
         if stored is None:
             raise HunchError(f"{folder} holds no run: there is no config.json.")
-        settings = stored["run"]
-        options = _rebuild(methods.find(settings["method"]).config_class, settings["options"])
-        return cls(**{**settings, "options": options})
+        try:
+            settings = stored["run"]
+            options = _rebuild(methods.find(settings["method"]).config_class, settings["options"])
+            return cls(**{**settings, "options": options})
+        except (KeyError, TypeError) as error:
+            raise HunchError(f"{folder}/config.json is damaged, or of another version: {error}.") from error
 
     def settings(self) -> dict[str, Any]:
         """All settings as JSON would give them back."""

@@ -9,7 +9,8 @@
 ======================= =====================================================================================
 
 Lines are appended as they come. A checkpoint notes how long both files were; resuming cuts them back to
-there, so that nothing is doubled and nothing is missing.
+there, so that nothing is doubled and nothing is missing. Both files only grow, so whoever copies the
+checkpoint first and the lines afterwards has a folder that can be resumed, at any moment.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,18 @@ from hunch.core import HunchError, UsageError
 
 REASONS = {
     errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than this process may write",
     errno.EACCES: "permission is denied",
     errno.EROFS: "the disk is read-only",
     errno.ENOTDIR: "it is not a folder",
     errno.EEXIST: "it is not a folder",
 }
+PATIENCE = 1.0
+"""Seconds to wait for a folder: so long, at most, does a process that was killed take to let go of it."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl")
+LONGEST_LINE = 65_536
+"""Bytes from the end of a file in which its last line is looked for."""
 CHECKPOINT = Path("checkpoint") / "state.pt"
 
 
@@ -49,13 +56,30 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file as a whole: a reader sees the old one or the new one, even after a crash."""
+    temporary = path.with_name(path.name + ".tmp")
     with writing(path):
-        temporary = path.with_name(path.name + ".tmp")
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()  # half a file would keep a full disk full
+            raise
+        sync_entries(path.parent)
+
+
+def sync_entries(folder: Path) -> None:
+    """Bring the names of a folder's files to the disk; their content has its own way there."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    entries = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(entries)
+    finally:
+        os.close(entries)
 
 
 class RunFolder:
@@ -63,21 +87,28 @@ class RunFolder:
 
     Args:
         path: The folder; made if it does not exist.
+        saved: Called after every checkpoint.
 
     Raises:
         HunchError: if it cannot be made or written to, or another process holds it.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, saved: Callable[[], None] = lambda: None) -> None:
         self.path = Path(path)
+        self.saved = saved
         with writing(self.path):
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.path / ".lock", timeout=0)
+            self._lock = FileLock(self.path / ".lock", timeout=PATIENCE)  # the system's; it dies with us
             try:
                 self._lock.acquire()
             except Timeout as error:
                 raise HunchError(f"Another process is writing to {self.path}.") from error
-        self._files = {name: open(self.path / name, "ab") for name in STREAMS}  # noqa: SIM115
+            try:
+                self._files = {name: open(self.path / name, "ab") for name in STREAMS}  # noqa: SIM115
+                sync_entries(self.path)
+            except OSError:
+                self._lock.release()
+                raise
 
     def close(self) -> None:
         """Let go of the folder; a process that dies lets go of it too."""
@@ -91,6 +122,7 @@ class RunFolder:
 
         Raises:
             UsageError: if the folder holds another run; the settings that differ are named.
+            HunchError: if it cannot be told which run it holds.
         """
         if not holds(self.path, config["run"]):
             self.write_json("config.json", config)
@@ -126,6 +158,7 @@ class RunFolder:
                 os.fsync(file.fileno())
             offsets[name] = file.tell()
         self._write({**state, "offsets": offsets})
+        self.saved()
 
     def _write(self, checkpoint: dict[str, Any]) -> None:
         import io
@@ -170,12 +203,19 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
 
     Raises:
         UsageError: if it holds another run; the settings that differ are named.
+        HunchError: if it holds one, and its ``config.json`` is missing or damaged.
     """
-    known = read_json(folder / "config.json") if (folder / CHECKPOINT).exists() else None
-    if known is not None and known["run"] != settings:
-        differing = _differences(leaves(known["run"]), leaves(settings))
+    if not any((folder / name).exists() for name in (CHECKPOINT, "summary.json")):
+        return False
+    known = (read_json(folder / "config.json") or {}).get("run")
+    if not isinstance(known, dict):
+        raise HunchError(
+            f"{folder} holds a run whose config.json is missing or damaged: put it back, or choose another --out."
+        )
+    if known != settings:
+        differing = _differences(leaves(known), leaves(settings))
         raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
-    return known is not None
+    return True
 
 
 def read_checkpoint(folder: Path) -> dict[str, Any] | None:
@@ -208,15 +248,41 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, OSError) as error:
         raise HunchError(f"{path} is damaged: {error}.") from error
+    if not isinstance(value, dict):
+        raise HunchError(f"{path} is damaged: it holds no JSON object.")
     return value
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the complete lines of a JSON-lines file, in order; empty if there is no such file."""
+    """Read the complete lines of a JSON-lines file, in order; empty if there is no such file.
+
+    Raises:
+        HunchError: if one of them is damaged.
+    """
     if not path.exists():
         return []
     complete, _, _ = path.read_bytes().rpartition(b"\n")
-    return [json.loads(line) for line in complete.splitlines() if line]
+    return [_read_line(path, number, line) for number, line in enumerate(complete.splitlines(), 1) if line]
+
+
+def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
+    return value
+
+
+def last_line(path: Path) -> dict[str, Any] | None:
+    """The last complete line of a JSON-lines file; None if there is none yet, or it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
+            complete = file.read().rpartition(b"\n")[0].splitlines()
+        value: dict[str, Any] | None = json.loads(complete[-1]) if complete else None
+    except (FileNotFoundError, ValueError):
+        return None
+    return value
 
 
 def _differences(there: dict[str, Any], asked: dict[str, Any]) -> str:

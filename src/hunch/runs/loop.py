@@ -15,13 +15,14 @@ from hunch.lm.budget import Budget, BudgetError, within
 from hunch.lm.usage import TOTAL
 from hunch.rl.dataset import Dataset
 from hunch.runs.board import Boards
-from hunch.runs.folder import RunFolder
+from hunch.runs.folder import RunFolder, last_line
 from hunch.runs.result import WINDOW, Result, late_success, read_episode
 from hunch.runs.rollout import Recorded, Rollout, TextEnvironment, play_episodes
 
 LINES = 200
 """About how many lines of metrics a run writes."""
 CHECKPOINT_SECONDS = 10.0
+"""How long a run goes on before it is saved again, and at most until it heeds Ctrl-C."""
 
 
 class Meter:
@@ -70,7 +71,7 @@ class Training:
         actions = self.agent.act(self.rollout.states)
         transitions = self.rollout.step(actions)
         self.agent.observe(transitions)
-        self.pending.append(self.agent.learn())
+        self.pending.append({name: float(value) for name, value in self.agent.learn().items()})
         self._record(self.rollout.take_finished(), self.episodes, evaluation=False)
 
     def evaluate(self, env: TextEnvironment, episodes: int) -> None:
@@ -114,10 +115,12 @@ class Training:
 
     def save(self) -> None:
         """Write a checkpoint."""
+        if self.board:
+            self.board.flush()
         if self.folder:
             state = {"agent": self.agent.state_dict(), "rollout": self.rollout.state_dict()}
             clock = {"seconds": self.seconds, "usage": self.meter.read()}
-            self.folder.save({**state, **clock, "identity": self.identity})
+            self.folder.save({**state, **clock, "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
 
     def account(self) -> None:
@@ -135,8 +138,11 @@ class Training:
         Raises:
             UsageError: if it is of another agent, environment, setting or seed.
         """
-        state = self.folder.restore() if self.folder else None
-        if state is None or self.folder is None:
+        if self.folder is None:
+            return
+        seen = last_line(self.folder.path / "metrics.jsonl")
+        state = self.folder.restore()
+        if state is None:
             return
         if state["identity"] != self.identity:
             raise UsageError(
@@ -144,10 +150,12 @@ class Training:
             )
         self.agent.load_state_dict(state["agent"])
         self.rollout.load_state_dict(state["rollout"])
-        self.earlier = state["seconds"]
+        self.pending = state["pending"]
         for record in self.folder.read_lines("episodes.jsonl"):
             (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
-        self.meter.earlier = state["usage"]
+        # What a killed sitting asked after its last checkpoint was asked all the same.
+        clock = max((state, seen or state), key=lambda figures: figures["seconds"])
+        self.earlier, self.meter.earlier = clock["seconds"], clock["usage"]
 
     def result(self, asked: int, stopped: str = "") -> Result:
         """What the run came to so far, and why it ended early, if it did for a budget."""
@@ -268,7 +276,7 @@ def _loop(
     stop: Callable[[], bool],
     report: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Run to the end or to a stop. Checkpoints fall on log lines, when no metric is half summed.
+    """Run to the end or to a stop, with a checkpoint every ten seconds.
 
     A ``careful`` run, which may end in the middle of a step, makes one on every log line.
     """
@@ -278,12 +286,14 @@ def _loop(
         training.step()
         if evaluation and rollout.steps // evaluation.every > before // evaluation.every:
             training.evaluate(evaluation.env, evaluation.episodes)
-        if rollout.steps // every > before // every or rollout.steps >= steps:
+        logged = rollout.steps // every > before // every or rollout.steps >= steps
+        due = time.monotonic() - training.saved > CHECKPOINT_SECONDS
+        if logged:
             report(training.log())
-            if stop():
-                break
-            if careful or time.monotonic() - training.saved > CHECKPOINT_SECONDS:
-                training.save()
+        if (logged or due) and stop():
+            break
+        if due or (careful and logged):
+            training.save()
     training.save()
     if training.boards:
         training.boards.close()

@@ -140,6 +140,8 @@ class ProposalQ(Generic[C]):
         if self.steps == 0 and states:
             self._check(states)
         proposals = self.propose(states, explore=explore)
+        if not explore:
+            self.prior.metrics()  # what an evaluation asked is no part of the next line of metrics
         values = self.values(self.network, states, proposals)
         chosen = [self.choose(p, q, explore=explore) for p, q in zip(proposals, values, strict=True)]
         return [state.actions[i] for state, i in zip(states, chosen, strict=True)]

@@ -39,6 +39,8 @@ class ZeroShot:
     def act(self, states: Sequence[State], *, explore: bool = True) -> list[str]:
         """Draw one action from p(a|s) for each state."""
         proposals = self.prior.propose(states, 1, self.rng if explore else self.evaluation_rng)
+        if not explore:
+            self.prior.metrics()  # what an evaluation asked is no part of the next line of metrics
         return [state.actions[int(p.indices[0])] for state, p in zip(states, proposals, strict=True)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
