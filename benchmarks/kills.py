@@ -41,8 +41,8 @@ RUNS = {
         method="dqn-prior",
         env=LAKE,
         lm=RULE,
-        steps=600,
-        eval_every=150,
+        steps=300,
+        eval_every=50,
         eval_episodes=2,
         options=DQNPriorConfig(k=2, **SMALL),
     ),
@@ -51,7 +51,7 @@ RUNS = {
         env="hunch/Household-Pick-v0",
         lm="uniform",
         env_options={"games": 2, "max_steps": 20},
-        steps=400,
+        steps=300,
         envs=2,
         options=QLearningConfig(**SMALL),
     ),
@@ -60,8 +60,8 @@ RUNS = {
         env=LAKE,
         lm=RULE,
         envs=3,
-        steps=3000,
-        eval_every=500,
+        steps=1500,
+        eval_every=300,
         eval_episodes=2,
         options=ZeroShotConfig(),
     ),
@@ -70,6 +70,7 @@ COMPARISON = [
     *("dqn", "zero-shot", "--env", LAKE, "--lm", RULE, "--steps", "1500", "--seeds", "2", "--workers", "2"),
     *("--dqn.hidden", "16", "--dqn.warmup", "50", "--dqn.batch-size", "16"),
 ]
+ENCODER = ("transformers.models.bert.modeling_bert", "transformers.models.auto.tokenization_auto")
 CLOCK = ("seconds", "usage")
 
 
@@ -114,7 +115,7 @@ def sitting(config: RunConfig, out: Path, blow: Blow | None) -> None:
 def sit(config: RunConfig, out: Path, blow: Blow | None = None) -> tuple[bool, float]:
     """One sitting in a process of its own: whether it was killed, and its seconds."""
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload(["hunch.runs.execute", "torch"])
+    context.set_forkserver_preload(["hunch.runs.execute", "torch", *ENCODER])
     start = time.monotonic()
     process = context.Process(target=sitting, args=(config, out, blow))
     process.start()
@@ -163,7 +164,7 @@ def kill(config: RunConfig, whole: Path, out: Path, seed: int) -> Iterator[list[
     A run is killed up to five times, then finished and compared.
     """
     rng = random.Random(seed)
-    seconds, lines = _length(config, out / "length")
+    seconds, lines = _length(config, out.with_name(out.name + "-length"))
     number = 0
     while True:
         part = out / f"{config.method}-{number}"
