@@ -224,7 +224,10 @@ def comparisons(kills: int, seed: int, out: Path) -> int:
         found = [done.stdout + done.stderr] if done.returncode else []
         folders = sorted(path.parent.relative_to(part) for path in part.rglob("config.json"))
         found += [f"{f}: {d}" for f in folders for d in differences(out / "whole" / f, part / f)]
-        print(f"comparison {number}: {'parent' if parent else 'worker'} killed; {found or 'identical'}", flush=True)
+        print(
+            f"comparison {number}: {'parent' if parent else 'worker'} killed; {found or 'identical'}",
+            flush=True,
+        )
         wrong += bool(found)
     return wrong
 

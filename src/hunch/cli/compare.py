@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -23,6 +24,7 @@ from hunch.envs import make
 from hunch.lm.budget import Budget
 from hunch.report.curves import draw_curves
 from hunch.report.table import Row, as_csv, rows
+from hunch.runs import cluster
 from hunch.runs.board import PROJECT
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
 from hunch.runs.compare import compare as compare_runs
@@ -40,6 +42,8 @@ class CompareOptions(Setting):
     """Add the same loop with an uninformed model in the role, for each method that has a role."""
     workers: int | None = None
     """Runs at a time. Default: the processors at hand."""
+    on: Literal["here", "ray"] = "here"
+    """Where the runs are done: in processes of this machine, or on a Ray cluster."""
     out: Path | None = None
     """Folder of the comparison. Default: a folder under runs/ named after these options."""
     budget: Budget = field(default_factory=Budget)
@@ -75,7 +79,7 @@ def compare(arguments: Sequence[str]) -> None:
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, where.seeds, out)
     for job in todo:
-        holds(job.folder, job.config.settings())
+        _refuse_another(job)
     outcomes = _watch(todo, where)
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)
@@ -85,6 +89,10 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
     """Refuse what no run could do, before the first one starts."""
     if where.seeds < 1:
         raise UsageError(f"A comparison needs at least one seed, not {where.seeds}.")
+    if where.on == "ray" and (where.workers is not None or where.budget):
+        raise UsageError(
+            "--workers and --budget are counted on one machine: with --on ray there can be neither of them."
+        )
     make(where.env, **listed[0].config.env_options)
     models = [lm.load(arm.config.lm) for arm in listed]
     for arm, model in zip(listed, models, strict=True):
@@ -92,8 +100,20 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
     where.budget.check_prices(models)
 
 
+def _refuse_another(job: Job) -> None:
+    """Refuse a folder of other settings; one that is damaged is a failure of this run alone."""
+    try:
+        holds(job.folder, job.config.settings())
+    except UsageError:
+        raise
+    except HunchError:
+        return
+
+
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
     with JobBars(todo) as bars:
+        if where.on == "ray":
+            return cluster.compare(todo, watch=bars.follow)
         return compare_runs(todo, workers=where.workers, budget=where.budget, watch=bars.follow)
 
 

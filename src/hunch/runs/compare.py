@@ -6,13 +6,14 @@ uninformed model in the role. It tells whether the *model* helped, and not merel
 
 from __future__ import annotations
 
-import json
 import multiprocessing as mp
 import os
 import re
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,8 +23,11 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
-from hunch.runs.folder import read_json, write_atomically
+from hunch.runs.folder import RunFolder, last_line, read_json, write_atomically
 from hunch.runs.result import Result
+
+POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
+"""Libraries that open a pool of threads when they are loaded, as large as ``<name>_NUM_THREADS`` says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +112,33 @@ def compare(
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["hunch.runs.execute", "torch"])
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
-    waiting, running = list(todo), dict[Job, BaseProcess]()
+    waiting, running, begun = missing(todo), dict[Job, BaseProcess](), dict[Job, BaseProcess]()
     with interruptible() as stop:
         while (waiting and not stop()) or running:
             if stop():
                 _end(running.values())
             while waiting and len(running) < workers and not stop():
                 job = waiting.pop(0)
-                running[job] = _start(context, job, budgets[job])
+                begun[job] = running[job] = _start(context, job, budgets[job])
             running = {job: process for job, process in running.items() if process.is_alive()}
-            watch({job: line for job in todo if (line := last_line(job.folder))})
+            watch(progress(todo))
             time.sleep(0.3)
         if stop():
             raise KeyboardInterrupt
-    return [_outcome(job) for job in todo]
+    return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]
+
+
+def missing(todo: Sequence[Job]) -> list[Job]:
+    """The runs that are not complete yet; why the last try failed is forgotten."""
+    left = [job for job in todo if outcome(job).result is None]
+    for job in left:
+        (job.folder / "failure.txt").unlink(missing_ok=True)
+    return left
+
+
+def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
+    """The last line of metrics of each run that has one."""
+    return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
 def processors() -> int:
@@ -131,16 +148,45 @@ def processors() -> int:
 
 def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budget | None]:
     """Give each job its row of what all have spent, which begins with what earlier sittings did."""
-    earlier = [(read_json(job.folder / "summary.json") or {}).get("usage", {}) for job in todo]
+    earlier = [_spent(job.folder) for job in todo]
     spent = context.Array("d", [usage.get(name, 0.0) for usage in earlier for name in SPENT])
     return {job: SharedBudget(**asdict(budget), spent=spent, row=row) for row, job in enumerate(todo)}
 
 
+def _spent(folder: Path) -> dict[str, float]:
+    """What a run has asked so far; one that was killed has no summary, but lines of metrics."""
+    summary = None
+    with suppress(HunchError):  # what is damaged is told where the run is begun
+        summary = read_json(folder / "summary.json")
+    figures = summary or last_line(folder / "metrics.jsonl") or {}
+    usage: dict[str, float] = figures.get("usage", {})
+    return usage
+
+
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
     process: BaseProcess = context.Process(target=_work, args=(job, budget), daemon=False)
-    (job.folder / "failure.txt").unlink(missing_ok=True)
-    process.start()
+    with environment(thread_limits(job.config.threads)):  # the fork server starts with the first process
+        process.start()
     return process
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """Environment variables that limit the threads of numerical libraries, set before these are loaded."""
+    return {f"{name}_NUM_THREADS": str(threads) for name in POOLS}
+
+
+@contextmanager
+def environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _end(processes: Iterable[BaseProcess]) -> None:
@@ -152,36 +198,46 @@ def _end(processes: Iterable[BaseProcess]) -> None:
 
 
 def _work(job: Job, budget: Budget | None) -> None:
-    """Do one run in a process of its own; a failure is left in its folder as one sentence."""
+    """Do one run in a process of its own, which ends at once when the comparison is gone."""
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow, daemon=True).start()
+    with interruptible((signal.SIGTERM,)) as stop:
+        attempt(job.config, job.folder, job.folder, budget=budget, stop=stop)
+
+
+def _follow() -> None:
+    """End this process with the one that began it; a run loses nothing that was saved."""
+    parent = mp.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any) -> None:
+    """Do one run; a failure is left in its folder as one sentence."""
     try:
-        with interruptible((signal.SIGTERM,)) as stop:
-            execute(job.config, job.folder, budget=budget, stop=stop)
+        execute(config, out, **options)
     except KeyboardInterrupt:
         return
     except Exception as error:
         reason = str(error) if isinstance(error, HunchError) else f"{type(error).__name__}: {error}"
-        job.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(job.folder / "failure.txt", reason.encode())
+        path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / "failure.txt", reason.encode())
 
 
-def _outcome(job: Job) -> Outcome:
+def outcome(job: Job, exitcode: int | None = None) -> Outcome:
+    """How a job ended, as its folder tells; ``exitcode`` is that of its process, negative for a signal."""
     failure = job.folder / "failure.txt"
-    if failure.exists():
-        return Outcome(job, None, failure.read_text())
-    result, summary = finished(job.folder), read_json(job.folder / "summary.json")
+    try:
+        if failure.exists():
+            return Outcome(job, None, failure.read_text())
+        result, summary = finished(job.folder), read_json(job.folder / "summary.json")
+    except HunchError as damage:
+        return Outcome(job, None, str(damage))
     if result is None and summary is not None and summary.get("stopped"):
         return Outcome(job, None, summary["stopped"], stopped=True)
-    return Outcome(job, result, "" if result else "its process ended before the run did")
-
-
-def last_line(folder: Path) -> dict[str, Any] | None:
-    """The last complete line of a run's metrics; None if there is none yet."""
-    try:
-        with open(folder / "metrics.jsonl", "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-            complete = file.read().rpartition(b"\n")[0].splitlines()
-    except FileNotFoundError:
-        return None
-    return json.loads(complete[-1]) if complete else None
+    killed = (
+        f"its process was killed by {signal.Signals(-exitcode).name}" if exitcode and exitcode < 0 else ""
+    )
+    return Outcome(job, result, "" if result else killed or "its process ended before the run did")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -113,13 +112,11 @@ def environments(config: RunConfig) -> list[TextEnvironment] | dataset.Dataset:
         UsageError: on an unknown environment or option, if there is to be none of either, or if data are
             missing, inconsistent, of another environment, or given to a method that has no use for them.
     """
-    import torch
-
     if config.envs < 1 or config.threads < 1:
         raise UsageError(
             f"A run needs at least one environment and one thread, not {config.envs} and {config.threads}."
         )
-    torch.set_num_threads(config.threads)
+    _limit_threads(config)
     if not methods.find(config.method).offline:
         if config.data:
             raise UsageError(f"{config.method} learns from its own steps; leave --data out.")
@@ -131,9 +128,15 @@ def environments(config: RunConfig) -> list[TextEnvironment] | dataset.Dataset:
     return recorded
 
 
+def _limit_threads(config: RunConfig) -> None:
+    import torch
+
+    torch.set_num_threads(config.threads)
+
+
 def execute(
     config: RunConfig,
-    out: str | Path,
+    out: str | Path | RunFolder,
     *,
     budget: Budget | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -143,7 +146,7 @@ def execute(
 
     Args:
         config: All settings.
-        out: The folder.
+        out: The folder; one that is held already is let go at the end.
         budget: How much it may ask of language models; no part of the settings, so that it may be raised.
         stop: See :func:`hunch.train`.
         report: See :func:`hunch.train`.
@@ -157,10 +160,10 @@ def execute(
     agent, model = build(config)
     if budget is not None:
         budget.check_prices([model])
-    folder = RunFolder(out)
+    folder = out if isinstance(out, RunFolder) else RunFolder(out)
     try:
         folder.begin(config.record(agent.evidence, model))
-        done = finished(Path(out))
+        done = finished(folder.path)
         return done or train(
             agent,
             source,
@@ -200,10 +203,13 @@ def finished(folder: Path) -> Result | None:
 def load_agent(folder: str | Path) -> tuple[Agent, RunConfig]:
     """Load the agent of a run as its last checkpoint has it, without touching the folder.
 
+    It computes with the run's number of threads, as the run did.
+
     Raises:
         HunchError: if the folder holds no run, or no checkpoint yet.
     """
     config = RunConfig.read(folder)
+    _limit_threads(config)
     agent, _ = build(config)
     state = read_checkpoint(Path(folder))
     if state is None:
@@ -216,11 +222,7 @@ def load_agent(folder: str | Path) -> tuple[Agent, RunConfig]:
 def interruptible(
     signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
 ) -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once.
-
-    The request is also made when the process that started this one is gone, so that a killed comparison
-    leaves no run behind that nobody watches.
-    """
+    """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once."""
     asked: list[int] = []
 
     def ask(number: int, _frame: object) -> None:
@@ -228,13 +230,9 @@ def interruptible(
             raise KeyboardInterrupt
         asked.append(number)
 
-    def stop() -> bool:
-        parent = parent_process()
-        return bool(asked) or (parent is not None and not parent.is_alive())
-
     before = {number: signal.signal(number, ask) for number in signals}
     try:
-        yield stop
+        yield lambda: bool(asked)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

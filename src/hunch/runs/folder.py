@@ -210,7 +210,8 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
     known = (read_json(folder / "config.json") or {}).get("run")
     if not isinstance(known, dict):
         raise HunchError(
-            f"{folder} holds a run whose config.json is missing or damaged: put it back, or choose another --out."
+            f"{folder} holds a run whose config.json is missing or damaged: put it back, or choose "
+            "another --out."
         )
     if known != settings:
         differing = _differences(leaves(known), leaves(settings))

@@ -1,0 +1,163 @@
+"""The runs of a comparison on a Ray cluster, kept in the same folders as on one machine.
+
+Ray places the runs, watches them and tries those again whose worker was lost; nothing here schedules. A run
+works in a folder of its own machine. At every checkpoint all its files go to an actor on the machine of the
+comparison, which writes them to the run's real folder: so a run that is tried again goes on from its last
+checkpoint wherever it lands, and no disk is shared. Every machine needs the same environment of Python with
+hunch installed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hunch.core import HunchError, UsageError
+from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress, thread_limits
+from hunch.runs.execute import interruptible
+from hunch.runs.folder import CHECKPOINT, STREAMS, RunFolder, write_atomically
+
+RETRIES = 5
+"""How often a run is taken up again after its worker or machine was lost."""
+FILES = ("config.json", *STREAMS, str(CHECKPOINT), "summary.json", "failure.txt")
+"""What is brought home, in the order of writing: lines before the checkpoint that counts them."""
+
+
+class Home:
+    """The folders of a comparison, seen from other machines; an actor on the machine that holds them."""
+
+    def fetch(self, folder: Path) -> dict[str, bytes]:
+        """Read a run's files; those that are not there are left out."""
+        return pack(folder)
+
+    def keep(self, folder: Path, files: dict[str, bytes]) -> None:
+        """Write a run's files, each as a whole.
+
+        Raises:
+            HunchError: if the folder cannot be written.
+        """
+        unpack(folder, files)
+
+
+def pack(folder: Path) -> dict[str, bytes]:
+    """Read a run's files."""
+    return {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+
+
+def unpack(folder: Path, files: dict[str, bytes]) -> None:
+    """Write a run's files, such that whoever stops in between leaves a run that can go on."""
+    (folder / CHECKPOINT).parent.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        if name in files:
+            write_atomically(folder / name, files[name])
+
+
+def compare(
+    todo: Sequence[Job], *, watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None
+) -> list[Outcome]:
+    """Do the runs that are not complete on a Ray cluster, as many at a time as it has room for.
+
+    Args:
+        todo: The runs. Each takes as many of Ray's CPUs as it has threads.
+        watch: Called about twice a second with the last line of metrics that came home of each run.
+
+    Raises:
+        UsageError: if Ray is not installed.
+        HunchError: if there is no cluster.
+        KeyboardInterrupt: on Ctrl-C; the runs in progress are as their last checkpoint has them.
+    """
+    ray = connect()
+    home = _home(ray)
+    runs = {_start(ray, job, home): job for job in missing(todo)}
+    lost: dict[Job, str] = {}
+    waiting = list(runs)
+    try:
+        with interruptible() as stop:
+            while waiting and not stop():
+                ended, waiting = ray.wait(waiting, timeout=0.5)
+                lost |= {runs[run]: reason for run in ended if (reason := _failure(ray, run))}
+                watch(progress(todo))
+            if stop():
+                raise KeyboardInterrupt
+    finally:
+        for run in waiting:
+            ray.cancel(run, force=True)
+        ray.kill(home)
+    return [Outcome(job, None, lost[job]) if job in lost else outcome(job) for job in todo]
+
+
+def connect() -> Any:
+    """Join the cluster that ``RAY_ADDRESS`` names or that runs on this machine, unless that was done before.
+
+    Raises:
+        UsageError: if Ray is not installed.
+        HunchError: if there is no cluster.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError("A cluster needs Ray: pip install 'hunch-rl[ray]'.") from error
+    if not ray.is_initialized():
+        address = os.environ.get("RAY_ADDRESS", "auto")
+        try:
+            _reach(address)
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (OSError, RuntimeError, ValueError) as error:
+            raise HunchError(
+                f"There is no Ray cluster at {address!r}: start one with 'ray start --head' on this machine "
+                "and 'ray start --address=HOST:6379' on the others, or name one in RAY_ADDRESS."
+            ) from error
+    return ray
+
+
+def _reach(address: str) -> None:
+    """See that something listens there: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=5).close()
+
+
+def _home(ray: Any) -> Any:
+    """Begin the actor that writes the folders, on this machine and no other."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
+    return ray.remote(Home).options(**options).remote()
+
+
+def _start(ray: Any, job: Job, home: Any) -> Any:
+    threads = job.config.threads
+    limits = {"env_vars": thread_limits(threads)}
+    task = ray.remote(_work).options(num_cpus=threads, max_retries=RETRIES, runtime_env=limits)
+    return task.remote(job, job.folder.absolute(), home)
+
+
+def _work(job: Job, folder: Path, home: Any) -> None:
+    """Do one run in a folder of this machine, and bring it home at every checkpoint and at the end."""
+    import ray
+
+    with tempfile.TemporaryDirectory() as name:
+        here = Path(name)
+        unpack(here, ray.get(home.fetch.remote(folder)))
+
+        def bring_home() -> None:
+            ray.get(home.keep.remote(folder, pack(here)))
+
+        attempt(job.config, here, RunFolder(here, saved=bring_home))
+        bring_home()
+
+
+def _failure(ray: Any, run: Any) -> str:
+    """Why a run was lost for good, in one line; empty if it ended by itself."""
+    try:
+        ray.get(run)
+    except ray.exceptions.RayTaskError as error:
+        return str(error.cause)
+    except ray.exceptions.RayError as error:
+        return f"its worker was lost {RETRIES + 1} times, or could not begin: {str(error).splitlines()[0]}"
+    return ""

@@ -1,0 +1,53 @@
+"""Runs that are killed end as those that were left alone."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from benchmarks.kills import COMPARISON, RUNS, children, differences, kill, sit
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kills"), [("dqn-prior", 4), ("dqn", 3), ("zero-shot", 3)])
+def test_killed_runs_equal_the_uninterrupted_one(tmp_path, name, kills):
+    """Ten kills in all, at moments that the seed gives; ``benchmarks/kills.py`` makes a hundred."""
+    sit(RUNS[name], tmp_path / "whole")
+    struck = kill(RUNS[name], tmp_path / "whole", tmp_path / "killed", seed=7)
+    assert [next(struck) for _ in range(kills)] == [[]] * kills
+
+
+def compare(folder):
+    return [sys.executable, "-m", "hunch", "compare", *COMPARISON, "--out", str(folder)]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_fails_alone_and_is_run_again_alone(tmp_path):
+    subprocess.run(compare(tmp_path / "whole"), check=True, capture_output=True, timeout=300)
+    process = subprocess.Popen(
+        compare(tmp_path / "c"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not list(tmp_path.glob("c/*/*/metrics.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    workers = [pid for child in children(process.pid) for pid in children(child)]
+    os.kill(random.Random(0).choice(workers), signal.SIGKILL)
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "its process was killed by SIGKILL" in out
+    assert "1 of 4 runs failed; the same command tries them again" in errors
+    complete = {path: path.stat().st_mtime_ns for path in tmp_path.glob("c/*/*/summary.json")}
+    assert len(complete) == 3
+    subprocess.run(compare(tmp_path / "c"), check=True, capture_output=True, timeout=300)
+    assert all(path.stat().st_mtime_ns == before for path, before in complete.items())
+    folders = [path.parent.relative_to(tmp_path / "c") for path in tmp_path.glob("c/*/*/summary.json")]
+    assert len(folders) == 4
+    assert [differences(tmp_path / "whole" / f, tmp_path / "c" / f) for f in folders] == [[]] * 4
