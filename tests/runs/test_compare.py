@@ -65,7 +65,6 @@ def test_a_killed_comparison_goes_on(tmp_path, blow):
         time.sleep(0.05)
     os.kill(process.pid, blow)
     assert process.wait(timeout=60) == (130 if blow != signal.SIGKILL else -signal.SIGKILL)
-    time.sleep(5 if blow == signal.SIGKILL else 0)
     done = subprocess.run([*COMMAND, str(killed)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert episodes(killed) == episodes(whole)
