@@ -178,7 +178,8 @@ def test_a_read_only_folder_is_a_sentence(run):
 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path):
-    code = "import os, sys; from hunch.runs.folder import RunFolder as F; f = F(sys.argv[1]); os.kill(os.getpid(), 9)"
+    code = "import os, sys; from hunch.runs.folder import RunFolder as F; "
+    code += "f = F(sys.argv[1]); os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
     RunFolder(tmp_path).close()
 
