@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TypeAlias
 
 import numpy as np
@@ -31,17 +32,28 @@ from hunch.lm.choose import behind_letters
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]
 """From a prompt and its options to the best option."""
+Options: TypeAlias = Callable[[str], tuple[str, ...]]
+"""From a prompt to the answers that may be written; empty where there is none."""
 
 RULES: dict[str, Rule] = {}
+OPTIONS: dict[str, Options] = {}
+"""Where a rule's options are not the last list in the prompt: how they are found."""
+ELSEWHERE = {"icpi": "hunch.methods.in_context.scripted"}
+"""Rules that know more than this room may: the modules that register them, imported when they are asked for."""
 REFUSAL = "I'm sorry, but I can't help with that."
 SPREAD = 0.01
 
 
-def rule(name: str) -> Callable[[Rule], Rule]:
-    """Register a rule, so that ``scripted:<name>`` loads it."""
+def rule(name: str, options: Options = listed_options) -> Callable[[Rule], Rule]:
+    """Register a rule, so that ``scripted:<name>`` loads it.
+
+    Args:
+        name: Of the rule.
+        options: Finds the answers among which ``generate`` chooses.
+    """
 
     def register(function: Rule) -> Rule:
-        RULES[name] = function
+        RULES[name], OPTIONS[name] = function, options
         return function
 
     return register
@@ -50,7 +62,8 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 class ScriptedModel(Model):
     """A rule that answers like a language model, wrong as often as asked.
 
-    ``generate`` chooses among the last list in the prompt (lines that begin with ``"- "``). Sample i of a
+    ``generate`` chooses among the last list in the prompt (lines that begin with ``"- "``), or what
+    ``options`` finds there. Sample i of a
     prompt draws one number from (prompt, i): a share ``refusal`` of the samples is a refusal, ``malformed``
     is the answer garbled beyond recognition, ``error`` is another option at random, the rest is the rule's
     answer. The draw depends on nothing else, so an error at a low rate remains one at a higher rate. With
@@ -74,6 +87,7 @@ class ScriptedModel(Model):
         refusal: float = 0.0,
         malformed: float = 0.0,
         name: str | None = None,
+        options: Options = listed_options,
     ) -> None:
         """Wrap a rule.
 
@@ -83,6 +97,7 @@ class ScriptedModel(Model):
             refusal: Share of samples that refuse.
             malformed: Share of samples that no longer name an option.
             name: How tables call this model; by default after the function.
+            options: Finds the answers among which ``generate`` chooses.
 
         Raises:
             UsageError: if a share is not a number, is negative, or the shares sum to more than one.
@@ -95,12 +110,13 @@ class ScriptedModel(Model):
                 )
         if sum(shares.values()) > 1:
             raise UsageError(f"The dials of a scripted model sum to more than 1: {shares}.")
-        self.rule = rule
+        self.rule, self.options = rule, options
         self.refusals = 0
         self.error, self.refusal, self.malformed = map(float, shares.values())
         self.name = name or f"scripted:{getattr(rule, '__name__', type(rule).__name__)}"
         dials = f"error={self.error},refusal={self.refusal},malformed={self.malformed}"
-        self.revision = f"{_fingerprint(rule)}:{dials}"
+        own = "" if options is listed_options else _fingerprint(options)
+        self.revision = f"{_fingerprint(rule)}{own}:{dials}"
 
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
@@ -109,7 +125,7 @@ class ScriptedModel(Model):
         return [[self._answer(prompt, sampling, i) for i in range(first, first + k)] for prompt in prompts]
 
     def _answer(self, prompt: str, sampling: Sampling, index: int) -> str:
-        options = listed_options(prompt)
+        options = self.options(prompt)
         best = self._best(prompt, options) if options else ""
         rng = sample_rng(prompt, index if sampling.temperature > 0 else 0)
         draw = rng.random()
@@ -151,7 +167,7 @@ class ScriptedModel(Model):
         return best
 
 
-def _fingerprint(rule: Rule) -> str:
+def _fingerprint(rule: Rule | Options) -> str:
     """Hash a rule's source. What the rule calls is not seen: rename the rule when that changes."""
     try:
         code = inspect.getsource(rule)
@@ -232,10 +248,16 @@ def load(name: str, *, error: float = 0.0, refusal: float = 0.0, malformed: floa
     Raises:
         UsageError: if there is no such rule, or a dial is not a share.
     """
+    if name in ELSEWHERE:
+        import_module(ELSEWHERE[name])
     if name not in RULES:
-        raise UsageError(
-            f"There is no rule {name!r} for scripted models; there are {', '.join(sorted(RULES))}."
-        )
+        known = ", ".join(sorted({*RULES, *ELSEWHERE}))
+        raise UsageError(f"There is no rule {name!r} for scripted models; there are {known}.")
     return ScriptedModel(
-        RULES[name], error=error, refusal=refusal, malformed=malformed, name=f"scripted:{name}"
+        RULES[name],
+        error=error,
+        refusal=refusal,
+        malformed=malformed,
+        name=f"scripted:{name}",
+        options=OPTIONS.get(name, listed_options),
     )

@@ -71,6 +71,7 @@ class Method:
 
 
 _YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
+_BROOKS = "Brooks et al., Large Language Models can Implement Policy Iteration, NeurIPS 2023"
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -178,6 +179,55 @@ METHODS: dict[str, Method] = {
             verbs=(),
             environments="any text environment, from recorded data",
             offline=True,
+        ),
+        Method(
+            name="icpi",
+            module="hunch.methods.in_context.icpi",
+            agent="ICPI",
+            config="ICPIConfig",
+            summary="policy iteration by rollouts that a language model imagines from examples",
+            paper=_BROOKS,
+            roles=("world model", "in-context policy"),
+            leaf="LLM4RL / world model and policy",
+            verbs=("generate",),
+            environments="the domains of ICPI",
+            control="no model",
+        ),
+        Method(
+            name="icpi-no-argmax",
+            module="hunch.methods.in_context.no_argmax",
+            agent="NoArgMax",
+            config="ICPIConfig",
+            summary="imitate the own successes by examples, without planning; a baseline of icpi",
+            paper=_BROOKS,
+            roles=("in-context policy",),
+            leaf="LLM4RL / policy",
+            verbs=("generate",),
+            environments="the domains of ICPI",
+        ),
+        Method(
+            name="matching",
+            module="hunch.methods.in_context.matching",
+            agent="Matching",
+            config="PlanConfig",
+            summary="ICPI by looking up what was seen before; a baseline of icpi",
+            paper=_BROOKS,
+            roles=(),
+            leaf="baseline",
+            verbs=(),
+            environments="the domains of ICPI",
+        ),
+        Method(
+            name="tabular-q",
+            module="hunch.methods.in_context.tabular_q",
+            agent="TabularQ",
+            config="TabularQConfig",
+            summary="Q-learning in a table; a baseline of icpi",
+            paper="Watkins, Learning from Delayed Rewards, 1989; schedule of Brooks et al., NeurIPS 2023",
+            roles=(),
+            leaf="baseline",
+            verbs=(),
+            environments="the domains of ICPI",
         ),
     )
 }

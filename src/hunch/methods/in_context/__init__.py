@@ -1,0 +1,1 @@
+"""Methods whose model learns from examples in its prompt, with their baselines."""

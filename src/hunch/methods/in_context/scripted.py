@@ -1,0 +1,93 @@
+"""``scripted:icpi``: an ideal reader of ICPI's prompts, wrong as often as asked. Evidence level L0.
+
+It answers prompts for end, reward and next state by the rules of the domain whose words it reads, whatever
+the examples say. Of the policy it knows no more than the prompt: it repeats the action that the last shown
+step from the same state took, and takes any where none is shown. A wrong answer is well formed: the other
+end, another reward, another action, or a state that another action leads to.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hunch.core import UsageError
+from hunch.envs.icpi.base import Domain
+from hunch.envs.icpi.reading import read
+from hunch.lm.base import sample_rng
+from hunch.lm.scripted import rule
+
+MOST = 2
+"""The largest reward of a step in any domain."""
+
+
+def answers(prompt: str) -> tuple[str, ...]:
+    """Return what could be written after a prompt of ICPI, the right answer first; nothing after any other."""
+    lines = prompt.splitlines(keepends=True)
+    last = next((i for i in reversed(range(len(lines))) if read(lines[i])), None)
+    if last is None:
+        return ()
+    state, shown, action = lines[last], "".join(lines[:last]), "".join(lines[last + 1 :])
+    texts = _domain(state).texts
+    name = next((name for name, text in texts.actions.items() if text == action), None)
+    if name is None:
+        return _acts(shown, state) if not action else ()
+    reward, done, _ = _step(state, name, prompt)
+    told = shown.rstrip("\n").rpartition("\n")[2] + "\n"
+    if told in (texts.done(True), texts.done(False)):
+        return texts.done(done), texts.done(not done)
+    if read(told):
+        return _states(state, name, prompt)
+    others = [r for r in range(MOST + 1) if r != reward]
+    return tuple(map(texts.reward, [reward, *others]))
+
+
+@rule("icpi", options=answers)
+def icpi(prompt: str, options: tuple[str, ...]) -> str:
+    """Give the right answer."""
+    return options[0]
+
+
+def _acts(shown: str, state: str) -> tuple[str, ...]:
+    """All actions, that of the last shown step from the state first, or any."""
+    actions = list(_domain(state).texts.actions.values())
+    places = [shown.rfind(state + action) for action in actions]
+    first = int(np.argmax(places)) if max(places) >= 0 else int(sample_rng(shown, state).integers(len(actions)))
+    return (actions.pop(first), *actions)
+
+
+def _states(state: str, name: str, prompt: str) -> tuple[str, ...]:
+    """The next state, then those that other actions lead to."""
+    others = [other for other in _domain(state).texts.actions if other != name]
+    return tuple(dict.fromkeys(_step(state, action, prompt)[2] for action in [name, *others]))
+
+
+def _step(state: str, action: str, prompt: str) -> tuple[float, bool, str]:
+    """Reward, end and next state by the rules; what chance there is comes from the prompt.
+
+    A state that the rules do not allow, such as one after the end, has ended.
+    """
+    found = read(state)
+    assert found is not None
+    domain, numbers = found
+    env = _env(domain, state != domain.texts.without_hint(state))
+    try:
+        env.reset(seed=zlib.crc32(prompt.encode()), options={"state": numbers})
+    except UsageError:
+        return 0.0, True, state
+    next_state, reward, done, _, _ = env.step(action)
+    return reward, done, next_state
+
+
+@cache
+def _env(domain: type[Domain[Any]], hints: bool) -> Domain[Any]:
+    return domain(hints=hints)
+
+
+def _domain(state: str) -> type[Domain[Any]]:
+    found = read(state)
+    assert found is not None
+    return found[0]
