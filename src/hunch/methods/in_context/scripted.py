@@ -2,14 +2,17 @@
 
 It answers prompts for end, reward and next state by the rules of the domain whose words it reads, whatever
 the examples say. Of the policy it knows no more than the prompt: it repeats the action that the last shown
-step from the same state took, and takes any where none is shown. A wrong answer is well formed: the other
+step from the same state took, and takes any where none is shown. ``scripted:icpi-nearest`` generalises: where
+the state is not shown it goes by the one whose numbers are nearest. A wrong answer is well formed: the other
 end, another reward, another action, or a state that another action leads to.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
-from functools import cache
+from functools import cache, partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,8 +27,13 @@ MOST = 2
 """The largest reward of a step in any domain."""
 
 
-def answers(prompt: str) -> tuple[str, ...]:
-    """Return what could be written after a prompt of ICPI, the right answer first; nothing after any other."""
+def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
+    """Return what could be written after a prompt of ICPI, the right answer first; nothing after any other.
+
+    Args:
+        prompt: The prompt.
+        nearest: Whether the policy may go by another state than the same.
+    """
     lines = prompt.splitlines(keepends=True)
     last = next((i for i in reversed(range(len(lines))) if read(lines[i])), None)
     if last is None:
@@ -34,7 +42,7 @@ def answers(prompt: str) -> tuple[str, ...]:
     texts = _domain(state).texts
     name = next((name for name, text in texts.actions.items() if text == action), None)
     if name is None:
-        return _acts(shown, state) if not action else ()
+        return _acts(shown, _nearest(shown, state) if nearest else state) if not action else ()
     reward, done, _ = _step(state, name, prompt)
     told = shown.rstrip("\n").rpartition("\n")[2] + "\n"
     if told in (texts.done(True), texts.done(False)):
@@ -51,12 +59,38 @@ def icpi(prompt: str, options: tuple[str, ...]) -> str:
     return options[0]
 
 
+@rule("icpi-nearest", options=partial(answers, nearest=True))
+def icpi_nearest(prompt: str, options: tuple[str, ...]) -> str:
+    """Give the right answer."""
+    return options[0]
+
+
 def _acts(shown: str, state: str) -> tuple[str, ...]:
     """All actions, that of the last shown step from the state first, or any."""
     actions = list(_domain(state).texts.actions.values())
     places = [shown.rfind(state + action) for action in actions]
     first = int(np.argmax(places)) if max(places) >= 0 else int(sample_rng(shown, state).integers(len(actions)))
     return (actions.pop(first), *actions)
+
+
+def _nearest(shown: str, state: str) -> str:
+    """The shown state whose numbers differ least from those of a state, the latest of equals."""
+    lines = shown.splitlines(keepends=True)
+    calls = {text.partition("\n")[0] + "\n" for text in _domain(state).texts.actions.values()}
+    places = [i for i in reversed(range(len(lines) - 1)) if lines[i + 1] in calls and read(lines[i])]
+    return min((lines[i] for i in places), key=lambda line: _apart(line, state), default=state)
+
+
+@cache
+def _apart(state: str, other: str) -> float:
+    these, those = _numbers(state), _numbers(other)
+    return sum(abs(x - y) for x, y in zip(these, those, strict=True)) if len(these) == len(those) else inf
+
+
+@cache
+def _numbers(state: str) -> list[float]:
+    """The numbers of a state without its hint, in their order."""
+    return list(map(float, re.findall(r"-?\d+(?:\.\d+)?", _domain(state).texts.without_hint(state))))
 
 
 def _states(state: str, name: str, prompt: str) -> tuple[str, ...]:
