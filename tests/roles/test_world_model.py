@@ -133,7 +133,8 @@ def test_without_the_action_constraint_all_steps_are_shown():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "counts"), [((1, 1), (1, 1)), ((4, 1), (4, 4)), ((5, 2, 3), (5, 5, 5)), ((4,), (4,)), ((3, 0), (3, 0))]
+    ("sizes", "counts"),
+    [((1, 1), (1, 1)), ((4, 1), (4, 4)), ((5, 2, 3), (5, 5, 5)), ((4,), (4,)), ((3, 0), (3, 0))],
 )
 def test_groups_are_brought_to_the_same_size(sizes, counts):
     groups = [[(g, i) for i in range(size)] for g, size in enumerate(sizes)]
@@ -147,8 +148,9 @@ def test_groups_are_brought_to_the_same_size(sizes, counts):
 def test_prompts_are_cut_at_the_borders_of_examples():
     examples = [f"assert state == [{i}]\n" for i in range(5)]
     size = tokens(examples[0])
-    assert assemble(examples, "query\n", 3 * size + tokens("query\n")) == ("".join(examples[2:]) + "query\n", 2)
-    assert assemble(examples, "query\n", 3 * size + tokens("query\n") - 1)[1] == 3
+    room = 3 * size + tokens("query\n")
+    assert assemble(examples, "query\n", room) == ("".join(examples[2:]) + "query\n", 2)
+    assert assemble(examples, "query\n", room - 1)[1] == 3
     assert assemble(examples, "query\n", 1) == ("query\n", 5)
     assert assemble(examples, "query\n", 1000) == ("".join(examples) + "query\n", 0)
 

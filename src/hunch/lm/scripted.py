@@ -39,7 +39,7 @@ RULES: dict[str, Rule] = {}
 OPTIONS: dict[str, Options] = {}
 """Where a rule's options are not the last list in the prompt: how they are found."""
 ELSEWHERE = dict.fromkeys(("icpi", "icpi-nearest"), "hunch.methods.in_context.scripted")
-"""Rules that know more than this room may: the modules that register them, imported when they are asked for."""
+"""Rules that know environments, and the module that registers them, imported when one is asked for."""
 REFUSAL = "I'm sorry, but I can't help with that."
 SPREAD = 0.01
 

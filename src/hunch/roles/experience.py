@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 
@@ -67,7 +67,7 @@ def discounted_return(rewards: Sequence[float], gamma: float) -> float:
     return float(sum(gamma**t * reward for t, reward in enumerate(rewards)))
 
 
-class Wording(Protocol):
+class Wording(Hashable, Protocol):
     """The words of a domain: how its pieces read in a prompt, and how a completion is read.
 
     The domains of ICPI have theirs in :class:`hunch.envs.icpi.texts.Texts`, which says what each piece is. A

@@ -38,7 +38,7 @@ class PromptConfig:
     prompt_draws: int = 5
     """Orders of the examples tried for a prompt that this prediction has not used (released code)."""
     prompts: Literal["per-prediction", "per-episode"] = "per-prediction"
-    """Shuffle the examples for every prediction (paper), or once an episode, for servers that keep prefixes."""
+    """Shuffle examples for every prediction (released code), or once an episode, for prefix caches."""
     balance: bool = True
     """Show as many examples of each outcome in prompts for end and reward (released code)."""
     action_constraint: bool = True
@@ -120,9 +120,7 @@ class Completer:
             )
         self.counts, self._told = Counts(), Counts()
 
-    def fill(
-        self, blanks: Sequence[Blank], stop: str, read: Callable[[str], T | None]
-    ) -> list[T | None]:
+    def fill(self, blanks: Sequence[Blank], stop: str, read: Callable[[str], T | None]) -> list[T | None]:
         """Ask for all blanks together, and again for those whose answers cannot be read.
 
         Returns:

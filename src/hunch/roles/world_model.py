@@ -57,9 +57,7 @@ class Prediction:
 class WorldModel(Protocol):
     """A view of which end, reward and next state an action leads to."""
 
-    def predict(
-        self, queries: Sequence[Query], experience: Experience, wording: Wording
-    ) -> list[Prediction]:
+    def predict(self, queries: Sequence[Query], experience: Experience, wording: Wording) -> list[Prediction]:
         """Predict one step of each query, all together."""
         ...
 
@@ -89,9 +87,7 @@ class InContextWorldModel:
     def __init__(self, completer: Completer) -> None:
         self.completer, self.config = completer, completer.config
 
-    def predict(
-        self, queries: Sequence[Query], experience: Experience, wording: Wording
-    ) -> list[Prediction]:
+    def predict(self, queries: Sequence[Query], experience: Experience, wording: Wording) -> list[Prediction]:
         """Predict the ends, then the rewards, then the next states."""
         steps = list(chain.from_iterable(experience.episodes))
         epoch = len(experience.episodes)
@@ -182,9 +178,7 @@ class LookUpWorldModel:
     Source: the baseline "Matching Model" of Brooks et al.
     """
 
-    def predict(
-        self, queries: Sequence[Query], experience: Experience, wording: Wording
-    ) -> list[Prediction]:
+    def predict(self, queries: Sequence[Query], experience: Experience, wording: Wording) -> list[Prediction]:
         """Say what happened the last time; nothing where there was none."""
         latest = {(s.state, s.action): s for episode in experience.episodes for s in episode}
         return [_recall(latest.get((q.state, q.action))) for q in queries]

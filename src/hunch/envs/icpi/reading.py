@@ -41,6 +41,8 @@ _FORMS: dict[type[Domain[Any]], tuple[str, Callable[[re.Match[str]], Any]]] = {
     MiniInvaders: (r"assert ship == C\((\d), 0\) and aliens == \[(.*?)\](?= and|\n)", _invasion),
     PointMass: (r"assert pos == (-?\d+\.\d+) and vel == (-?\d+\.\d+)", _motion),
 }
+DOMAINS = tuple(_FORMS)
+"""The six domains."""
 
 
 def read(text: str) -> tuple[type[Domain[Any]], Any] | None:
@@ -64,7 +66,7 @@ def texts_of(observation: str) -> Texts:
     """
     found = read(observation)
     if found is None:
-        names = ", ".join(domain.__name__ for domain in _FORMS)
+        names = ", ".join(domain.__name__ for domain in DOMAINS)
         raise UsageError(
             f"These methods know the words of the domains of ICPI ({names}), "
             f"and this is none of their states: {observation[:60]!r}. Give the agent texts of your own."

@@ -15,8 +15,8 @@ Algorithm (Brooks et al., "Large Language Models can Implement Policy Iteration"
         act by argmax over a of Q(s, a), equals at random;  else act at random
 
 The policy improves because what the arg-max did becomes what the policy is shown. Nothing is trained: all
-learning is in the prompts. All rollouts of a step, and of environments side by side, go on together, so that a
-stage is one call of the model.
+learning is in the prompts. All rollouts of a step, and of environments side by side, go on together, so that
+a stage is one call of the model.
 
 Departures: prompts lose whole examples where they are too long, not parts of one; token counts are estimated;
 a completion that is asked for again is another sample also where the prompt is the same; after the last

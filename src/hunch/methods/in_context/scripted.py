@@ -2,29 +2,31 @@
 
 It answers prompts for end, reward and next state by the rules of the domain whose words it reads, whatever
 the examples say. Of the policy it knows no more than the prompt: it repeats the action that the last shown
-step from the same state took, and takes any where none is shown. ``scripted:icpi-nearest`` generalises: where
-the state is not shown it goes by the one whose numbers are nearest. A wrong answer is well formed: the other
+step from the same state took, and takes any where none is shown. ``scripted:icpi-nearest`` generalises: it
+goes by the shown state that is nearest in the numbers that matter: not the distractor, the ball's column as
+seen from the paddle, on which side the aliens are. A wrong answer is well formed: the other
 end, another reward, another action, or a state that another action leads to.
 """
 
 from __future__ import annotations
 
-import re
 import zlib
 from functools import cache, partial
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.icpi.base import Domain
-from hunch.envs.icpi.reading import read
+from hunch.envs.icpi.chain import DistractorChain
+from hunch.envs.icpi.mini_invaders import MiniInvaders
+from hunch.envs.icpi.reading import DOMAINS, read
 from hunch.lm.base import sample_rng
 from hunch.lm.scripted import rule
 
-MOST = 2
-"""The largest reward of a step in any domain."""
+_ENVS = {(domain, hints): domain(hints=hints) for domain in DOMAINS for hints in (True, False)}
+GONE = 9.0
+"""How an alien that is shot counts beside -1, 0 and 1 for those to the right, above and to the left."""
 
 
 def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
@@ -49,8 +51,8 @@ def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
         return texts.done(done), texts.done(not done)
     if read(told):
         return _states(state, name, prompt)
-    others = [r for r in range(MOST + 1) if r != reward]
-    return tuple(map(texts.reward, [reward, *others]))
+    possible = range(3 if _domain(state) is MiniInvaders else 2)
+    return tuple(map(texts.reward, [reward, *(r for r in possible if r != reward)]))
 
 
 @rule("icpi", options=answers)
@@ -69,28 +71,36 @@ def _acts(shown: str, state: str) -> tuple[str, ...]:
     """All actions, that of the last shown step from the state first, or any."""
     actions = list(_domain(state).texts.actions.values())
     places = [shown.rfind(state + action) for action in actions]
-    first = int(np.argmax(places)) if max(places) >= 0 else int(sample_rng(shown, state).integers(len(actions)))
-    return (actions.pop(first), *actions)
+    if max(places) < 0:
+        places = list(sample_rng(shown, state).permutation(len(actions)))
+    return (actions.pop(int(np.argmax(places))), *actions)
 
 
 def _nearest(shown: str, state: str) -> str:
-    """The shown state whose numbers differ least from those of a state, the latest of equals."""
+    """The shown state whose gist differs least from that of a state, the latest of equals."""
     lines = shown.splitlines(keepends=True)
     calls = {text.partition("\n")[0] + "\n" for text in _domain(state).texts.actions.values()}
     places = [i for i in reversed(range(len(lines) - 1)) if lines[i + 1] in calls and read(lines[i])]
     return min((lines[i] for i in places), key=lambda line: _apart(line, state), default=state)
 
 
-@cache
 def _apart(state: str, other: str) -> float:
-    these, those = _numbers(state), _numbers(other)
-    return sum(abs(x - y) for x, y in zip(these, those, strict=True)) if len(these) == len(those) else inf
+    return sum(abs(x - y) for x, y in zip(_gist(state), _gist(other), strict=True))
 
 
 @cache
-def _numbers(state: str) -> list[float]:
-    """The numbers of a state without its hint, in their order."""
-    return list(map(float, re.findall(r"-?\d+(?:\.\d+)?", _domain(state).texts.without_hint(state))))
+def _gist(state: str) -> list[float]:
+    """The numbers of a state that matter to what should be done, as the hints tell them; not what to do."""
+    match read(state):
+        case (_, [place, _]) if _domain(state) is DistractorChain:
+            return [place]
+        case (_, {"paddle_x": paddle, "ball_x": ball, "ball_y": height}):
+            return [paddle - ball, height]
+        case (_, {"ship": ship, "aliens": aliens}):
+            return [GONE if alien is None else float(np.sign(ship - alien[0])) for alien in aliens]
+        case (_, numbers):
+            return list(numbers)
+    return []
 
 
 def _states(state: str, name: str, prompt: str) -> tuple[str, ...]:
@@ -107,18 +117,13 @@ def _step(state: str, action: str, prompt: str) -> tuple[float, bool, str]:
     found = read(state)
     assert found is not None
     domain, numbers = found
-    env = _env(domain, state != domain.texts.without_hint(state))
+    env = _ENVS[domain, state != domain.texts.without_hint(state)]
     try:
         env.reset(seed=zlib.crc32(prompt.encode()), options={"state": numbers})
     except UsageError:
         return 0.0, True, state
     next_state, reward, done, _, _ = env.step(action)
     return reward, done, next_state
-
-
-@cache
-def _env(domain: type[Domain[Any]], hints: bool) -> Domain[Any]:
-    return domain(hints=hints)
 
 
 def _domain(state: str) -> type[Domain[Any]]:

@@ -1,0 +1,270 @@
+"""ICPI and its baselines: one loop, and what it promises."""
+
+import math
+
+import numpy as np
+import pytest
+
+import hunch
+from hunch import lm
+from hunch.core import Explanation, State, Transition, UsageError
+from hunch.envs.icpi.reading import read, texts_of
+from hunch.lm.scripted import load
+from hunch.methods import ICPI, Matching, NoArgMax, TabularQ
+from hunch.methods.in_context.scripted import answers
+from hunch.rl.tabular import QTable
+from hunch.studies.icpi import regret
+
+DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
+SMALL = {"required_successes": 0.0}
+ACTIONS = ("left", "try_goal", "right")
+
+
+def place(n):
+    return State(f"assert state == [{n}] and state {'==' if n == 4 else '!='} [4]\n", "", ACTIONS)
+
+
+def step(n, action, reward=0.0, to=None, *, over=False, limit=False):
+    return Transition(place(n), action, reward, place(n if to is None else to), over, limit)
+
+
+def env(domain="Chain", **options):
+    return hunch.make(f"hunch/{domain}-v0", **options)
+
+
+def model(**dials):
+    return lm.load("scripted:icpi", cache=None, **dials)
+
+
+def agents():
+    reader = model(error=0.2)
+    return [ICPI(reader, **SMALL), NoArgMax(reader, **SMALL), Matching(**SMALL), TabularQ()]
+
+
+def actions(result):
+    return [episode.actions for episode in result.episodes]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_same_seed_same_run_and_another_seed_another(which):
+    first, again, other = (hunch.train(agents()[which], env(), 60, seed=seed) for seed in (0, 0, 1))
+    assert actions(first) == actions(again)
+    assert actions(first) != actions(other)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_resumed_as_uninterrupted(which, tmp_path):
+    whole = hunch.train(agents()[which], [env(), env()], 120, out=tmp_path / "whole")
+    lines = []
+    hunch.train(
+        agents()[which], [env(), env()], 120, out=tmp_path / "parts",
+        stop=lambda: len(lines) > 30, report=lines.append,
+    )  # fmt: skip
+    resumed = hunch.train(agents()[which], [env(), env()], 120, out=tmp_path / "parts")
+    assert 30 < len(lines) < 60
+    assert actions(resumed) == actions(whole)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_domain_is_played_and_every_prompt_is_read(domain):
+    agent = ICPI(model(), **SMALL)
+    hunch.train(agent, env(domain), 40)
+    assert agent.completer.counts.completions > 50
+    assert agent.completer.counts.unread == 0
+
+
+def test_exploration_by_successes():
+    agent = ICPI(model())
+    shares = []
+    for n in range(10):
+        shares.append(agent.share())
+        agent.observe([step(n % 4, "try_goal", over=True)])
+    wanted = [0.0025, 0.018, 0.119, 0.5, 0.881, 0.982, 0.9975, 0.9997, 0.99995, 0.99995]
+    assert shares == pytest.approx(wanted, abs=5e-4)
+
+
+def test_the_coin_is_tossed_at_every_step():
+    agent = Matching()
+    for t in [step(3, "right", to=4), step(4, "try_goal", 1.0, over=True), step(3, "left", to=2, limit=True)]:
+        agent.observe([t])
+    taken = [agent.act([place(4)])[0] for _ in range(400)]
+    share = 1 / (1 + math.exp(2 * (3 - 2)))
+    expected = share + (1 - share) / 3
+    assert taken.count("try_goal") / 400 == pytest.approx(expected, abs=0.08)
+    assert {agent.act([place(4)], explore=False)[0] for _ in range(20)} == {"try_goal"}
+
+
+def test_readiness_wants_an_example_of_everything():
+    agent = ICPI(model())
+    agent.observe([step(3, "left", to=2)])
+    agent.observe([step(2, "right", to=3)])
+    assert not agent.ready(place(3))
+    agent.observe([step(3, "try_goal", over=True)])
+    assert agent.ready(place(3))
+    ends = ICPI(model())
+    for action in ACTIONS:
+        ends.observe([step(3, action, over=True)])
+    assert not ends.ready(place(3)), "no example of a next state"
+    cold = ICPI(model())
+    cold.act([place(3)] * 50)
+    assert cold.completer.counts.completions == 0
+
+
+def test_no_argmax_is_ready_after_a_success_only():
+    agent = NoArgMax(model())
+    for t in (step(3, "left", to=2), step(2, "right", to=3), step(3, "try_goal", over=True)):
+        agent.observe([t])
+    assert not agent.ready(place(3))
+    agent.observe([step(4, "try_goal", 1.0, over=True)])
+    assert agent.ready(place(3))
+    assert len(agent.experience.successes) == 1
+
+
+def test_the_running_episode_is_in_no_prompt_and_a_time_out_is_not_done():
+    agent = ICPI(model())
+    agent.observe([step(3, "left", to=2)])
+    assert agent.experience.episodes == []
+    agent.observe([step(2, "left", to=1, limit=True)])
+    assert [example.done for example in agent.experience.episodes[0]] == [False, False]
+
+
+def test_values_by_hand():
+    """From 3, with the way shown: right, then the goal, is worth 0.8; trying the goal at 3 nothing."""
+    agent = ICPI(model())
+    for t in (step(2, "right", to=3), step(3, "right", to=4), step(4, "try_goal", 1.0, over=True)):
+        agent.observe([t])
+    agent.observe([step(3, "left", to=2)])
+    agent.observe([step(2, "try_goal", over=True)])
+    (q,) = agent.values([place(4)], np.random.default_rng(0))
+    assert q[1] == 1.0
+    told = agent.explain(place(4))
+    assert isinstance(told, Explanation)
+    assert told.posterior.argmax() == 1
+    assert told.posterior.sum() == pytest.approx(1)
+
+
+def test_matching_by_hand():
+    """Rollouts follow the latest step of the same state; from 3 to the right: 0.8."""
+    agent = Matching()
+    for t in (
+        step(2, "right", to=3), step(3, "right", to=4), step(4, "try_goal", 1.0, over=True),
+        step(3, "try_goal", over=True), step(5, "left", to=4), step(4, "right", to=5, limit=True),
+    ):  # fmt: skip
+        agent.observe([t])
+    rng = np.random.default_rng(0)
+    q2, q3, q4 = agent.values([place(2), place(3), place(4)], rng)
+    assert q2.tolist() == [0, 0, 0], "the policy at 3 now is to try the goal"
+    assert q3.tolist() == [0, 0, 0], "the policy at 4 now is to go right, and there is no policy at the end"
+    assert q4.tolist() == [0, 1, 0]
+    agent.observe([step(4, "try_goal", 1.0, over=True)])
+    assert agent.values([place(3)], rng)[0].tolist() == [0, 0, pytest.approx(0.8)]
+
+
+def test_values_do_not_depend_on_the_company():
+    agent = ICPI(model(error=0.3), **SMALL)
+    hunch.train(agent, env(), 80)
+    together = agent.values([place(1), place(3), place(6)], np.random.default_rng(5))
+    seeds = np.random.default_rng(5)
+    alone = [agent.values([place(n)], seeds)[0] for n in (1, 3, 6)]
+    assert [q.tolist() for q in together] == [q.tolist() for q in alone]
+
+
+def test_a_stage_is_one_call():
+    """One decision in three environments: at most four calls a transition, however many rollouts."""
+    agent = ICPI(model(), **SMALL)
+    hunch.train(agent, env(), 60)
+    calls = []
+    ask = agent.completer.lm.generate
+    agent.completer.lm.generate = lambda prompts, *rest: calls.append(len(prompts)) or ask(prompts, *rest)
+    agent.values([place(1), place(3), place(6)], np.random.default_rng(0))
+    assert calls[0] == 9
+    assert len(calls) <= 4 * texts_of(place(1).observation).max_rollout_steps
+
+
+def test_table_by_hand():
+    table = QTable(0.8, 0.5, 1.0)
+    table.update("s", "a", 0.0, "t", ("a", "b"))
+    assert table.values("s", ("a", "b")).tolist() == [0.5 * 1 + 0.5 * 0.8, 1.0]
+    table.update("t", "b", 1.0, "end", ())
+    table.update("t", "a", 0.0, "end", ())
+    assert table.values("t", ("a", "b")).tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(("released", "wanted"), [(False, 0.0), (True, 0.8)])
+def test_released_table_has_no_end(released, wanted):
+    agent = TabularQ(released=released)
+    agent.observe([step(2, "try_goal", over=True)])
+    assert agent.values([place(2)], agent.rng)[0].tolist() == [1.0, wanted, 1.0]
+    agent.observe([step(2, "left", to=1, limit=True)])
+    assert agent.values([place(2)], agent.rng)[0][0] == 0.8, "a time-out is no end"
+
+
+def test_invaders_hit_too_late_are_no_success():
+    ship = State("assert ship == C(0, 0) and aliens == [None, None]\n", "", ("left", "shoot", "right"))
+    table, imitator = TabularQ(), NoArgMax(model())
+    for agent in (table, imitator):
+        for t, reward in enumerate((1.0, 0.0, 0.0)):
+            agent.observe([Transition(ship, "shoot", reward, ship, t == 2, False)])
+    assert len(table.experience.successes) == 1, "the threshold is reached"
+    assert len(imitator.experience.successes) == 0, "but not exceeded"
+
+
+def test_scripted_answers_by_hand():
+    three, four = place(3).observation, place(4).observation
+    asked = three + "state = right()\n"
+    assert answers(f"{asked}assert not done\n\n{asked}") == ("assert not done\n", "assert done\n")
+    assert answers(f"{asked}assert reward == 0\n\n{asked}")[0] == "assert reward == 0\n"
+    assert answers(f"{asked}{four}\n{asked}")[:2] == (four, place(2).observation)
+    reset = "\nstate, reward = reset()\n"
+    shown = f"{reset}{three}state = left()\nassert reward == 0.0\n{reset}{asked}assert reward == 0.0\n"
+    assert answers(f"{shown}{reset}{three}")[0] == "state = right()\n", "the last that was shown"
+    assert answers(f"{shown}{reset}{place(2).observation}", nearest=True)[0] == "state = right()\n"
+    assert answers("What is 1 + 1?") == ()
+
+
+def test_scripted_errors_are_shares_and_well_formed():
+    right = load("icpi", error=0.3)
+    asked = place(3).observation + "state = right()\n"
+    texts = [right.generate([f"{asked}assert not done\n\n" * n + asked])[0][0] for n in range(1, 400)]
+    assert set(texts) == {"assert not done", "assert done"}
+    assert texts.count("assert done") / len(texts) == pytest.approx(0.3, abs=0.08)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("hints", [True, False])
+def test_states_are_read_back(domain, hints):
+    played = env(domain, hints=hints)
+    for seed in range(20):
+        observation, info = played.reset(seed=seed)
+        for action in info["actions"]:
+            found = read(observation)
+            assert found[0] is type(played.unwrapped)
+            numbers = pytest.approx(info["state"], abs=0.0051) if domain == "PointMass" else info["state"]
+            assert found[1] == numbers
+            observation, _, over, _, info = played.step(action)
+            if over:
+                break
+
+
+def test_regret_of_an_episode():
+    result = hunch.train(TabularQ(), env(), 40)
+    for episode in result.episodes:
+        short, best = regret(env(), episode)
+        paid = 0.8 ** (episode.length - 1) * episode.episode_return
+        assert short == pytest.approx(best - paid)
+
+
+@pytest.mark.parametrize("domain", ["Chain", "Maze"])
+def test_icpi_reaches_the_optimum_with_a_model_that_is_never_wrong(domain):
+    result = hunch.train(ICPI(model()), env(domain), 200, seed=0)
+    late = [regret(env(domain), episode) for episode in result.episodes if episode.step > 150]
+    assert sum(short for short, _ in late) <= 0.1 * sum(best for _, best in late)
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="'generate'"):
+        ICPI(lm.load("minilm"))
+    with pytest.raises(UsageError, match="no such option"):
+        Matching(resamples=3)
+    with pytest.raises(UsageError, match="none of their states"):
+        hunch.train(ICPI(model()), hunch.make("hunch/FrozenLake-v0"), 400)
