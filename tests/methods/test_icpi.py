@@ -1,6 +1,9 @@
 """ICPI and its baselines: one loop, and what it promises."""
 
 import math
+import re
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from hunch import lm
 from hunch.core import Explanation, State, Transition, UsageError
 from hunch.envs.icpi.reading import read, texts_of
 from hunch.lm.scripted import load
-from hunch.methods import ICPI, Matching, NoArgMax, TabularQ
+from hunch.methods import ICPI, ICPIConfig, Matching, NoArgMax, TabularQ
 from hunch.methods.in_context.scripted import answers
 from hunch.rl.tabular import QTable
 from hunch.studies.icpi import regret
@@ -268,3 +271,10 @@ def test_refusals():
         Matching(resamples=3)
     with pytest.raises(UsageError, match="none of their states"):
         hunch.train(ICPI(model()), hunch.make("hunch/FrozenLake-v0"), 400)
+
+
+def test_settings_on_the_page_are_those_of_the_code():
+    page = Path(__file__).parents[2] / "docs" / "methods" / "icpi.md"
+    table = page.read_text().partition("## Settings")[2].partition("\n## ")[0]
+    listed = dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE))
+    assert listed == {name: str(value) for name, value in asdict(ICPIConfig()).items()}

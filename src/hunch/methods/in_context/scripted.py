@@ -11,20 +11,22 @@ end, another reward, another action, or a state that another action leads to.
 from __future__ import annotations
 
 import zlib
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.envs.icpi import reading
 from hunch.envs.icpi.base import Domain
 from hunch.envs.icpi.chain import DistractorChain
 from hunch.envs.icpi.mini_invaders import MiniInvaders
-from hunch.envs.icpi.reading import DOMAINS, read
+from hunch.envs.icpi.reading import DOMAINS
 from hunch.lm.base import sample_rng
 from hunch.lm.scripted import rule
 
 _ENVS = {(domain, hints): domain(hints=hints) for domain in DOMAINS for hints in (True, False)}
+read = lru_cache(maxsize=1 << 14)(reading.read)
 GONE = 9.0
 """How an alien that is shot counts beside -1, 0 and 1 for those to the right, above and to the left."""
 
