@@ -28,8 +28,12 @@ class Board(Protocol):
         """Show the figures of one line of metrics."""
         ...
 
-    def close(self) -> None:
+    def flush(self) -> None:
         """Write what is still in memory."""
+        ...
+
+    def close(self) -> None:
+        """Write what is still in memory, and end."""
         ...
 
 
@@ -56,7 +60,7 @@ class TensorBoard:
         self.writer.flush()
 
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Write what is still in memory, and end."""
         self.writer.close()
 
 
@@ -85,8 +89,11 @@ class WandB:
         """Log one line."""
         self.run.log(dict(figures), step=step)
 
+    def flush(self) -> None:
+        """Nothing: lines are handed over as they come."""
+
     def close(self) -> None:
-        """Hand over what is still in memory."""
+        """Hand over what is still in memory, and end."""
         self.run.finish()
 
 
@@ -106,6 +113,11 @@ class Boards:
         scalars = {name: value for name, value in figures.items() if name not in ("step", "usage")}
         step = int(line["step"])
         self.boards = [b for b in self.boards if self._try(type(b).__name__, partial(b.show, scalars, step))]
+
+    def flush(self) -> None:
+        """Write what is still in memory of each."""
+        for board in self.boards:
+            self._try(type(board).__name__, board.flush)
 
     def close(self) -> None:
         """Close them all."""

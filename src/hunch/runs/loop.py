@@ -115,8 +115,8 @@ class Training:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        if self.board:
-            self.board.flush()
+        if self.boards:
+            self.boards.flush()
         if self.folder:
             state = {"agent": self.agent.state_dict(), "rollout": self.rollout.state_dict()}
             clock = {"seconds": self.seconds, "usage": self.meter.read()}
