@@ -17,6 +17,8 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.folder import CHECKPOINT
 
 ray = pytest.importorskip("ray")
+# In a process of their own (make test-ray): a driver of Ray ends with its cluster, and its process too.
+pytestmark = pytest.mark.ray
 LAKE = "hunch/FrozenLake-v0"
 SLOW = "scripted:frozenlake?error=0.3"
 

@@ -11,7 +11,7 @@ import torch
 
 from hunch.core import HunchError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
-from hunch.runs.board import open_board
+from hunch.runs.board import Boards
 from hunch.runs.compare import Arm, Job, compare, outcome, thread_limits
 from hunch.runs.execute import RunConfig, execute, load_agent
 from hunch.runs.folder import CHECKPOINT, RunFolder, last_line, read_lines, write_atomically
@@ -201,12 +201,12 @@ def test_thread_limits_name_the_pools():
 def test_figures_for_tensorboard_are_neither_doubled_nor_missing(tmp_path):
     """A sitting that dies after its checkpoint has written figures that the next one writes again."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    first = open_board(tmp_path, 0)
+    first = Boards(tmp_path, 0)
     for step in (1, 2, 3):
         first.show({"step": step, "return": float(step), "usage": {}})
         first.flush()
     for begun in (1, 0):  # from a checkpoint after step 1, then from the very beginning
-        again = open_board(tmp_path, begun)
+        again = Boards(tmp_path, begun)
         for step in range(begun + 1, 4):
             again.show({"step": step, "return": float(step), "usage": {}})
         again.close()

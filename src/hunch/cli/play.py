@@ -93,6 +93,8 @@ def play_episode(env: TextEnvironment, agent: Agent | None, seed: int, console: 
     """Ask for actions until the episode is over or the player leaves with q; u takes the last one back."""
     now = Moment(env, *env.reset(seed=seed))
     past: list[Moment] = []
+    if now.state.task:
+        console.print(f"Task: {now.state.task}", markup=False, highlight=False)
     while not now.over:
         now.show(console)
         console.print(_menu(now.state, agent))

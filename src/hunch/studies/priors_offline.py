@@ -26,7 +26,7 @@ def recorded(folder: Path, env: str, env_options: dict[str, Any], steps: int) ->
     return str(folder)
 
 
-def learner(label: str, method: str, env: str, data: str, lm: str, steps: int) -> Arm:
+def learner(label: str, method: str, env: str, data: str, lm: str, steps: int, **options: Any) -> Arm:
     """A method that learns from data, evaluated four times on 40 episodes."""
     return Arm(
         label,
@@ -38,7 +38,7 @@ def learner(label: str, method: str, env: str, data: str, lm: str, steps: int) -
             steps=steps,
             eval_every=max(1, steps // 4),
             eval_episodes=40,
-            options=methods.find(method).config_class(),
+            options=methods.find(method).config_class(**options),
         ),
     )
 
@@ -58,6 +58,15 @@ def _salad(scale: Scale, data: Path) -> Part:
             learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
             learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
             learner("CQL-Prior, recall@5 0.8, 1,000", "cql-prior", SALAD, small, fair, steps),
+            learner(
+                "CQL-Prior, recall@5 0.8, fresh, 1,000",
+                "cql-prior",
+                SALAD,
+                small,
+                fair,
+                steps,
+                proposals="fresh",
+            ),
         ),
     )
 
