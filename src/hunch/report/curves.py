@@ -18,6 +18,8 @@ from hunch.runs.folder import read_lines
 # Okabe and Ito's palette, which readers with any colour vision tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
+WIDE = 45
+"""Characters of a label of which two fit side by side."""
 FEWEST = 10
 """Episodes a running mean is taken over before it is drawn."""
 
@@ -136,4 +138,6 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str) -> None:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.lines:
-        figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+        longest = max(len(str(line.get_label())) for line in axes.lines)
+        columns = 2 if longest <= WIDE else 1  # a long label would run out of the picture
+        figure.legend(loc="outside lower left", ncols=columns, frameon=False, fontsize=9)
