@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,13 +22,12 @@ from hunch.core import HunchError, UsageError
 from hunch.envs import make
 from hunch.lm.budget import Budget
 from hunch.report.curves import draw_curves
-from hunch.report.table import Row, as_csv, rows
+from hunch.report.table import Row, rows, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
-from hunch.runs.compare import Arm, Job, Outcome, arms, jobs
+from hunch.runs.compare import Arm, Job, Outcome, arms, jobs, refuse_others
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.execute import Setting
-from hunch.runs.folder import holds, write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +76,7 @@ def compare(arguments: Sequence[str]) -> None:
         os.environ[PROJECT] = where.wandb
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, where.seeds, out)
-    for job in todo:
-        _refuse_another(job)
+    refuse_others(todo)
     outcomes = _watch(todo, where)
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)
@@ -100,16 +97,6 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
     where.budget.check_prices(models)
 
 
-def _refuse_another(job: Job) -> None:
-    """Refuse a folder of other settings; one that is damaged is a failure of this run alone."""
-    try:
-        holds(job.folder, job.config.settings())
-    except UsageError:
-        raise
-    except HunchError:
-        return
-
-
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
     with JobBars(todo) as bars:
         if where.on == "ray":
@@ -121,8 +108,7 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
     """Write table and picture, print both, and end with the failures, if any."""
     table = rows(outcomes)
     if table:
-        write_atomically(out / "table.csv", as_csv(table).encode())
-        write_atomically(out / "table.json", json.dumps([row.as_dict() for row in table], indent=2).encode())
+        write(table, out)
         Console().print(_render(table, title))
         done = [outcome.job for outcome in outcomes if outcome.result]
         print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")

@@ -68,6 +68,7 @@ def _collect(arguments: Sequence[str]) -> None:
     """Record steps of an environment."""
     rest, env_options = split_environment(arguments)
     options = tyro.cli(CollectOptions, prog="hunch data collect", args=rest)
+    dataset.refuse_existing(options.out)
     mix = parse_mix(options.mix)
     recorded = collect(options.env, env_options, mix, options.steps, good=options.good, seed=options.seed)
     dataset.save(recorded, options.out)

@@ -75,9 +75,6 @@ def opinions(folder: Path, episodes: Sequence[Episode]) -> list[list[Explanation
         HunchError: if environment, model or checkpoint are not to be had.
     """
     try:
-        import torch
-
-        torch.set_num_threads(RunConfig.read(folder).threads)
         agent, config = load_agent(folder)
         env = make(config.env, **config.env_options)
         return [_opinions(agent, env, episode) for episode in episodes]

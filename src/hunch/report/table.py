@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from hunch.lm.usage import Usage
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.runs.compare import Arm, Outcome
 from hunch.runs.execute import RunConfig
+from hunch.runs.folder import write_atomically
 from hunch.runs.result import Result, last_quarter
 
 COUNTED = {entry.name for entry in fields(Usage)}
@@ -116,6 +119,12 @@ def place(config: RunConfig) -> str:
 def _median_reached(steps: Sequence[int | None]) -> int | None:
     median = float(np.median([np.inf if step is None else step for step in steps]))
     return int(median) if np.isfinite(median) else None
+
+
+def write(table: Sequence[Row], folder: Path) -> None:
+    """Write ``table.csv`` and ``table.json`` into a folder."""
+    write_atomically(folder / "table.csv", as_csv(table).encode())
+    write_atomically(folder / "table.json", json.dumps([row.as_dict() for row in table], indent=2).encode())
 
 
 def as_csv(table: Sequence[Row]) -> str:

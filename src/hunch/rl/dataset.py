@@ -166,8 +166,7 @@ def save(dataset: Dataset, folder: str | Path) -> None:
     """
     check(dataset)
     folder = Path(folder)
-    if (folder / "metadata.json").exists():
-        raise UsageError(f"{folder} already holds a data set; name another folder.")
+    refuse_existing(folder)
     minari = _library()
     from gymnasium.spaces import Text
 
@@ -185,6 +184,16 @@ def save(dataset: Dataset, folder: str | Path) -> None:
         }
     )
     os.replace(half, folder)  # a data set is there as a whole or not at all
+
+
+def refuse_existing(folder: Path) -> None:
+    """Refuse a folder that holds a data set, which may be worth knowing before one is recorded.
+
+    Raises:
+        UsageError: if it does.
+    """
+    if (folder / "metadata.json").exists():
+        raise UsageError(f"{folder} already holds a data set; name another folder.")
 
 
 def load(folder: str | Path) -> Dataset:

@@ -23,7 +23,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
-from hunch.runs.folder import RunFolder, last_line, read_json, write_atomically
+from hunch.runs.folder import RunFolder, holds, last_line, read_json, write_atomically
 from hunch.runs.result import Result
 
 POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
@@ -126,6 +126,21 @@ def compare(
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]
+
+
+def refuse_others(todo: Sequence[Job]) -> None:
+    """Refuse folders of other settings; one that is damaged is a failure of its run alone.
+
+    Raises:
+        UsageError: if a folder holds another run.
+    """
+    for job in todo:
+        try:
+            holds(job.folder, job.config.settings())
+        except UsageError:
+            raise
+        except HunchError:  # told where the run is begun
+            continue
 
 
 def missing(todo: Sequence[Job]) -> list[Job]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any, TypeAlias
 
 from hunch.core import HunchError
 from hunch.report.curves import draw_curves
-from hunch.report.table import Row, as_csv, rows
-from hunch.runs.compare import Arm, Job, Outcome, compare, jobs
-from hunch.runs.folder import holds, write_atomically
+from hunch.report.table import Row, rows, write
+from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
+from hunch.runs.folder import write_atomically
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,7 @@ def conduct(
     for part in study.parts(scale, out / "data"):
         folder = out / part.folder
         todo = jobs(part.arms, scale.seeds, folder)
-        for job in todo:
-            holds(job.folder, job.config.settings())
+        refuse_others(todo)
         outcomes = compare(todo, workers=workers, watch=watch(part, todo))
         failed += [outcome for outcome in outcomes if outcome.result is None]
         sections.append(_section(part, outcomes, folder))
@@ -123,8 +121,7 @@ def conduct(
 def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
     """Write a part's table and picture, and return its section of the page."""
     table = rows(outcomes)
-    write_atomically(folder / "table.csv", as_csv(table).encode())
-    write_atomically(folder / "table.json", json.dumps([row.as_dict() for row in table], indent=2).encode())
+    write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
     return f"### {part.title}\n\n{markdown(table)}\n\n![{part.title}]({folder.name}/curves.png)\n"
 
