@@ -16,6 +16,7 @@ from hunch.studies.study import Part, Scale, Study
 
 PICK = {"games": 8}
 SALAD = "hunch/Overcooked-Salad-v0"
+TOMATO = "hunch/Overcooked-Tomato-v0"
 WRONG = {1.0: 0.0, 0.8: 0.7248, 0.6: 0.8326}
 """Error rate of one answer at which k = 5 answers hold the right action with this probability."""
 
@@ -79,6 +80,7 @@ def _online(scale: Scale, data: Path) -> list[Part]:
     recalls = (1.0, 0.8, 0.6)
     return [
         _with_rule(SALAD, "Overcooked-Salad", "kitchen", scale.steps(6_000), 5, recalls),
+        _with_rule(TOMATO, "Overcooked-Tomato", "kitchen", scale.steps(4_000), 3, recalls),
         _with_rule("hunch/FrozenLake-v0", "FrozenLake", "frozenlake", scale.steps(4_000), 2, recalls),
         _with_minilm("hunch/Household-Pick-v0", "Household-Pick", scale.steps(9_000)),
         _with_minilm("hunch/Household-Examine-v0", "Household-Examine", scale.steps(9_000)),
