@@ -124,6 +124,12 @@ def test_a_text_table_shared_with_others_changes_nothing(lake):
     assert actions(runs[0]) == actions(runs[1])
 
 
+def test_an_empty_text_table_is_taken_as_it_is(table):
+    """A table has a length, and an empty one must not count as none."""
+    own = TextTable(table.lm)
+    assert DQNPrior(UniformPrior(), own, k=2).features.table is own
+
+
 def test_explanation(table):
     agent = DQNPrior(UniformPrior(), table, k=2, **SMALL)
     state = State("here", "go", ("a", "b", "c", "d"))

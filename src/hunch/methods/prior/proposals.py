@@ -107,7 +107,7 @@ class ProposalQ(Generic[C]):
         for name in ("alpha", "learning_rate", "batch_size", "update_every", "replay", "hidden"):
             if not getattr(self.config, name, 1) > 0:
                 raise UsageError(f"{name} must be positive, not {getattr(self.config, name)}.")
-        table = encoder or TextTable(load(self.config.encoder))
+        table = TextTable(load(self.config.encoder)) if encoder is None else encoder
         self.features = StateFeatures(table, joint=self.config.joint)
         self.reset(0)
 
