@@ -190,3 +190,31 @@ def test_environment_options():
     assert rest == ["--env", "X", "--k", "2"]
     assert options == {"games": 4, "split": "unseen"}
     assert [literal(text) for text in ("true", "None", "0.5", "a b")] == [True, None, 0.5, "a b"]
+
+
+def test_evaluate_a_run(hunch, tmp_path):
+    assert hunch("run", "dqn-prior", *LAKE, *SMALL, "--lm", "uniform", "--k", "2", "--out", "r")[0] == 0
+    asked = ("evaluate", "r", "--lm", "scripted:frozenlake", "--k", "1", "--episodes", "4", "--out", "score")
+    code, out, errors = hunch(*asked)
+    assert (code, errors) == (0, "")
+    assert "success 1.00 [0.51, 1.00] on 4 episodes of seen tasks" in out
+    assert "model calls" in out
+    assert "evidence level L0" in out
+    record = json.loads((tmp_path / "score" / "evaluation.json").read_text())
+    assert record["success"]["value"] == 1.0
+    assert record["evaluation"]["with"]["options"]["k"] == 1
+    assert "of unseen tasks" in hunch("evaluate", "r", "--env.max_steps", "2", "--episodes", "2")[1]
+    assert hunch(*asked[:-1], "r")[0] == 2
+    for arguments, sentence in (
+        ((), "Name the folder of a run first"),
+        (("nowhere",), "nowhere holds no run"),
+        (("r", "--encoder", "hf:x"), "encoder shaped what was learnt"),
+        (("r", "--prior.knd", "x"), "dqn-prior has no prior.knd"),
+        (("r", "--k", "5"), "choose k of at most 4"),
+        (("r", "s"), "one word too many"),
+    ):
+        code, out, errors = hunch("evaluate", *arguments)
+        assert (code, out) == (1 if arguments == ("nowhere",) else 2, "")
+        assert sentence in errors
+        assert len(errors.splitlines()) == 1
+    assert "--prior.kind" in hunch("evaluate", "--help")[1]

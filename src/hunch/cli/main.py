@@ -21,6 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR", "several side by side"),
     "study": ("NAME [--smoke]", "run a published table or figure again"),
+    "evaluate": (
+        "RUN --lm SPEC --k N --env.NAME VALUE --out DIR",
+        "a trained agent with another model, other proposals or other tasks",
+    ),
     "report": ("DIR... --out FILE.html", "one page of curves, costs and recorded episodes, and a picture"),
     "data": ("collect | import | show", "recorded data, for methods that learn from it"),
     "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -22,6 +22,8 @@ from hunch.runs.loop import Evaluation, train
 from hunch.runs.result import Result, late_success, read_episode
 from hunch.runs.rollout import TextEnvironment
 
+ROLE = ("k", "proposals", "prior", "alpha")
+"""Options of a method that an evaluation may change: what fills the role, and how far Q overrules it."""
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
 
 
@@ -72,7 +74,9 @@ class RunConfig(Setting):
             raise HunchError(f"{folder} holds no run: there is no config.json.")
         try:
             settings = stored["run"]
-            options = _rebuild(methods.find(settings["method"]).config_class, settings["options"])
+            method, options = methods.find(settings["method"]), settings["options"]
+            if options is not None:
+                options = _rebuild(method.config_class, options)
             return cls(**{**settings, "options": options})
         except (KeyError, TypeError) as error:
             raise HunchError(f"{folder}/config.json is damaged, or of another version: {error}.") from error
@@ -200,22 +204,65 @@ def finished(folder: Path) -> Result | None:
     )
 
 
-def load_agent(folder: str | Path) -> tuple[Agent, RunConfig]:
+def load_agent(
+    folder: str | Path, lm: str = "", options: Mapping[str, Any] | None = None
+) -> tuple[Agent, RunConfig]:
     """Load the agent of a run as its last checkpoint has it, without touching the folder.
 
-    It computes with the run's number of threads, as the run did.
+    It computes with the run's number of threads, as the run did. Proposals that were kept in training are
+    those of the run's own prior and k, and are forgotten where either is another.
+
+    Args:
+        folder: The run's folder.
+        lm: Another model for the method's role. Default: the run's own.
+        options: Options of the method that differ from the run's, of :data:`ROLE`.
+
+    Returns:
+        The agent, and the settings that it has now.
 
     Raises:
+        UsageError: if the method has no such option or role, the model cannot fill it, or the checkpoint's Q
+            is of another encoder.
         HunchError: if the folder holds no run, or no checkpoint yet.
     """
-    config = RunConfig.read(folder)
-    _limit_threads(config)
-    agent, _ = build(config)
+    own = RunConfig.read(folder)
+    config = refill(own, lm, options or {})
     state = read_checkpoint(Path(folder))
     if state is None:
         raise HunchError(f"The run in {folder} has no checkpoint yet.")
-    agent.load_state_dict(state["agent"])
+    _limit_threads(config)
+    agent, _ = build(config)
+    learnt = state["agent"]
+    if "kept" in learnt and _proposer(config) != _proposer(own):
+        learnt = {**learnt, "kept": []}
+    agent.load_state_dict(learnt)
     return agent, config
+
+
+def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
+    """The settings of a run with another model in its role, or another way to ask it.
+
+    Raises:
+        UsageError: if the method asks no model, or an option is none of those in :data:`ROLE` that it has.
+    """
+    method = methods.find(config.method)
+    if lm and not method.verbs:
+        raise UsageError(f"{method.name} asks no language model: there is no role for {lm} to fill.")
+    own = config.options or method.config_class()
+    free = [name for name in ROLE if hasattr(own, name)]
+    for name in options:
+        if name not in free:
+            why = f"{name} shaped what was learnt" if hasattr(own, name) else f"{method.name} has no {name}"
+            raise UsageError(
+                f"{why}; an evaluation of {method.name} can change {', '.join(free) or 'nothing'}."
+            )
+    return replace(config, lm=lm or config.lm, options=replace(own, **options))
+
+
+def _proposer(config: RunConfig) -> tuple[Any, ...]:
+    """What the proposals of a run depend on."""
+    options = config.options or methods.find(config.method).config_class()
+    return (config.lm, *(getattr(options, name, None) for name in ("k", "prior")))
 
 
 @contextmanager
@@ -241,15 +288,23 @@ def interruptible(
 def evaluation(config: RunConfig, source: list[TextEnvironment] | dataset.Dataset) -> Evaluation | None:
     """When and on what a run evaluates; None if it does not.
 
-    On recorded data evaluation is all that there is to see, so it is never left out; the environment is made
-    with the options under which the data were recorded, where the run's own do not say otherwise.
+    On recorded data evaluation is all that there is to see, so it is never left out.
     """
-    recorded = source.env_options if isinstance(source, dataset.Dataset) else {}
     every = config.eval_every or (max(1, config.steps // 10) if config.data else 0)
     if not every:
         return None
-    env = make(config.env, **{**recorded, **config.env_options})
+    env = make(config.env, **tasks(config, source))
     return Evaluation(env, every, config.eval_episodes)
+
+
+def tasks(config: RunConfig, source: list[TextEnvironment] | dataset.Dataset) -> dict[str, Any]:
+    """Options of the environment in which a run evaluates.
+
+    They are the run's own; on recorded data also those under which these were recorded, where the run's own
+    do not say otherwise.
+    """
+    recorded = source.env_options if isinstance(source, dataset.Dataset) else {}
+    return {**recorded, **config.env_options}
 
 
 def _version(package: str) -> str | None:

@@ -214,7 +214,7 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
             "another --out."
         )
     if known != settings:
-        differing = _differences(leaves(known), leaves(settings))
+        differing = differences(leaves(known), leaves(settings))
         raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
     return True
 
@@ -286,7 +286,8 @@ def last_line(path: Path) -> dict[str, Any] | None:
     return value
 
 
-def _differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
+def differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
+    """Name what differs between flat settings, in one line."""
     keys = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
     return "; ".join(f"{key}: {_short(there.get(key))} there, {_short(asked.get(key))} asked" for key in keys)
 

@@ -21,6 +21,8 @@ from hunch.runs.rollout import Recorded, Rollout, TextEnvironment, play_episodes
 
 LINES = 200
 """About how many lines of metrics a run writes."""
+EVALUATION_SEED = 1_000_003
+"""What is added to a run's seed for the episodes of its evaluations."""
 CHECKPOINT_SECONDS = 10.0
 """How long a run goes on before it is saved again, and at most until it heeds Ctrl-C."""
 
@@ -76,7 +78,7 @@ class Training:
 
     def evaluate(self, env: TextEnvironment, episodes: int) -> None:
         """Play episodes from which the agent does not learn, and record them."""
-        seed = self.rollout.seed + 1_000_003
+        seed = self.rollout.seed + EVALUATION_SEED
         played = play_episodes(env, lambda states: self.agent.act(states, explore=False), episodes, seed)
         self._record(played, self.evaluations, evaluation=True)
 

@@ -138,7 +138,7 @@ class ProposalQ(Generic[C]):
             UsageError: if k exceeds the number of admissible actions at the very first decision.
         """
         if self.steps == 0 and states:
-            self._check(states)
+            self.check_k(states)
         proposals = self.propose(states, explore=explore)
         if not explore:
             self.prior.metrics()  # what an evaluation asked is no part of the next line of metrics
@@ -152,7 +152,12 @@ class ProposalQ(Generic[C]):
         shares = posterior(proposal.weights, values, self.config.alpha)
         return int(rng.choice(proposal.indices, p=shares))
 
-    def _check(self, states: Sequence[State]) -> None:
+    def check_k(self, states: Sequence[State]) -> None:
+        """Refuse more proposals than a state, of those that an episode begins with, has actions.
+
+        Raises:
+            UsageError: if k exceeds the number of admissible actions.
+        """
         fewest = min(len(state.actions) for state in states)
         if self.k is not None and self.k > fewest:
             raise UsageError(
@@ -258,6 +263,7 @@ class ProposalQ(Generic[C]):
     def state_dict(self) -> dict[str, Any]:
         """See :class:`hunch.core.Agent`; embeddings are left out, as the frozen encoder gives them again."""
         return {
+            "encoder": self.features.table.lm.name,
             "network": self.network.state_dict(),
             "target": self.target.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -272,7 +278,12 @@ class ProposalQ(Generic[C]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Take up a state that :meth:`state_dict` gave.
+
+        Raises:
+            UsageError: if its Q is of another encoder or size; the agent is left as it was.
+        """
+        self._check_q(state)
         self.reset(0)
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
@@ -286,6 +297,23 @@ class ProposalQ(Generic[C]):
         for rng, numbers in zip((self.rng, self.evaluation_rng), state["rng"], strict=True):
             rng.bit_generator.state = numbers
         self.steps, self.updates = state["counters"]
+
+    def _check_q(self, state: dict[str, Any]) -> None:
+        own = self.features.table.lm.name
+        theirs = state.get("encoder", own)  # earlier checkpoints do not say
+        if theirs != own:
+            raise UsageError(
+                f"The checkpoint's Q was trained on embeddings of {theirs}; with those of {own} "
+                "it means nothing."
+            )
+        known, trained = (
+            {name: tuple(w.shape) for name, w in q.items()}
+            for q in (self.network.state_dict(), state["network"])
+        )
+        if known != trained:
+            raise UsageError(
+                f"The checkpoint's Q is of another size: its embeddings by {own}, joint or hidden differ."
+            )
 
 
 def posterior(weights: FloatArray, values: FloatArray, alpha: float) -> FloatArray:

@@ -1,0 +1,172 @@
+"""A trained Q with something else in its role: another model, another number of proposals, other tasks.
+
+What a prior proposes and what Q makes of it are apart, so a Q that was trained with one model's proposals can
+choose among another's (Yan et al., ICLR 2025, table 2). Nothing is learnt here, and the run is only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, State, UsageError
+from hunch.envs import make
+from hunch.rl import dataset
+from hunch.rl.statistics import Estimate, over_episodes
+from hunch.runs.execute import RunConfig, load_agent, refill, tasks
+from hunch.runs.folder import CHECKPOINT, differences, leaves, read_json, write_atomically, writing
+from hunch.runs.loop import EVALUATION_SEED, Meter, evaluate
+from hunch.runs.result import ledger
+from hunch.runs.rollout import TextEnvironment
+
+FILE = "evaluation.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A trained agent, what fills its role now, and where it plays.
+
+    Attributes:
+        run: Folder of the run, finished or not.
+        lm: Model in the role. Default: the run's own.
+        options: Options of the method that differ from the run's; see :data:`hunch.runs.execute.ROLE`.
+        env_options: Options of the environment that differ from the run's: other tasks.
+        episodes: How many.
+        seed: Of the episodes and of what the agent draws. Default: the run's own, which gives the episodes of
+            the run's own evaluations.
+    """
+
+    run: Path
+    lm: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    env_options: Mapping[str, Any] = field(default_factory=dict)
+    episodes: int = 100
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """What an evaluation came to.
+
+    Attributes:
+        tasks: ``seen`` if the environment was made as in the run, otherwise ``unseen``.
+        episodes: How many were played.
+        success: Success rate with its Wilson interval over episodes.
+        episode_return: Mean return.
+        usage: What the language models were asked, by the names of :class:`hunch.lm.Usage`.
+        seconds: Wall time.
+        evidence: Of the model in the role now.
+    """
+
+    tasks: Literal["seen", "unseen"]
+    episodes: int
+    success: Estimate
+    episode_return: float
+    usage: dict[str, float]
+    seconds: float
+    evidence: EvidenceLevel
+
+    def __str__(self) -> str:
+        return (
+            f"success {self.success} on {self.episodes:,} episodes of {self.tasks} tasks, "
+            f"return {self.episode_return:.2f}; {ledger(self.usage)}; {self.seconds:.0f} s; "
+            f"evidence level {self.evidence}"
+        )
+
+
+def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
+    """Play episodes with the agent of a run, from which it does not learn.
+
+    Args:
+        trial: Which agent, with what in its role, and where.
+        out: A folder for ``evaluation.json``; one that holds this evaluation already is read instead.
+
+    Raises:
+        UsageError: if the method has no such option or role, the model cannot fill it, k exceeds the
+            admissible actions, the environment has no such option, the checkpoint's Q is of another encoder,
+            or ``out`` holds something else.
+        HunchError: if the folder holds no run, or no checkpoint yet.
+    """
+    if trial.episodes < 1:
+        raise UsageError(f"An evaluation needs at least one episode, not {trial.episodes}.")
+    own = RunConfig.read(trial.run)
+    before = tasks(own, dataset.load(own.data) if own.data else [])
+    config = replace(
+        refill(own, trial.lm, trial.options),
+        env_options={**before, **trial.env_options},
+        seed=own.seed if trial.seed is None else trial.seed,
+    )
+    question = _question(trial, own, config)
+    known = _stored(Path(out), trial.run, question) if out is not None else None
+    if known is not None:
+        return known
+    score = _play(trial, config, "seen" if config.env_options == before else "unseen")
+    if out is not None:
+        _write(Path(out), {"run": str(trial.run), "evaluation": question, **asdict(score)})
+    return score
+
+
+def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> Score:
+    env = make(config.env, **config.env_options)
+    meter, began = Meter(), time.monotonic()
+    agent, _ = load_agent(trial.run, trial.lm, trial.options)
+    _prepare(agent, env, config.seed)
+    played = evaluate(agent, env, trial.episodes, seed=config.seed + EVALUATION_SEED)
+    return Score(
+        tasks=where,
+        episodes=len(played),
+        success=over_episodes([episode.success for episode in played]),
+        episode_return=float(np.mean([episode.episode_return for episode in played])),
+        usage=meter.read(),
+        seconds=round(time.monotonic() - began, 3),
+        evidence=agent.evidence,
+    )
+
+
+def _prepare(agent: Any, env: TextEnvironment, seed: int) -> None:
+    """Let the agent draw as after ``reset(seed)``, and see that there are as many actions as proposals."""
+    agent.evaluation_rng = np.random.default_rng(seed).spawn(2)[1]
+    if hasattr(agent, "check_k"):
+        agent.check_k([State.read(*env.reset(seed=seed))])
+
+
+def _question(trial: Trial, own: RunConfig, config: RunConfig) -> dict[str, Any]:
+    """Everything that decides the answer."""
+    checkpoint = Path(trial.run) / CHECKPOINT
+    digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16] if checkpoint.exists() else ""
+    now = config.settings()
+    changed = {name: now[name] for name in ("lm", "options", "env_options", "seed")}
+    return {"of": own.settings(), "checkpoint": digest, "episodes": trial.episodes, "with": changed}
+
+
+def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
+    """Read the score of the same evaluation; None if the folder is free for it."""
+    inside = Path(run).resolve() in (out.resolve(), *out.resolve().parents)
+    if inside or (out / "config.json").exists():
+        raise UsageError(
+            f"{out} belongs to a run, which an evaluation leaves as it is: choose another --out."
+        )
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    record = read_json(out / FILE)
+    if record is None:
+        return None
+    there = record.get("evaluation")
+    if not isinstance(there, dict):
+        raise UsageError(f"{out / FILE} is something else: choose another --out.")
+    if there != question:
+        what = differences(leaves(there), leaves(question))
+        raise UsageError(f"{out} holds another evaluation ({what}): choose another --out.")
+    figures = {name: record[name] for name in Score.__dataclass_fields__}
+    return Score(**{**figures, "success": Estimate(**record["success"])})
+
+
+def _write(out: Path, record: dict[str, Any]) -> None:
+    write_atomically(out / FILE, (json.dumps(record, indent=2) + "\n").encode())
