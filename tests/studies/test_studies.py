@@ -1,6 +1,8 @@
 """Studies: each can be set up, one is run for real, and what it writes agrees with itself."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,8 +10,11 @@ from hunch import studies
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import load, scripted
+from hunch.runs.compare import Arm, Job
 from hunch.studies.priors import WRONG
 from hunch.studies.study import FULL, SMOKE
+
+RUN = Job(Arm("", None), 0, Path("run"))
 
 
 @pytest.mark.parametrize("name", studies.names())
@@ -19,7 +24,9 @@ def test_every_study_can_be_set_up(name, tmp_path):
     assert parts
     for part in parts:
         labels = [arm.label for arm in part.arms]
-        assert len(set(labels)) == len(labels) > 1
+        lines = labels if part.transfer is None else [t.out for t in part.transfer.tries([RUN], tmp_path)]
+        assert len(set(labels)) == len(labels)
+        assert len(set(lines)) == len(lines) > 1
         assert len({arm.folder for arm in part.arms}) == len(labels)
         environments = {(arm.config.env, str(arm.config.env_options)) for arm in part.arms}
         assert len(environments) == 1, "lines of one part are compared with each other"
@@ -29,6 +36,31 @@ def test_every_study_can_be_set_up(name, tmp_path):
 def test_an_unknown_study_is_named():
     with pytest.raises(UsageError, match="priors-online"):
         studies.find("priors-onlin")
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
+    study = studies.find(name)
+    if name == "priors-offline":
+        assert not study.takes_lm
+        return  # its parts record data
+    models = []
+    for scale in (SMOKE, replace(SMOKE, lm="openai:mine")):
+        parts = study.parts(scale, tmp_path)
+        assert scale.smoke
+        models.append([arm.config.lm for part in parts for arm in part.arms])
+        models[-1] += [f.lm for part in parts if part.transfer for f in part.transfer.fillings]
+    assert (models[0] != models[1]) == study.takes_lm
+    assert ("openai:mine" in models[1]) == study.takes_lm
+
+
+def test_a_model_that_is_not_taken_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["study", "priors-k", "--lm", "uniform"])
+    assert "--lm is for priors-online" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["study", "priors-transfer", "--lm", "minilmm"])
+    assert "did you mean 'minilm'" in capsys.readouterr().err
 
 
 def test_the_error_rates_leave_the_stated_recall():

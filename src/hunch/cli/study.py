@@ -9,11 +9,11 @@ from pathlib import Path
 
 import tyro
 
-from hunch import studies
+from hunch import lm, methods, studies
 from hunch.cli.progress import JobBars
 from hunch.core import UsageError
 from hunch.runs.compare import Job
-from hunch.studies.study import FULL, SMOKE, Part, Watch, conduct
+from hunch.studies.study import FULL, SMOKE, Part, Study, Watch, conduct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +28,15 @@ class StudyOptions:
     """Folder of the study. Default: runs/study-NAME."""
     workers: int | None = None
     """Runs at a time. Default: the processors at hand."""
+    lm: str = ""
+    """A language model of yours, for which the studies that take one add lines."""
 
 
 def study(arguments: Sequence[str]) -> None:
     """Run a study, or what is left of it, and name its page."""
     if not arguments or arguments[0] in ("-h", "--help"):
         lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
-        print("usage: hunch study NAME [--smoke] [--seeds K] [--out DIR]\n\n" + "\n".join(lines))
+        print("usage: hunch study NAME [--smoke] [--seeds K] [--lm SPEC] [--out DIR]\n\n" + "\n".join(lines))
         return
     found = studies.find(arguments[0])
     options = tyro.cli(StudyOptions, prog=f"hunch study {found.name}", args=list(arguments[1:]))
@@ -43,6 +45,9 @@ def study(arguments: Sequence[str]) -> None:
         if options.seeds < 1:
             raise UsageError(f"A study needs at least one seed, not {options.seeds}.")
         scale = replace(scale, seeds=options.seeds)
+    if options.lm:
+        _check(found, options.lm)
+        scale = replace(scale, lm=options.lm)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
     with ExitStack() as stack:
 
@@ -51,5 +56,13 @@ def study(arguments: Sequence[str]) -> None:
             print(part.title)
             return stack.enter_context(JobBars(todo)).follow
 
-        page = conduct(found, out, scale, workers=options.workers, watch=watch)
+        page = conduct(found, out, scale, workers=options.workers, watch=watch, report=print)
     print(f"Page: {page}")
+
+
+def _check(found: Study, spec: str) -> None:
+    """Refuse a further model that the study could not use, before the first run starts."""
+    if not found.takes_lm:
+        able = ", ".join(name for name in studies.names() if studies.find(name).takes_lm)
+        raise UsageError(f"{found.name} takes no further model; --lm is for {able}.")
+    methods.find("dqn-prior").check(lm.load(spec))

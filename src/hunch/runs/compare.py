@@ -30,6 +30,11 @@ POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 """Libraries that open a pool of threads when they are loaded, as large as ``<name>_NUM_THREADS`` says."""
 
 
+def folder_name(label: str) -> str:
+    """A label as the name of a folder."""
+    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
+
+
 @dataclass(frozen=True, eq=False)
 class Arm:
     """One line of a comparison: a label, and a run's settings but for the seed."""
@@ -40,7 +45,7 @@ class Arm:
     @property
     def folder(self) -> str:
         """Name of the arm's folder."""
-        return re.sub(r"[^a-z0-9]+", "-", self.label.lower()).strip("-")
+        return folder_name(self.label)
 
 
 @dataclass(frozen=True, eq=False)

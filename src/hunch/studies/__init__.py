@@ -14,6 +14,7 @@ _MODULES = {
     "priors-temperature": "priors",
     "priors-cache": "priors",
     "priors-offline": "priors_offline",
+    "priors-transfer": "priors_transfer",
 }
 
 

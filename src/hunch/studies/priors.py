@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,14 @@ def dqn_prior(label: str, env: str, lm: str, steps: int, env_options: dict[str, 
     )
 
 
+def further(
+    scale: Scale, env: str, steps: int, env_options: dict[str, Any], **options: Any
+) -> tuple[Arm, ...]:
+    """DQN-Prior with the user's model, if there is one."""
+    label = f"DQN-Prior, {scale.lm}"
+    return (dqn_prior(label, env, scale.lm, steps, env_options, **options),) if scale.lm else ()
+
+
 def zero_shot(env: str, lm: str, steps: int, env_options: dict[str, Any]) -> Arm:
     """The model alone."""
     config = ZeroShotConfig()
@@ -54,7 +61,8 @@ def zero_shot(env: str, lm: str, steps: int, env_options: dict[str, Any]) -> Arm
     )
 
 
-def _with_minilm(env: str, title: str, steps: int) -> Part:
+def _with_minilm(scale: Scale, env: str, title: str) -> Part:
+    steps = scale.steps(9_000)
     return Part(
         title,
         (
@@ -62,28 +70,29 @@ def _with_minilm(env: str, title: str, steps: int) -> Part:
             dqn_prior("DQN-Prior, random k", env, "uniform", steps, PICK),
             zero_shot(env, "minilm", steps, PICK),
             dqn_prior("DQN-Prior", env, "minilm", steps, PICK),
+            *further(scale, env, steps, PICK),
         ),
     )
 
 
-def _with_rule(env: str, title: str, rule: str, steps: int, k: int, recalls: Sequence[float]) -> Part:
+def _with_rule(scale: Scale, env: str, title: str, rule: str, full: int, k: int) -> Part:
     """DQN against DQN-Prior with a rule that is wrong as often as leaves this recall@k."""
+    steps = scale.steps(full)
     lines = [dqn(env, steps), dqn_prior("DQN-Prior, random k", env, "uniform", steps, {}, k=k)]
-    for recall in recalls:
+    for recall in WRONG:
         error = round((1 - recall) ** (1 / k), 4)
         label = f"DQN-Prior, recall@{k} {recall}"
         lines.append(dqn_prior(label, env, f"scripted:{rule}?error={error}", steps, {}, k=k))
-    return Part(title, tuple(lines))
+    return Part(title, (*lines, *further(scale, env, steps, {}, k=k)))
 
 
 def _online(scale: Scale, data: Path) -> list[Part]:
-    recalls = (1.0, 0.8, 0.6)
     return [
-        _with_rule(SALAD, "Overcooked-Salad", "kitchen", scale.steps(6_000), 5, recalls),
-        _with_rule(TOMATO, "Overcooked-Tomato", "kitchen", scale.steps(4_000), 3, recalls),
-        _with_rule("hunch/FrozenLake-v0", "FrozenLake", "frozenlake", scale.steps(4_000), 2, recalls),
-        _with_minilm("hunch/Household-Pick-v0", "Household-Pick", scale.steps(9_000)),
-        _with_minilm("hunch/Household-Examine-v0", "Household-Examine", scale.steps(9_000)),
+        _with_rule(scale, SALAD, "Overcooked-Salad", "kitchen", 6_000, k=5),
+        _with_rule(scale, TOMATO, "Overcooked-Tomato", "kitchen", 4_000, k=3),
+        _with_rule(scale, "hunch/FrozenLake-v0", "FrozenLake", "frozenlake", 4_000, k=2),
+        _with_minilm(scale, "hunch/Household-Pick-v0", "Household-Pick"),
+        _with_minilm(scale, "hunch/Household-Examine-v0", "Household-Examine"),
     ]
 
 
@@ -127,6 +136,7 @@ STUDIES = {
             "unseen ones; DQN without a prior does not start (section 5, tables 1 and 2).",
             _OURS,
             _online,
+            takes_lm=True,
         ),
         Study(
             "priors-k",

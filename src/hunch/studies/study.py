@@ -12,23 +12,35 @@ from hunch.report.curves import draw_curves
 from hunch.report.table import Row, rows, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
 from hunch.runs.folder import write_atomically
+from hunch.studies.transfer import Transfer, carry_out
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large a study is run.
+    """How large a study is run, and with which further model.
 
     Attributes:
         seeds: Runs an arm.
         share: Of the full number of steps.
+        lm: A model of the user's, for which the studies that take one add lines; empty for none.
     """
 
     seeds: int
     share: float
+    lm: str = ""
+
+    @property
+    def smoke(self) -> bool:
+        """Whether it is too small to tell anything."""
+        return self.share < 1
 
     def steps(self, full: int) -> int:
         """The steps at this scale, of so many in full."""
         return max(200, round(full * self.share))
+
+    def episodes(self, full: int) -> int:
+        """The episodes of an evaluation at this scale, of so many in full."""
+        return max(2, round(full * self.share))
 
 
 FULL = Scale(seeds=3, share=1.0)
@@ -42,10 +54,12 @@ class Part:
     Attributes:
         title: What is compared.
         arms: Label and settings of each line.
+        transfer: What the trained agents of the first arm are tried with, if anything.
     """
 
     title: str
     arms: tuple[Arm, ...]
+    transfer: Transfer | None = None
 
     @property
     def folder(self) -> str:
@@ -63,6 +77,7 @@ class Study:
         published: What the paper reports, in Markdown, with its place.
         deviations: What differs from the paper's setting, in Markdown.
         parts: Given the scale and a folder for data, the runs.
+        takes_lm: Whether it adds lines for a further model.
     """
 
     name: str
@@ -70,6 +85,7 @@ class Study:
     published: str
     deviations: str
     parts: Callable[[Scale, Path], Sequence[Part]]
+    takes_lm: bool = False
 
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
@@ -82,6 +98,7 @@ def conduct(
     *,
     workers: int | None = None,
     watch: Callable[[Part, Sequence[Job]], Watch],
+    report: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Do what is left of a study's runs, and write its tables, pictures and page.
 
@@ -91,6 +108,7 @@ def conduct(
         scale: How large.
         workers: Processes at a time. Default: the processors at hand.
         watch: Given a part and its jobs, what shows their progress.
+        report: Called with a line on each evaluation of a trained agent.
 
     Returns:
         The page.
@@ -99,21 +117,25 @@ def conduct(
         HunchError: if runs failed; the same call tries them again.
     """
     out.mkdir(parents=True, exist_ok=True)
-    sections, failed = [], []
+    sections: list[str] = []
+    failed: list[str] = []
     for part in study.parts(scale, out / "data"):
         folder = out / part.folder
         todo = jobs(part.arms, scale.seeds, folder)
         refuse_others(todo)
         outcomes = compare(todo, workers=workers, watch=watch(part, todo))
-        failed += [outcome for outcome in outcomes if outcome.result is None]
+        failed += [f"{o.job.arm.label}, seed {o.job.seed}: {o.reason}" for o in outcomes if o.result is None]
         sections.append(_section(part, outcomes, folder))
+        if part.transfer:
+            trained = [o.job for o in outcomes if o.result and o.job.arm is part.arms[0]]
+            section, failures = carry_out(part.transfer, trained, folder, workers, report)
+            sections.append(section)
+            failed += failures
     page = out / "page.md"
     write_atomically(page, _page(study, scale, sections).encode())
     if failed:
-        first = failed[0]
         raise HunchError(
-            f"{len(failed)} runs of the study failed, such as {first.job.arm.label}, seed {first.job.seed}: "
-            f"{first.reason}; the same command tries them again."
+            f"{len(failed)} runs of the study failed, such as {failed[0]}; the same command tries them again."
         )
     return page
 
@@ -129,19 +151,20 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
 def markdown(table: Sequence[Row]) -> str:
     """A table as Markdown: what was found, on which evidence, and what it cost."""
     lines = [
-        "| line | model | evidence | success | return | steps to half | model calls | minutes |",
-        "|---|---|---|---|---|---|---|---|",
+        "| line | model | evidence | success | return | steps to half | model calls | tokens | minutes |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in table:
         half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
         cells = (row.label, f"`{row.model}`", row.evidence, row.success, row.returns, half)
-        cost = (f"{row.calls:,}", f"{row.seconds / 60:.1f}")
+        cost = (f"{row.calls:,}", f"{row.tokens:,}", f"{row.seconds / 60:.1f}")
         lines.append("| " + " | ".join(map(str, (*cells, *cost))) + " |")
     return "\n".join(lines)
 
 
 def _page(study: Study, scale: Scale, sections: Sequence[str]) -> str:
-    smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale == SMOKE else ""
+    smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale.smoke else ""
+    options = (" --smoke" if scale.smoke else "") + (f" --lm '{scale.lm}'" if scale.lm else "")
     return f"""# {study.name}
 
 {study.question}
@@ -164,6 +187,6 @@ Calls are those that the cache did not answer; they and the minutes are of all s
 ## Command
 
 ```bash
-hunch study {study.name}{" --smoke" if scale == SMOKE else ""}
+hunch study {study.name}{options}
 ```
 """
