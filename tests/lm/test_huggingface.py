@@ -122,6 +122,41 @@ def test_embedding_is_the_mean_of_the_last_hidden_state(model: CausalModel) -> N
     np.testing.assert_allclose(model.embed([PROMPT])[0], mean, atol=1e-5)
 
 
+def test_embedding_of_the_last_token(folders: dict[str, Path]) -> None:
+    spec = f"hf:{folders['llama']}"
+    mean, last = (lm.load(f"{spec}?pooling={pooling}") for pooling in ("mean", "last"))
+    ids = last.model.tokenizer(PROMPT)["input_ids"]
+    with torch.inference_mode():
+        states = last.model.network.base_model(torch.tensor([ids])).last_hidden_state
+    np.testing.assert_allclose(last.embed([PROMPT])[0], states[0, -1], atol=1e-5)
+    assert mean.embed([PROMPT]).tobytes() != last.embed([PROMPT]).tobytes(), "the cache keeps them apart"
+    with pytest.raises(UsageError, match="one of mean, last, not 'max'"):
+        lm.load(f"{spec}?pooling=max")
+
+
+@pytest.mark.parametrize("kind", ["Bert", "Roberta"])
+def test_an_encoder_as_it_is_published(folders: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    """BERT comes with a head for masked words, RoBERTa with positions that are not for tokens."""
+    import transformers
+
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=400, max_position_embeddings=66, hunch_evidence="L0", **sizes
+    )
+    getattr(transformers, f"{kind}ForMaskedLM")(config).save_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert"])
+    tokenizer.model_max_length = 64
+    tokenizer.save_pretrained(tmp_path)
+    model = lm.load(f"hf:{tmp_path}", cache=None).model
+    ids = model.tokenizer(PROMPT)["input_ids"]
+    with torch.inference_mode():
+        states = model.network(torch.tensor([ids])).last_hidden_state[0]
+    assert model.verbs == {"embed"}
+    vectors = model.embed([PROMPT, "mug " * 500])
+    np.testing.assert_allclose(vectors[0], states.mean(dim=0), atol=1e-5)
+    assert np.isfinite(vectors).all()
+
+
 def test_counts_tokens(folders: dict[str, Path]) -> None:
     model = lm.load(f"hf:{folders['gpt2']}", cache=None)
     model.generate([PROMPT], 3, Sampling(max_tokens=4, stop=()))

@@ -25,6 +25,8 @@ SPECS = [
     "uniform",
     "scripted:overlap?error=0.3&refusal=0.1&malformed=0.1",
     "minilm",
+    "bag-of-words",
+    "random-network?seed=3",
     "hf:gpt2",
     "hf:llama",
     "hf:bert",

@@ -32,6 +32,8 @@ from hunch.lm import Usage
         ("scripted:first?eror=0.1", "no option 'eror'; did you mean 'error'"),
         ("scripted:first?error", r"should read '\?key=value"),
         ("uniform?x=1", "no option 'x'; there are none"),
+        ("bag-of-word", "did you mean 'bag-of-words'"),
+        ("random-network?sed=1", "did you mean 'seed'"),
     ],
 )
 def test_bad_specs(spec: str, message: str) -> None:
@@ -70,7 +72,8 @@ def test_a_model_without_the_verb_says_who_has_it() -> None:
         lm.require(lm.load("uniform"), "embed", "The text encoder")
     assert str(caught.value) == (
         "The text encoder needs a model with the verb 'embed', but uniform only has generate, label, score; "
-        "'embed' is offered by minilm, hf:<name or folder>, replay:<file>, openai:<model>."
+        "'embed' is offered by minilm, hf:<name or folder>, bag-of-words, random-network, replay:<file>, "
+        "openai:<model>."
     )
 
 

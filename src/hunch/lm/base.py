@@ -186,6 +186,11 @@ def choices(prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[tu
     return pairs
 
 
+def unit(vector: Float32Array) -> Float32Array:
+    """Return a vector scaled to length 1; the zero vector stays as it is."""
+    return vector / max(np.float32(np.linalg.norm(vector)), np.float32(1e-12))
+
+
 def count_words(options: Sequence[str]) -> IntArray:
     """Return the number of whitespace-separated words of each option, shape (n_options,)."""
     return np.array([len(option.split()) for option in options], dtype=np.int64)

@@ -1,8 +1,9 @@
 """Models of transformers: ``hf:<name or folder>``, run in this process.
 
-A causal model generates, scores and embeds; a model without a language-model head only embeds. Prompts go to
-the model as they are: no chat template is added. Each prompt, text and sample is computed on its own, for the
-sake of purity (:mod:`hunch.lm.base`); how prompts and options are computed is in :mod:`hunch.lm.scoring`.
+A causal model generates, scores and embeds; a model without a causal head, such as BERT, only embeds. Prompts
+go to the model as they are: no chat template is added. Each prompt, text and sample is computed on its own,
+for the sake of purity (:mod:`hunch.lm.base`); how prompts and options are computed is in
+:mod:`hunch.lm.scoring`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from hunch.lm.base import (
 if TYPE_CHECKING:
     from hunch.lm.scoring import Prefill
 
+Pooling = Literal["mean", "last"]
 PREFIX_CACHE = 256  # MiB
 
 
@@ -42,6 +44,7 @@ def load(
     dtype: str | None = None,
     prefix_cache: float = PREFIX_CACHE,
     batch: int = 1,
+    pooling: Pooling = "mean",
 ) -> CausalModel | EncoderModel:
     """Load a model by its hub name or from a folder.
 
@@ -52,23 +55,31 @@ def load(
         prefix_cache: Memory for what a causal model computed of beginnings that recur, in MiB.
         batch: Prompts that a causal model scores together. Above 1 the last digits of a score depend on the
             other prompts, so a resumed run need not repeat the uninterrupted one.
+        pooling: What of the last hidden state an embedding is: its mean over the tokens, or that of the last
+            token, which alone has seen the whole text where the model is causal.
 
     Raises:
-        UsageError: for a folder, device or dtype that does not exist, an encoder-decoder model, a negative
-            prefix cache, or a batch below 1.
+        UsageError: for a folder, device, dtype or pooling that does not exist, an encoder-decoder model, a
+            negative prefix cache, or a batch below 1.
         HunchError: if the model cannot be had or read.
     """
     if batch < 1 or not prefix_cache >= 0:
         raise UsageError(f"hf: needs batch >= 1 and prefix_cache >= 0, not {batch} and {prefix_cache}.")
+    if pooling not in get_args(Pooling):
+        raise UsageError(f"The pooling of hf: is one of {', '.join(get_args(Pooling))}, not {pooling!r}.")
     torch, _ = weights.libraries()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
     folder = weights.find(name)
-    if not _writes_text(name, folder):
-        return EncoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
-    return CausalModel(
-        f"hf:{name}", folder, device=device, dtype=dtype, prefix_cache=prefix_cache, batch=batch
-    )
+    model: CausalModel | EncoderModel
+    if _writes_text(name, folder):
+        model = CausalModel(
+            f"hf:{name}", folder, device=device, dtype=dtype, prefix_cache=prefix_cache, batch=batch
+        )
+    else:
+        model = EncoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
+    model.pooling = pooling
+    return model
 
 
 def _writes_text(name: str, folder: Path) -> bool:
@@ -93,9 +104,11 @@ class TransformerModel(Model):
     Attributes:
         dim: Length of an embedding.
         context: The most tokens that the model reads, or None where it does not say.
+        pooling: What of the last hidden state an embedding is, ``"mean"`` or ``"last"``.
     """
 
     head: str
+    pooling: Pooling = "mean"
 
     def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
         self.name = name
@@ -117,7 +130,7 @@ class TransformerModel(Model):
         return levels[stated]
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return the last hidden state, averaged over the tokens; shape (len(texts), dim), not normalised.
+        """Return the last hidden state, pooled over the tokens; shape (len(texts), dim), not normalised.
 
         Special tokens count as tokens. Of a text longer than the context, the beginning is read.
         """
@@ -127,13 +140,20 @@ class TransformerModel(Model):
     def _embed(self, text: str) -> Float32Array:
         import torch
 
-        ids = self._tokens(text, limit=self.context)
+        ids = self._tokens(text, limit=self._longest)
         self.tokens_read += len(ids)
         with torch.inference_mode():
             inputs = torch.tensor([ids], device=self.device)
             states = self.network.base_model(input_ids=inputs).last_hidden_state
-        mean: Float32Array = states[0].float().mean(dim=0).cpu().numpy()
-        return mean
+        pooled = states[0, -1].float() if self.pooling == "last" else states[0].float().mean(dim=0)
+        vector: Float32Array = pooled.cpu().numpy()
+        return vector
+
+    @property
+    def _longest(self) -> int | None:
+        """The most tokens of a text to embed; some models, such as RoBERTa, read fewer than they say."""
+        stated = (self.context, self.tokenizer.model_max_length)  # the latter is 1e30 where it is not known
+        return min((limit for limit in stated if limit and limit < 10**9), default=None)
 
     def _tokens(self, text: str, limit: int | None = None) -> list[int]:
         """Tokenise with the model's own special tokens; never empty."""

