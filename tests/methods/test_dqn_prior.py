@@ -116,6 +116,45 @@ def test_state_dict_goes_on_as_the_original(table, lake):
         assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("bag-of-words", "embeddings of minilm; with those of bag-of-words it"),
+        ("bag-of-words?dim=64", r"those of bag-of-words\?dim=64 it"),
+    ],
+)
+def test_a_checkpoint_of_another_encoder_is_refused(table, lake, spec, message):
+    agent, other = (DQNPrior(UniformPrior(), t, k=2, **SMALL) for t in (table, TextTable(lm.load(spec))))
+    hunch.train(agent, lake, 60)
+    hunch.train(other, lake, 60, seed=1)
+    before = {name: weight.clone() for name, weight in other.network.named_parameters()}
+    with pytest.raises(UsageError, match=message) as caught:
+        other.load_state_dict(agent.state_dict())
+    assert "\n" not in str(caught.value)
+    assert other.steps == 60
+    assert all(torch.equal(weight, before[name]) for name, weight in other.network.named_parameters())
+
+
+def test_a_checkpoint_that_names_no_encoder(table, lake):
+    """The first ones did not; they load where the numbers fit."""
+    agent = DQNPrior(UniformPrior(), table, k=2, **SMALL)
+    hunch.train(agent, lake, 60)
+    state = {name: value for name, value in agent.state_dict().items() if name != "encoder"}
+    same, narrow = (
+        DQNPrior(UniformPrior(), t, k=2, **SMALL) for t in (table, TextTable(lm.load("bag-of-words?dim=8")))
+    )
+    same.load_state_dict(state)
+    assert same.steps == 60
+    with pytest.raises(UsageError, match="another size"):
+        narrow.load_state_dict(state)
+    assert narrow.steps == 0
+
+
+def test_an_empty_text_table_is_taken(lake):
+    mine = TextTable(lm.load("bag-of-words"))
+    assert DQNPrior(UniformPrior(), mine, k=2).features.table is mine
+
+
 def test_a_text_table_shared_with_others_changes_nothing(lake):
     """What else the process has embedded must not reach the last bit of a run."""
     fresh, used = TextTable(lm.load("minilm")), TextTable(lm.load("minilm"))
