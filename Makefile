@@ -49,7 +49,8 @@ test-engine: $(ENGINE)/.ready
 
 # The published tables, in full: an hour or two on two cores. Each goes on where it was stopped.
 study: setup
-	for name in priors-online priors-offline priors-k priors-temperature priors-cache; do \
+	for name in priors-online priors-offline priors-k priors-temperature priors-cache \
+		priors-encoder; do \
 		$(BIN)/hunch study $$name || exit 1; done
 
 bench: setup

@@ -48,7 +48,8 @@ def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
     for scale in (SMOKE, replace(SMOKE, lm="openai:mine")):
         parts = study.parts(scale, tmp_path)
         assert scale.smoke
-        models.append([arm.config.lm for part in parts for arm in part.arms])
+        arms = [arm.config for part in parts for arm in part.arms]
+        models.append([spec for c in arms for spec in (c.lm, getattr(c.options, "encoder", ""))])
         models[-1] += [f.lm for part in parts if part.transfer for f in part.transfer.fillings]
     assert (models[0] != models[1]) == study.takes_lm
     assert ("openai:mine" in models[1]) == study.takes_lm

@@ -15,6 +15,7 @@ _MODULES = {
     "priors-cache": "priors",
     "priors-offline": "priors_offline",
     "priors-transfer": "priors_transfer",
+    "priors-encoder": "priors_encoder",
 }
 
 

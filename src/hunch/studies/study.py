@@ -55,11 +55,13 @@ class Part:
         title: What is compared.
         arms: Label and settings of each line.
         transfer: What the trained agents of the first arm are tried with, if anything.
+        beside: Given the part's folder, what is to be told besides the runs, in Markdown; called after them.
     """
 
     title: str
     arms: tuple[Arm, ...]
     transfer: Transfer | None = None
+    beside: Callable[[Path], str] | None = None
 
     @property
     def folder(self) -> str:
@@ -145,7 +147,8 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
-    return f"### {part.title}\n\n{markdown(table)}\n\n![{part.title}]({folder.name}/curves.png)\n"
+    beside = f"{part.beside(folder)}\n\n" if part.beside else ""
+    return f"### {part.title}\n\n{markdown(table)}\n\n{beside}![{part.title}]({folder.name}/curves.png)\n"
 
 
 def markdown(table: Sequence[Row]) -> str:

@@ -1,0 +1,148 @@
+"""Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): what
+Q's encoder is worth, and what it costs.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing as mp
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hunch.core import HunchError, State
+from hunch.envs import make
+from hunch.lm import registry, require
+from hunch.lm.weights import libraries, one_thread
+from hunch.roles.encoder import lines
+from hunch.runs.compare import environment, thread_limits
+from hunch.runs.folder import read_json, write_atomically
+from hunch.studies.priors import PICK, dqn_prior
+from hunch.studies.study import Part, Scale, Study
+
+ENV = "hunch/Household-Pick-v0"
+ENCODERS = ("minilm", "bag-of-words", "random-network")
+TEXTS = 200
+"""Texts that an encoder embeds to be timed."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an encoder takes.
+
+    Attributes:
+        parameters: Its weights; 0 for a rule.
+        dim: Numbers a text.
+        milliseconds: A text, mean of the study's texts, on one thread, without a cache.
+        megabytes: Peak resident memory of a process that imports torch and transformers, loads the encoder
+            and embeds.
+        evidence: What it may claim.
+    """
+
+    parameters: int
+    dim: int
+    milliseconds: float
+    megabytes: float
+    evidence: str
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    """A line for each encoder; a model of the user's is one more."""
+    steps = scale.steps(9_000)
+    compared = tuple(dict.fromkeys((*ENCODERS, *filter(None, [scale.lm]))))
+    arms = [dqn_prior(encoder, ENV, "minilm", steps, PICK, encoder=encoder) for encoder in compared]
+    return [Part("Household-Pick by encoder", tuple(arms), beside=lambda out: costs(compared, out))]
+
+
+def costs(encoders: Sequence[str], folder: Path) -> str:
+    """Measure the encoders that were not measured in a folder yet, one after the other; returns a table."""
+    known = read_json(folder / "encoders.json") or {}
+    rows = []
+    for encoder in encoders:
+        try:
+            known[encoder] = known.get(encoder) or asdict(measured(encoder))
+        except HunchError as error:
+            rows.append(f"| `{encoder}` | not to be had: {error} | | | | |")
+            continue
+        write_atomically(folder / "encoders.json", json.dumps(known, indent=2).encode())
+        rows.append(_row(encoder, Cost(**known[encoder])))
+    head = "| encoder | its own evidence | weights | numbers a text | ms a text | memory, MB |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *rows])
+
+
+def _row(encoder: str, cost: Cost) -> str:
+    sizes = f"{cost.evidence} | {cost.parameters:,} | {cost.dim}"
+    return f"| `{encoder}` | {sizes} | {cost.milliseconds:.2f} | {cost.megabytes:.0f} |"
+
+
+def measured(encoder: str) -> Cost:
+    """Measure an encoder in a process of its own."""
+    context = mp.get_context("spawn")
+    with environment(thread_limits(1)), ProcessPoolExecutor(1, mp_context=context) as alone:
+        return alone.submit(measure, encoder, texts(TEXTS)).result()
+
+
+def measure(encoder: str, sample: Sequence[str]) -> Cost:
+    """Measure an encoder on some texts in this process.
+
+    Raises:
+        UsageError: if the model cannot embed.
+        HunchError: if it cannot be had.
+    """
+    libraries()
+    _, model = registry.build(encoder, {})
+    require(model, "embed", needed_by="An encoder")
+    with one_thread():
+        model.embed(sample[:1])
+        start = time.perf_counter()
+        model.embed(sample)
+        seconds = time.perf_counter() - start
+    weights: int = getattr(model, "parameters", 0)
+    return Cost(weights, model.dim, 1000 * seconds / len(sample), peak_memory(), model.evidence)
+
+
+def texts(n: int) -> list[str]:
+    """The first n different texts that a random walk through the study's games puts before an encoder."""
+    env, rng, found = make(ENV, **PICK), np.random.default_rng(0), dict[str, None]()
+    while len(found) < n:
+        observation, info = env.reset(seed=int(rng.integers(2**31)))
+        over = False
+        while not over:
+            state = State.read(observation, info)
+            found |= dict.fromkeys((state.task, *lines(state), *state.actions))
+            observation, _, terminated, truncated, info = env.step(str(rng.choice(state.actions)))
+            over = terminated or truncated
+    return list(found)[:n]
+
+
+def peak_memory() -> float:
+    """The most resident memory that this process has had, in MB (of 2^20 bytes)."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would count what the parent had before this program began
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        return float(fields["VmHWM"].split()[0]) / 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (2**20 if sys.platform == "darwin" else 1024)
+
+
+STUDIES = {
+    "priors-encoder": Study(
+        "priors-encoder",
+        "How much of what Q learns is owed to the encoder below it, and what does the encoder cost?",
+        "Encoders compared by success, memory and time (table 13); BERT is the paper's choice.",
+        "The prior is `minilm` in all lines, and so is their evidence; only the texts that Q sees are "
+        "embedded otherwise, state and action apart. `bag-of-words` and `random-network` are controls that "
+        "know nothing. Memory is that of a process that does nothing but embed, with torch and transformers "
+        "imported in all lines. The minutes of a run are with the cache, from which all runs but the first "
+        "with an encoder take its embeddings.",
+        _parts,
+        takes_lm=True,
+    )
+}
