@@ -1,0 +1,317 @@
+"""The recipe of the pocket model: ``hunch pretrain pocket``.
+
+A Llama-architecture decoder learns to continue the documents of :mod:`hunch.lm.pocket.corpus`. The stream is
+numbered by seed and step, so that training that was stopped goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hunch.core import UsageError
+from hunch.lm.pocket import corpus, tokenizer
+
+CHARACTERS_A_TOKEN: Final = 4
+"""More than any document has, so that a document of so many characters fills its row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig:
+    """How the pocket model is trained."""
+
+    tokens: int = 20_000_000
+    """How many are read in all."""
+    width: int = 192
+    """Of the hidden states."""
+    layers: int = 6
+    """Of the decoder."""
+    context: int = 1024
+    """Tokens that the model reads at most."""
+    stages: tuple[tuple[float, int], ...] = ((0.6, 256), (0.85, 512), (1.0, 1024))
+    """Up to which share of training rows have which length; short rows first teach faster."""
+    batch_tokens: int = 4096
+    """Tokens a step."""
+    learning_rate: float = 2e-3
+    """At its height, of Muon for matrices and of AdamW for the rest."""
+    warmup: int = 100
+    """Steps until then."""
+    ease: float = 0.7
+    """Share of simple worlds and wordings at the beginning; none after the first stage."""
+    save_every: float = 300.0
+    """Seconds between two checkpoints."""
+    seed: int = 0
+    """Of weights and corpus."""
+    device: str = field(default="cpu")
+    """Where, as torch names it; on CUDA it computes in bfloat16."""
+
+    def __post_init__(self) -> None:
+        if self.width % 32 or min(self.tokens, self.layers, self.batch_tokens) < 1:
+            raise UsageError("width must be a multiple of 32; tokens, layers and batch_tokens positive.")
+        if not self.stages or self.stages[-1][0] != 1.0 or self.stages[-1][1] > self.context:
+            raise UsageError("The last of the stages must reach 1.0, at most at the context's length.")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of documents.
+
+    Attributes:
+        ids: Tokens, int64, shape (rows, length + 1).
+        weights: Of predicting each token but the first, float32, shape (rows, length).
+        answers: The number of the answer that a token is part of, else -1; shape (rows, length).
+    """
+
+    ids: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    answers: NDArray[np.int64]
+
+
+class Pretraining:
+    """Training in progress.
+
+    Args:
+        config: How.
+        tokenizer: Of the model; fitted to the corpus where there is none.
+    """
+
+    def __init__(self, config: PretrainConfig, fitted: Any = None) -> None:
+        import torch
+
+        self.config = config
+        self.tokenizer = fitted or tokenizer.train()
+        torch.manual_seed(config.seed)
+        self.network = build(config, len(self.tokenizer), self.tokenizer.bos_token_id).to(config.device)
+        self.optimisers = _optimisers(self.network, config)
+        self.step = self.seen = 0
+
+    @property
+    def progress(self) -> float:
+        """The share of all tokens that was read."""
+        return min(1.0, self.seen / self.config.tokens)
+
+    def length(self) -> int:
+        """The length of rows now."""
+        return next(length for share, length in self.config.stages if self.progress < share or share == 1.0)
+
+    def advance(self) -> float:
+        """Take one step; returns its loss."""
+        length, c = self.length(), self.config
+        first_stage = c.stages[0][0]
+        ease = c.ease * max(0.0, 1 - self.progress / first_stage)
+        rows = max(1, c.batch_tokens // length)
+        seeds = [f"{c.seed}-{self.step}-{i}" for i in range(rows)]
+        batch = tokenise(self.tokenizer, seeds, length, ease)
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = c.learning_rate * schedule(self.step, self.progress, c.warmup)
+            optimiser.zero_grad()
+        loss = self._loss(batch)
+        loss.backward()
+        self._clip()
+        for optimiser in self.optimisers:
+            optimiser.step()
+        self.step += 1
+        self.seen += rows * length
+        return float(loss.detach())
+
+    def _clip(self) -> None:
+        import torch
+
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+
+    def _loss(self, batch: Batch) -> Any:
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        ids = torch.from_numpy(batch.ids).to(self.config.device)
+        weights = torch.from_numpy(batch.weights).to(self.config.device).flatten()
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.config.device.startswith("cuda")):
+            logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
+        losses = cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        return (losses * weights).sum() / weights.sum()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that going on needs, but for the tokenizer."""
+        return {
+            "config": asdict(self.config),
+            "network": self.network.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
+            "counters": (self.step, self.seen),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state that :meth:`state_dict` gave."""
+        self.network.load_state_dict(state["network"])
+        for optimiser, own in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(own)
+        self.step, self.seen = state["counters"]
+
+
+def build(config: PretrainConfig, vocabulary: int, end: int) -> Any:
+    """Make the decoder, with random weights from torch's generator."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=vocabulary,
+            hidden_size=config.width,
+            intermediate_size=config.width * 8 // 3 // 16 * 16,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.width // 32,
+            max_position_embeddings=config.context,
+            tie_word_embeddings=True,
+            bos_token_id=end,
+            eos_token_id=end,
+            hunch_evidence="L1",
+        )
+    )
+
+
+def _optimisers(network: Any, config: PretrainConfig) -> list[Any]:
+    """Muon for the matrices of the layers, AdamW for embeddings and norms."""
+    import torch
+
+    from hunch.lm.pocket.muon import Muon
+
+    layers = [p for p in network.model.layers.parameters() if p.ndim == 2]
+    known = {id(p) for p in layers}
+    others = [p for p in network.parameters() if id(p) not in known]
+    return [
+        Muon(layers, lr=config.learning_rate),
+        torch.optim.AdamW(others, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0),
+    ]
+
+
+def schedule(step: int, progress: float, warmup: int) -> float:
+    """The share of the learning rate: a linear rise, then half a cosine down to a twentieth."""
+    return min(1.0, (step + 1) / warmup) * (0.05 + 0.95 * (1 + math.cos(math.pi * progress)) / 2)
+
+
+def tokenise(fitted: Any, seeds: list[str], length: int, ease: float, shape: str | None = None) -> Batch:
+    """Write one document a row, cut at the row's end."""
+    documents = [corpus.document(seed, length * CHARACTERS_A_TOKEN, ease, shape) for seed in seeds]
+    ids = np.full((len(seeds), length + 1), fitted.eos_token_id, dtype=np.int64)
+    weights = np.zeros((len(seeds), length), dtype=np.float32)
+    answers = np.full((len(seeds), length), -1, dtype=np.int64)
+    for row, document in enumerate(documents):
+        parts = fitted([piece.text for piece in document], add_special_tokens=False)["input_ids"]
+        flat = np.array([token for part in parts for token in part][:length])
+        own = np.repeat(
+            [1.0 if piece.answer else corpus.CONTEXT_WEIGHT for piece in document], list(map(len, parts))
+        )
+        which = np.repeat(
+            [i if piece.answer else -1 for i, piece in enumerate(document)], list(map(len, parts))
+        )
+        n = len(flat)
+        ids[row, 1 : n + 1], weights[row, :n], answers[row, :n] = flat, own[:n], which[:n]
+    return Batch(ids, weights, answers)
+
+
+def accuracy(network: Any, batch: Batch) -> list[list[bool]]:
+    """Whether each whole answer of each row would have been given, if every most likely token is."""
+    import torch
+
+    ids = torch.from_numpy(batch.ids).to(next(network.parameters()).device)
+    with torch.inference_mode():
+        right = (network(input_ids=ids[:, :-1]).logits.argmax(-1) == ids[:, 1:]).cpu().numpy()
+    results = []
+    for own, which in zip(right, batch.answers, strict=True):
+        whole = [n for n in dict.fromkeys(which.tolist()) if n >= 0][:-1]  # the last one may be cut
+        results.append([bool(own[which == n].all()) for n in whole])
+    return results
+
+
+def evaluate(network: Any, fitted: Any, rows: int = 8, length: int = 512) -> dict[str, float]:
+    """The share of right answers on documents that training does not reach, after the eighth example."""
+    shares = {}
+    for shape in corpus.SHAPES:
+        seeds = [f"evaluation-{shape}-{i}" for i in range(rows)]
+        answers = accuracy(network, tokenise(fitted, seeds, length, 0.0, shape))
+        late = [answer for row in answers for answer in row[8:]]
+        shares[shape] = sum(late) / max(1, len(late))
+    return shares
+
+
+def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]], None]) -> Path:
+    """Train, or go on, and save the model in ``out / "model"``.
+
+    Args:
+        config: How; a folder that holds training of another one is refused.
+        out: Its folder, with ``checkpoint.pt`` and ``metrics.jsonl``.
+        tell: Called with a line of metrics now and then.
+
+    Raises:
+        UsageError: if the folder holds training with other settings.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    training = _take_up(config, out)
+    for line in _lines(training, out):
+        with (out / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        tell(line)
+    return save(training, out / "model")
+
+
+def _take_up(config: PretrainConfig, out: Path) -> Pretraining:
+    import torch
+
+    checkpoint = out / "checkpoint.pt"
+    if not checkpoint.exists():
+        training = Pretraining(config)
+        training.tokenizer.save_pretrained(str(out / "tokenizer"))
+        return training
+    state = torch.load(checkpoint, weights_only=True)
+    if state["config"] != asdict(config):
+        raise UsageError(f"{out} holds training with other settings: choose another folder.")
+    training = Pretraining(config, tokenizer.load(out / "tokenizer"))
+    training.load_state_dict(state)
+    return training
+
+
+def _lines(training: Pretraining, out: Path) -> Iterator[dict[str, Any]]:
+    """Train to the end; yields metrics about every hundred steps, and saves."""
+    losses: list[float] = []
+    begun = saved = time.monotonic()
+    since = training.seen
+    while training.progress < 1:
+        losses.append(training.advance())
+        if training.step % 100 == 0 or training.progress == 1:
+            speed = (training.seen - since) / (time.monotonic() - begun)
+            line = {"step": training.step, "tokens": training.seen, "tokens_a_second": round(speed)}
+            line["loss"] = round(sum(losses) / len(losses), 4)
+            yield line | evaluate(training.network, training.tokenizer)
+            losses = []
+        if time.monotonic() - saved > training.config.save_every:
+            checkpoint(training, out / "checkpoint.pt")
+            saved = time.monotonic()
+    checkpoint(training, out / "checkpoint.pt")
+
+
+def checkpoint(training: Pretraining, path: Path) -> None:
+    """Save what going on needs; the file is whole or the one before."""
+    import torch
+
+    new = path.with_suffix(".new")
+    torch.save(training.state_dict(), new)
+    new.replace(path)
+
+
+def save(training: Pretraining, folder: Path) -> Path:
+    """Write the model as transformers reads it, in bfloat16."""
+    import copy
+
+    import torch
+
+    half = copy.deepcopy(training.network).to("cpu", torch.bfloat16)
+    half.save_pretrained(str(folder))
+    training.tokenizer.save_pretrained(str(folder))
+    return folder

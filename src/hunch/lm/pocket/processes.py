@@ -1,0 +1,247 @@
+"""Random decision processes over short vectors of numbers: the worlds of the pocket model's corpus.
+
+A process is put together from a few rules, each drawn at random: how a number is kept in its range, what an
+action does to it, which places are walled off, and what earns a reward or ends the episode.
+
+The six domains of ICPI, on which the model is judged, are left out by construction: see :func:`held_out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Literal, TypeAlias
+
+Vector: TypeAlias = tuple[float, ...]
+Edge: TypeAlias = Literal["clip", "wrap"]
+Kind: TypeAlias = Literal["shift", "table", "pull", "noise", "countdown"]
+
+MOST_STEPS: Final = 12
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of the state.
+
+    Attributes:
+        low: Its least value.
+        size: How many values it has.
+        edge: What happens beyond the range.
+        kind: What changes it: the action's shift, the action's table, another number that it follows, chance,
+            or the clock.
+        real: Whether it starts between two whole numbers.
+    """
+
+    low: int
+    size: int
+    edge: Edge
+    kind: Kind
+    real: bool = False
+
+    def start(self, rng: Random) -> float:
+        """Draw a first value."""
+        if self.kind == "countdown":
+            return self.low + self.size - 1
+        if self.real:
+            return round(self.low + rng.random() * (self.size - 1), 2)
+        return self.low + rng.randrange(self.size)
+
+    def keep(self, value: float) -> float:
+        """Return the value, brought back into the range."""
+        if self.edge == "wrap" and not self.real:
+            return self.low + (value - self.low) % self.size
+        return min(max(value, self.low), self.low + self.size - 1)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What earns the reward: a test of the state before the action, and perhaps a certain action.
+
+    Attributes:
+        kind: The first number equals ``value``, or reaches it; all equal ``values``; the first two are equal.
+        values: Of the numbers that are tested.
+        action: The only action that counts, or ``None`` where any does.
+    """
+
+    kind: Literal["equal", "reach", "place", "meet"]
+    values: Vector
+    action: int | None
+
+    def met(self, state: Vector, action: int) -> bool:
+        """Whether it is met."""
+        if self.action is not None and action != self.action:
+            return False
+        if self.kind == "equal":
+            return state[0] == self.values[0]
+        if self.kind == "reach":
+            return state[0] >= self.values[0]
+        if self.kind == "place":
+            return state[: len(self.values)] == self.values
+        return state[0] == state[1]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A decision process.
+
+    Attributes:
+        numbers: Of the state.
+        moves: What each action adds to each number; for a table the number of the table.
+        tables: Where each value of a number leads, by number and table.
+        walls: Places in which an action changes nothing, with the action.
+        goal: What earns the reward.
+        reward: How much it is.
+        ends: Whether the goal ends the episode; a countdown at its least value always does.
+        always_ends: Whether the goal's action ends it also where the goal is not met.
+    """
+
+    numbers: tuple[Number, ...]
+    moves: tuple[tuple[int, ...], ...]
+    tables: Mapping[tuple[int, int], tuple[int, ...]]
+    walls: frozenset[tuple[Vector, int]]
+    goal: Goal
+    reward: int
+    ends: bool
+    always_ends: bool
+
+    @property
+    def actions(self) -> range:
+        """The actions' numbers."""
+        return range(len(self.moves))
+
+    def start(self, rng: Random) -> Vector:
+        """Draw a first state."""
+        return tuple(number.start(rng) for number in self.numbers)
+
+    def step(self, state: Vector, action: int, rng: Random) -> tuple[float, bool, Vector]:
+        """Return reward, end and next state."""
+        met = self.goal.met(state, action)
+        out = any(
+            number.kind == "countdown" and value == number.low
+            for number, value in zip(self.numbers, state, strict=True)
+        )
+        done = out or (met and self.ends) or (self.always_ends and action == self.goal.action)
+        blocked = (state, action) in self.walls
+        values = enumerate(zip(self.numbers, state, strict=True))
+        following = tuple(
+            value if blocked and n.kind == "shift" else self._next(i, n, state, action, rng)
+            for i, (n, value) in values
+        )
+        return (self.reward if met else 0), done, following
+
+    def _next(self, i: int, number: Number, state: Vector, action: int, rng: Random) -> float:
+        value, move = state[i], self.moves[action][i]
+        if number.kind == "noise":
+            return number.low + rng.randrange(number.size)
+        if number.kind == "countdown":
+            return max(value - 1, number.low)
+        if number.kind == "table":
+            return number.low + self.tables[i, move][int(value) - number.low]
+        if number.kind == "pull":
+            return round(number.keep(value + state[i - 1] % 3 - 1 + move), 2)
+        return round(number.keep(value + move), 2)
+
+
+def draw(rng: Random, ease: float = 1.0) -> Process:
+    """Draw a process.
+
+    Args:
+        rng: Source of all chance.
+        ease: From 0 to 1: how often it is of the simplest sort, shifts within a range.
+    """
+    while True:
+        process = _draw(rng, simple=rng.random() < ease)
+        if not held_out(process):
+            return process
+
+
+def _draw(rng: Random, simple: bool) -> Process:
+    count = rng.choice((1, 1, 2, 2, 2) if simple else (1, 2, 2, 3, 3, 4))
+    numbers = tuple(_number(rng, simple, i) for i in range(count))
+    actions = rng.choice((2, 3, 3, 4))
+    moves = tuple(tuple(_move(rng, number, a) for number in numbers) for a in range(actions))
+    tables = {
+        (i, t): _table(rng, number.size)
+        for i, number in enumerate(numbers)
+        if number.kind == "table"
+        for t in range(4)
+    }
+    goal = _goal(rng, numbers, actions)
+    return Process(
+        numbers,
+        moves,
+        tables,
+        frozenset() if simple else _walls(rng, numbers, actions),
+        goal,
+        rng.choice((1, 1, 1, 1, 2, 3, 5, -1)),
+        ends=rng.random() < 0.8,
+        always_ends=rng.random() < 0.3,
+    )
+
+
+def _number(rng: Random, simple: bool, i: int) -> Number:
+    kinds: Sequence[Kind] = ("shift",) * 6 + ("noise", "countdown", "table", "pull")
+    kind: Kind = "shift" if simple or not i else rng.choice(kinds)
+    if not simple and not i and rng.random() < 0.15:
+        kind = "table"
+    if kind == "countdown":
+        return Number(0, rng.randint(3, 8), "clip", kind)
+    edge: Edge = rng.choice(("clip", "clip", "wrap"))
+    real = kind == "shift" and rng.random() < (0.05 if simple else 0.15)
+    low = rng.choice((0, 0, 0, 0, 1, 1, rng.randint(-9, 9)))
+    return Number(low, rng.randint(10, 20) if real else rng.randint(3, 12), edge, kind, real)
+
+
+def _move(rng: Random, number: Number, action: int) -> int:
+    if number.kind == "table":
+        return rng.randrange(4)
+    return rng.choice((-1, 1, 1, -1, 0, 0, 2, -2, rng.randint(-3, 3)))
+
+
+def _table(rng: Random, size: int) -> tuple[int, ...]:
+    """Draw a permutation, or a graph with one arrow out of each place."""
+    if rng.random() < 0.5:
+        return tuple(rng.sample(range(size), size))
+    return tuple(rng.randrange(size) for _ in range(size))
+
+
+def _goal(rng: Random, numbers: Sequence[Number], actions: int) -> Goal:
+    kinds = ["equal", "equal", "reach"] + (["place", "place", "meet", "meet"] if len(numbers) > 1 else [])
+    kind = rng.choice(kinds)
+    width = 2 if kind == "place" else 1
+    values = tuple(float(n.low + rng.randrange(n.size)) for n in numbers[:width])
+    action = rng.randrange(actions) if rng.random() < 0.4 else None
+    return Goal(kind, values, action)  # type: ignore[arg-type]
+
+
+def _walls(rng: Random, numbers: Sequence[Number], actions: int) -> frozenset[tuple[Vector, int]]:
+    """Wall off some places, where the state is one of few."""
+    if len(numbers) > 2 or any(n.kind != "shift" or n.real for n in numbers) or rng.random() < 0.4:
+        return frozenset()
+    share = rng.choice((0.1, 0.2, 0.3))
+    spans = [range(n.low, n.low + n.size) for n in numbers]
+    places = [(x,) for x in spans[0]] if len(spans) == 1 else [(x, y) for x in spans[0] for y in spans[1]]
+    return frozenset(
+        (tuple(map(float, place)), a) for place in places for a in range(actions) if rng.random() < share
+    )
+
+
+def held_out(process: Process) -> bool:
+    """Whether a process is too near to one of the domains on which the model is judged.
+
+    These are: a line of eight places from 0 that is not left (Chain, DistractorChain); a board of three by
+    three (Maze); four columns with a clock, or with anything that falls (MiniCatch, MiniInvaders); a real
+    number that another one moves (PointMass).
+    """
+    sizes = [number.size for number in process.numbers if number.kind != "noise"]
+    line = any(
+        n.low == 0 and n.size == 8 and n.edge == "clip" and n.kind == "shift" for n in process.numbers
+    )
+    board = len(sizes) >= 2 and sizes[:2] == [3, 3]
+    columns = 4 in sizes and any(n.kind == "countdown" for n in process.numbers)
+    pulled = any(
+        n.kind == "pull" and (n.real or m.real)
+        for m, n in zip(process.numbers, process.numbers[1:], strict=False)
+    )
+    return line or board or columns or pulled

@@ -1,0 +1,220 @@
+"""How a random decision process reads: names, brackets, operators, hints, action and reward forms.
+
+Every document of the corpus has its own wording, drawn here. The words of the domains on which the model is
+judged are not among the names; the words of the form, such as ``assert``, ``state`` and ``reward``, are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from hunch.lm.pocket.processes import Process, Vector
+
+HELD_OUT: Final = frozenset(
+    "paddle ball descend ship alien aliens shoot try_goal left right up down stay pos vel accel decel".split()
+)
+"""Words that only the domains of the evaluation use; no document holds them."""
+
+NAMES: Final = (
+    "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card "
+    "here item spot depth heat load gear score_board token stack queue row column site fuel water height"
+).split()
+VERBS: Final = (
+    "go turn add drop push pull open close inc dec next prev north south east west raise lower press wait "
+    "step jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back"
+).split()
+CALLS: Final = ("C", "P", "V", "at", "xy", "Point", "Cell", "pt")
+SYLLABLES: Final = "ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al".split()
+
+
+def name(rng: Random, pool: Sequence[str]) -> str:
+    """Draw a name: a common word, or one that nobody has seen before."""
+    if rng.random() < 0.6:
+        return rng.choice(pool)
+    while (made := "".join(rng.choices(SYLLABLES, k=rng.randint(2, 3)))) in HELD_OUT:
+        pass
+    return made
+
+
+def names(rng: Random, pool: Sequence[str], count: int) -> list[str]:
+    """Draw different names."""
+    drawn: list[str] = []
+    while len(drawn) < count:
+        if (new := name(rng, pool)) not in drawn:
+            drawn.append(new)
+    return drawn
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The wording of one document. All pieces end with a line break.
+
+    Attributes:
+        layout: How the numbers are held together: a list, a call, a call with keywords, pairs, or each alone.
+        names: Of the numbers, or of the things that hold them.
+        call: The name of calls and pairs.
+        prefix: What a state begins with.
+        relation: Between a name and its value.
+        joint: Between clauses.
+        hint: What is said besides: nothing, the goal, comparisons, the numbers again, or the side of a bound.
+        other: The numbers that the hint compares with.
+        actions: The text of each action.
+        rewards: Before and behind the number of a reward.
+        real_rewards: Whether a reward is written with a point.
+        done: What is said at the end, and before it.
+        reset: The line that opens an episode.
+    """
+
+    layout: str
+    names: tuple[str, ...]
+    call: str
+    prefix: str
+    relation: str
+    joint: str
+    hint: str
+    other: Vector
+    actions: tuple[str, ...]
+    rewards: tuple[str, str]
+    real_rewards: bool
+    done: tuple[str, str]
+    reset: str
+    reals: tuple[bool, ...]
+
+    def state(self, state: Vector) -> str:
+        """Say what is the case."""
+        texts = [f"{v:.2f}" if real else str(int(v)) for v, real in zip(state, self.reals, strict=True)]
+        clauses = self._clauses(texts) + self._hint(state, texts)
+        return self.prefix + self.joint.join(clauses) + "\n"
+
+    def reward(self, reward: float) -> str:
+        """Say what was earned."""
+        before, behind = self.rewards
+        return f"{before}{float(reward) if self.real_rewards else int(reward)}\n{behind}"
+
+    def end(self, done: bool) -> str:
+        """Say whether it is over."""
+        return self.done[0] if done else self.done[1]
+
+    def _clauses(self, texts: Sequence[str]) -> list[str]:
+        r = self.relation
+        if self.layout == "list":
+            return [f"{self.names[0]}{r}[{', '.join(texts)}]"]
+        if self.layout == "call":
+            return [f"{self.names[0]}{r}{self.call}({', '.join(texts)})"]
+        if self.layout == "keywords":
+            inner = ", ".join(f"{key}={text}" for key, text in zip("ijkl", texts, strict=False))
+            return [f"{self.names[0]}{r}{self.call}({inner})"]
+        if self.layout == "pairs":
+            padded = [*texts, "0"] if len(texts) % 2 else list(texts)
+            pairs = [f"{self.call}({x}, {y})" for x, y in zip(padded[::2], padded[1::2], strict=True)]
+            if len(pairs) == 1:
+                return [f"{self.names[0]}{r}{pairs[0]}"]
+            return [f"{n}{r}{pair}" for n, pair in zip(self.names, pairs, strict=False)]
+        return [f"{n}{r}{text}" for n, text in zip(self.names, texts, strict=False)]
+
+    def _parts(self, count: int) -> list[str]:
+        """How a single number is named in a hint."""
+        if self.layout == "pairs":
+            return [f"{self.names[i // 2]}.{'xy'[i % 2]}" for i in range(count)]
+        if self.layout == "alone":
+            return list(self.names[:count])
+        return [f"{self.names[0]}[{i}]" for i in range(count)]
+
+    def _hint(self, state: Vector, texts: Sequence[str]) -> list[str]:
+        parts = self._parts(len(state))
+        if self.hint == "goal" and self.layout != "pairs":
+            goal = [str(int(v)) for v in self.other] + list(texts[len(self.other) :])
+            clauses = self._clauses(goal)
+            same = state[: len(self.other)] == self.other
+            return [c.replace(self.relation, " == " if same else " != ", 1) for c in clauses[:1]]
+        if self.hint == "compare" and len(state) > 1:
+            pairs = zip(state, state[1:], parts, parts[1:], strict=False)
+            return [f"{a} {'<' if x < y else '>' if x > y else '=='} {b}" for x, y, a, b in pairs][:2]
+        if self.hint == "again":
+            return [f"{part} == {text}" for part, text in zip(parts, texts, strict=True)][:3]
+        if self.hint == "side":
+            bound, value = int(self.other[0]), state[0]
+            return [f"{parts[0]} {'<' if value < bound else '>' if value > bound else '=='} {bound}"]
+        return []
+
+
+def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
+    """Draw a wording for a process.
+
+    Args:
+        rng: Source of all chance.
+        process: What is told.
+        ease: From 0 to 1: how often it is a plain one.
+    """
+    plain, count = rng.random() < ease, len(process.numbers)
+    layout = rng.choice(("list", "list", "call", "keywords", "pairs", "alone"))
+    own = names(rng, NAMES, 4)
+    code = plain or rng.random() < 0.6
+    if layout in ("list", "call", "keywords") and rng.random() < 0.4:
+        own[0] = "state"
+    hints = ("none", "none", "goal") if plain else ("none", "goal", "goal", "compare", "again", "side")
+    goal = process.goal.values if process.goal.kind != "meet" else (float(process.numbers[0].low),)
+    return Wording(
+        layout=layout,
+        names=tuple(own),
+        call=rng.choice(CALLS),
+        prefix="assert " if code else rng.choice(("", "# ", "now ", "obs: ", ">>> ", "- ")),
+        relation=" == " if code else rng.choice((" = ", ": ", " is ", " == ", "=")),
+        joint=" and " if code or count == 1 else rng.choice((" and ", ", ", "; ")),
+        hint=rng.choice(hints),
+        other=goal,
+        actions=_actions(rng, len(process.moves), own, layout, count),
+        rewards=_rewards(rng, code, own),
+        real_rewards=rng.random() < 0.3,
+        done=_done(rng, code),
+        reset=_reset(rng, own),
+        reals=tuple(number.real for number in process.numbers),
+    )
+
+
+def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
+    """Draw the texts of the actions, which are of one form."""
+    verbs = names(rng, VERBS, count)
+    thing = own[0]
+    forms = (
+        "{thing} = {verb}()\n",
+        "{thing}, reward = {verb}()\n",
+        "reward = {verb}({thing})\n",
+        "{thing}.{verb}()\n",
+        "reward = {thing}.{verb}()\n{other}.tick()\n",
+        "{thing} = {verb}({thing})\n",
+        "{thing}, {other} = {verb}({thing}, {other})\n",
+        "> {verb}\n",
+        "{verb}\n",
+        "act({verb})\n",
+    )
+    form = rng.choice(forms[:6] if size == 1 else forms)
+    return tuple(form.format(thing=thing, other=own[1], verb=verb) for verb in verbs)
+
+
+def _rewards(rng: Random, code: bool, own: Sequence[str]) -> tuple[str, str]:
+    before = "assert reward == " if code else rng.choice(("reward: ", "r = ", "# reward ", "+", "got "))
+    behind = f"for i in {own[2]}:\n    i.{rng.choice(VERBS)}()\n" if rng.random() < 0.07 else ""
+    return before, behind
+
+
+def _done(rng: Random, code: bool) -> tuple[str, str]:
+    if code and rng.random() < 0.8:
+        return "assert done\n", "assert not done\n"
+    return rng.choice(
+        (
+            ("done\n", "not done\n"),
+            ("done = 1\n", "done = 0\n"),
+            ("over: yes\n", "over: no\n"),
+            ("assert end\n", "assert not end\n"),
+        )
+    )
+
+
+def _reset(rng: Random, own: Sequence[str]) -> str:
+    return rng.choice(
+        (f"\n{own[0]}, reward = reset()\n", f"\n{own[0]}, {own[1]} = reset()\n", "\n# episode\n", "\nstart()\n")
+    )
