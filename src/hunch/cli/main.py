@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "report": ("DIR... --out FILE.html", "one page of curves, costs and recorded episodes, and a picture"),
     "data": ("collect | import | show", "recorded data, for methods that learn from it"),
+    "pretrain": ("pocket --out DIR", "train the small causal model that comes with hunch"),
     "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),
     "methods": ("", "the published systems that there are"),
     "envs": ("", "the environments that there are"),

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, TypeAlias
+from functools import lru_cache
+from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from hunch.core import EvidenceLevel, FloatArray, IntArray, UsageError
 Verb = Literal["generate", "score", "label", "embed"]
 Normalisation = Literal["sum", "token", "word"]
 Float32Array: TypeAlias = NDArray[np.float32]
+_PIECE: Final = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ class LanguageModel(Protocol):
         verbs: The verbs that it has; the others raise :class:`~hunch.core.UsageError`.
         evidence: What a result with this model may claim (:data:`~hunch.core.EvidenceLevel`).
         dim: Length of an embedding; 0 where the model does not embed.
+        context: The most tokens that the model reads, or None where it does not say.
     """
 
     name: str
@@ -104,6 +108,11 @@ class LanguageModel(Protocol):
     verbs: frozenset[Verb]
     evidence: EvidenceLevel
     dim: int
+    context: int | None
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has, estimated where the model's tokenizer is not at hand."""
+        ...
 
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
@@ -132,6 +141,7 @@ class Model:
     """What back-ends build on: it refuses every verb, and a back-end overrides those that it has.
 
     Attributes:
+        context: The most tokens that the model reads, or None where it does not say.
         parameters: Number of weights; 0 for a rule.
         tokens_read: Prompt and option tokens computed so far, where the back-end knows them.
         tokens_written: Tokens generated so far, where the back-end knows them.
@@ -142,9 +152,14 @@ class Model:
     verbs: frozenset[Verb] = frozenset()
     evidence: EvidenceLevel = "L0"
     dim: int = 0
+    context: int | None = None
     parameters: int = 0
     tokens_read: int = 0
     tokens_written: int = 0
+
+    def count_tokens(self, text: str) -> int:
+        """Return about how many tokens a text has: a little fewer than GPT-2's."""
+        return estimate_tokens(text)
 
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
@@ -194,6 +209,15 @@ def unit(vector: Float32Array) -> Float32Array:
 def count_words(options: Sequence[str]) -> IntArray:
     """Return the number of whitespace-separated words of each option, shape (n_options,)."""
     return np.array([len(option.split()) for option in options], dtype=np.int64)
+
+
+@lru_cache(maxsize=1 << 16)
+def estimate_tokens(text: str) -> int:
+    """About how many GPT-2 tokens a text has: the pieces into which it is split before any is merged.
+
+    Rarer words are several tokens each, so that the true number is a little higher.
+    """
+    return len(_PIECE.findall(text))
 
 
 def sample_rng(*request: str | int | Sampling) -> np.random.Generator:

@@ -45,6 +45,7 @@ class Cached(Answering):
         store: Where answers are kept on disk, or None for memory only.
         usage: The meter.
         dim: Length of an embedding; 0 where the model does not embed.
+        context: The most tokens that the model reads, or None where it does not say.
     """
 
     def __init__(self, model: LanguageModel, store: Store | None = None, meter: Usage | None = None) -> None:
@@ -52,6 +53,7 @@ class Cached(Answering):
         self.usage = Usage() if meter is None else meter
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
+        self.context, self.count_tokens = model.context, model.count_tokens
         self._memory: dict[Question, Any] = {}
         self._claims = Claims()
         self._asking = 0

@@ -120,7 +120,7 @@ class TransformerModel(Model):
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
         config = self.network.config.get_text_config()
         self.dim = int(config.hidden_size)
-        self.context: int | None = getattr(config, "max_position_embeddings", None)
+        self.context = getattr(config, "max_position_embeddings", None)
 
     def _evidence(self) -> EvidenceLevel:
         stated = getattr(self.network.config, "hunch_evidence", "L3")
@@ -128,6 +128,10 @@ class TransformerModel(Model):
         if stated not in levels:
             raise UsageError(f"{self.name} states the evidence level {stated!r}, which does not exist.")
         return levels[stated]
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has, without those that open or close every text."""
+        return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return the last hidden state, pooled over the tokens; shape (len(texts), dim), not normalised.

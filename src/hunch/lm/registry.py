@@ -74,6 +74,12 @@ BACKENDS: dict[str, Backend] = {
         frozenset({"embed"}),
         "all-MiniLM-L6-v2, a small real sentence encoder",
     ),
+    "pocket": Backend(
+        "pocket",
+        "pocket.model:load",
+        frozenset({"generate", "score", "embed"}),
+        "our own small causal model, for prompts of examples; made by 'hunch pretrain pocket'",
+    ),
     "hf": Backend(
         "hf:<name or folder>",
         "huggingface:load",
@@ -113,7 +119,6 @@ BACKENDS: dict[str, Backend] = {
         "a model of Anthropic's service",
     ),
 }
-PLANNED = ("pocket",)
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -191,8 +196,6 @@ def _value(text: str) -> Any:
 def _backend(kind: str, head: str) -> Backend:
     if kind in BACKENDS:
         return BACKENDS[kind]
-    if kind in PLANNED:
-        raise UsageError(f"The model {head!r} is not available in this version of hunch.")
     if ":" not in head and "/" in head:
         raise UsageError(f"There is no model {head!r}; did you mean 'hf:{head}'?")
     raise UsageError(

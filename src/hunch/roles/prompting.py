@@ -9,7 +9,6 @@ code.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -24,9 +23,10 @@ from hunch.lm.usage import count_fallbacks
 
 T = TypeVar("T")
 
+CONTEXT: Final = 4000
+"""Tokens of the context of a model that does not say: code-davinci-002's, in the released code."""
 RESERVE: Final = 100
 """Tokens of the context left free besides those of the completion, as in the released code."""
-_PIECE = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class PromptConfig:
     """Show the world model examples of the same action only (released code)."""
     policy_hints: bool = True
     """Show the policy states with their hints, where the environment has hints (released code)."""
-    context: int = 4000
-    """Tokens of the model's context, of which prompts leave max_tokens + 100 free (code-davinci-002)."""
+    context: int | None = None
+    """Tokens of the context; prompts leave max_tokens + 100 free. Default: the model's, at most 4000."""
     max_tokens: int = 100
     """Tokens a completion at most (released code)."""
     temperature: float = 0.1
@@ -112,13 +112,15 @@ class Completer:
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
         self.config = config
-        self.room = config.context - config.max_tokens - RESERVE
+        context = config.context or min(CONTEXT, self.lm.context or CONTEXT)
+        self.room = context - config.max_tokens - RESERVE
         if self.room < 1:
             raise UsageError(
-                f"A context of {config.context} tokens has no room for a prompt: "
+                f"A context of {context} tokens has no room for a prompt: "
                 f"{config.max_tokens + RESERVE} are left free."
             )
         self.counts, self._told = Counts(), Counts()
+        self._tokens = lru_cache(maxsize=1 << 14)(self.lm.count_tokens)
 
     def fill(self, blanks: Sequence[Blank], stop: str, read: Callable[[str], T | None]) -> list[T | None]:
         """Ask for all blanks together, and again for those whose answers cannot be read.
@@ -162,7 +164,7 @@ class Completer:
         lasting = self.config.prompts == "per-episode"
         rng = np.random.default_rng([blank.epoch, attempt]) if lasting else blank.rng
         for _ in range(self.config.prompt_draws):
-            prompt, left_out = assemble(balanced(blank.groups, rng), blank.query, self.room)
+            prompt, left_out = assemble(balanced(blank.groups, rng), blank.query, self.room, self._tokens)
             if prompt not in used:
                 break
         used.add(prompt)
@@ -190,13 +192,14 @@ def shuffled(items: Sequence[T], rng: np.random.Generator) -> list[T]:
     return [items[i] for i in rng.permutation(len(items)).tolist()]
 
 
-def assemble(examples: Sequence[str], query: str, room: int) -> tuple[str, int]:
+def assemble(examples: Sequence[str], query: str, room: int, tokens: Callable[[str], int]) -> tuple[str, int]:
     """Join examples and query, without the first examples where all do not fit.
 
     Args:
         examples: In their order.
         query: Always kept.
         room: Tokens of the prompt at most.
+        tokens: How many a text has.
 
     Returns:
         The prompt, and how many examples were left out.
@@ -207,12 +210,3 @@ def assemble(examples: Sequence[str], query: str, room: int) -> tuple[str, int]:
         first -= 1
         room -= tokens(examples[first])
     return "".join(examples[first:]) + query, first
-
-
-@lru_cache(maxsize=1 << 16)
-def tokens(text: str) -> int:
-    """About how many GPT-2 tokens a text has: the pieces into which it is split before any is merged.
-
-    Rarer words are several tokens each, so that the true number is a little higher.
-    """
-    return len(_PIECE.findall(text))

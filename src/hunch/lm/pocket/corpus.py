@@ -85,16 +85,16 @@ def states(rng: Random, process: Process, words: Wording, length: int) -> Docume
     """Next states: of one action that never ends the episode, now and then of all."""
     single = rng.random() < 0.85
     steps = _steps(rng, process, single, lambda step: not step.done)
-    return _examples(
-        rng, words, steps, lambda step: words.state(step.next_state), length, after_action=True
-    )
+    return _examples(rng, words, steps, lambda step: words.state(step.next_state), length, after_action=True)
 
 
 def rewards(rng: Random, process: Process, words: Wording, length: int) -> Document:
     """Rewards of one action, each reward as often as any other."""
     flag = rng.random() < 0.3
     steps = _steps(rng, process, rng.random() < 0.85, lambda step: flag or not step.done or process.ends)
-    return _examples(rng, words, _even(rng, steps, lambda s: s.reward), lambda s: words.reward(s.reward), length)
+    return _examples(
+        rng, words, _even(rng, steps, lambda s: s.reward), lambda s: words.reward(s.reward), length
+    )
 
 
 def ends(rng: Random, process: Process, words: Wording, length: int) -> Document:

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-THINGS: Final = (
-    "mug plate apple potato egg book pen key lamp vase towel soap cloth bowl knife fork spoon pan pot cup "
-    "bread tomato lettuce onion carrot radio clock ball_pen pillow box card newspaper candle bottle"
-).split()
-PLACES: Final = (
+from hunch.lm.pocket.wording import listed
+
+THINGS: Final = listed(
+    "mug plate apple potato egg book pen key lamp vase towel soap cloth bowl knife fork spoon pan pot cup bread "
+    "tomato lettuce onion carrot radio clock ball_pen pillow box card newspaper candle bottle"
+)
+PLACES: Final = listed(
     "shelf drawer cabinet counter desk table bed sofa fridge sink stove box_room dresser bin cart rack stand "
     "wardrobe bench tray"
-).split()
+)
 
 
 def document(rng: Random, length: int) -> list[tuple[str, bool]]:
@@ -35,9 +37,9 @@ def errand(rng: Random) -> list[tuple[str, bool]]:
     thing, source, target = things[0], places[0], places[1]
     chop = rng.random() < 0.3
     task = f"chop the {thing} on the {target}." if chop else f"put the {thing} on the {target}."
-    seen = f"You see {_listed(places)}. The {thing} is on the {source}."
+    seen = f"You see {_named(places)}. The {thing} is on the {source}."
     plan = [
-        (f"go to {source}", f"You arrive at {source}. You see {_listed([thing, things[1]])}."),
+        (f"go to {source}", f"You arrive at {source}. You see {_named([thing, things[1]])}."),
         (f"take {thing} from {source}", f"You take the {thing}."),
         (f"go to {target}", f"You arrive at {target}. You see nothing."),
         (f"put {thing} on {target}", f"You put the {thing} on the {target}."),
@@ -53,9 +55,7 @@ def errand(rng: Random) -> list[tuple[str, bool]]:
     return decisions[2 * start : 2 * start + 4]
 
 
-def _asked(
-    rng: Random, task: str, seen: str, action: str, others: Sequence[str]
-) -> list[tuple[str, bool]]:
+def _asked(rng: Random, task: str, seen: str, action: str, others: Sequence[str]) -> list[tuple[str, bool]]:
     options = list(dict.fromkeys([action, *rng.sample(list(others), rng.randint(2, len(others)))]))
     rng.shuffle(options)
     offered = "\n".join(f"- {option}" for option in options)
@@ -66,5 +66,5 @@ def _asked(
     return [(prompt, False), (f"> {action}\n", True)]
 
 
-def _listed(things: Sequence[str]) -> str:
+def _named(things: Sequence[str]) -> str:
     return ", ".join(f"a {thing}" for thing in things)

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,8 +50,16 @@ class PretrainConfig:
     """Seconds between two checkpoints."""
     seed: int = 0
     """Of weights and corpus."""
-    device: str = field(default="cpu")
+    start: str = ""
+    """Folder of a model of this recipe to begin with, such as the one that comes with hunch."""
+    device: str = "cpu"
     """Where, as torch names it; on CUDA it computes in bfloat16."""
+
+    @property
+    def course(self) -> dict[str, Any]:
+        """The settings that a checkpoint must share; where it runs and is kept does not matter."""
+        own = {f.name for f in fields(PretrainConfig)} - {"device", "save_every"}
+        return {name: value for name, value in asdict(self).items() if name in own}
 
     def __post_init__(self) -> None:
         if self.width % 32 or min(self.tokens, self.layers, self.batch_tokens) < 1:
@@ -87,9 +95,11 @@ class Pretraining:
         import torch
 
         self.config = config
-        self.tokenizer = fitted or tokenizer.train()
+        self.tokenizer = fitted or (tokenizer.load(Path(config.start)) if config.start else tokenizer.train())
         torch.manual_seed(config.seed)
         self.network = build(config, len(self.tokenizer), self.tokenizer.bos_token_id).to(config.device)
+        if config.start:
+            self.network.load_state_dict(_weights(Path(config.start)))
         self.optimisers = _optimisers(self.network, config)
         self.step = self.seen = 0
 
@@ -142,7 +152,7 @@ class Pretraining:
     def state_dict(self) -> dict[str, Any]:
         """Everything that going on needs, but for the tokenizer."""
         return {
-            "config": asdict(self.config),
+            "config": self.config.course,
             "network": self.network.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
             "counters": (self.step, self.seen),
@@ -174,6 +184,15 @@ def build(config: PretrainConfig, vocabulary: int, end: int) -> Any:
             hunch_evidence="L1",
         )
     )
+
+
+def _weights(folder: Path) -> dict[str, Any]:
+    """The weights of a model of this recipe, in float32."""
+    import torch
+    from transformers import LlamaForCausalLM
+
+    weights: dict[str, Any] = LlamaForCausalLM.from_pretrained(str(folder), dtype=torch.float32).state_dict()
+    return weights
 
 
 def _optimisers(network: Any, config: PretrainConfig) -> list[Any]:
@@ -254,10 +273,13 @@ def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]],
     """
     out.mkdir(parents=True, exist_ok=True)
     training = _take_up(config, out)
-    for line in _lines(training, out):
-        with (out / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        tell(line)
+    try:
+        for line in _lines(training, out):
+            with (out / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            tell(line)
+    finally:
+        checkpoint(training, out / "checkpoint.pt")
     return save(training, out / "model")
 
 
@@ -270,7 +292,7 @@ def _take_up(config: PretrainConfig, out: Path) -> Pretraining:
         training.tokenizer.save_pretrained(str(out / "tokenizer"))
         return training
     state = torch.load(checkpoint, weights_only=True)
-    if state["config"] != asdict(config):
+    if state["config"] != config.course:
         raise UsageError(f"{out} holds training with other settings: choose another folder.")
     training = Pretraining(config, tokenizer.load(out / "tokenizer"))
     training.load_state_dict(state)
@@ -286,14 +308,17 @@ def _lines(training: Pretraining, out: Path) -> Iterator[dict[str, Any]]:
         losses.append(training.advance())
         if training.step % 100 == 0 or training.progress == 1:
             speed = (training.seen - since) / (time.monotonic() - begun)
-            line = {"step": training.step, "tokens": training.seen, "tokens_a_second": round(speed)}
+            line: dict[str, float] = {
+                "step": training.step,
+                "tokens": training.seen,
+                "tokens_a_second": round(speed),
+            }
             line["loss"] = round(sum(losses) / len(losses), 4)
             yield line | evaluate(training.network, training.tokenizer)
             losses = []
         if time.monotonic() - saved > training.config.save_every:
             checkpoint(training, out / "checkpoint.pt")
             saved = time.monotonic()
-    checkpoint(training, out / "checkpoint.pt")
 
 
 def checkpoint(training: Pretraining, path: Path) -> None:

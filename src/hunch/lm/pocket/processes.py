@@ -235,9 +235,7 @@ def held_out(process: Process) -> bool:
     number that another one moves (PointMass).
     """
     sizes = [number.size for number in process.numbers if number.kind != "noise"]
-    line = any(
-        n.low == 0 and n.size == 8 and n.edge == "clip" and n.kind == "shift" for n in process.numbers
-    )
+    line = any(n.low == 0 and n.size == 8 and n.edge == "clip" and n.kind == "shift" for n in process.numbers)
     board = len(sizes) >= 2 and sizes[:2] == [3, 3]
     columns = 4 in sizes and any(n.kind == "countdown" for n in process.numbers)
     pulled = any(

@@ -1,4 +1,4 @@
-"""The pocket model's tokenizer: byte pairs within words, numbers of up to two digits whole, with their sign."""
+"""The pocket model's tokenizer: byte pairs within words, numbers of two digits whole, with their sign."""
 
 from __future__ import annotations
 

@@ -13,21 +13,27 @@ from typing import Final
 
 from hunch.lm.pocket.processes import Process, Vector
 
-HELD_OUT: Final = frozenset(
-    "paddle ball descend ship alien aliens shoot try_goal left right up down stay pos vel accel decel".split()
-)
-"""Words that only the domains of the evaluation use; no document holds them."""
 
-NAMES: Final = (
-    "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card "
-    "here item spot depth heat load gear score_board token stack queue row column site fuel water height"
-).split()
-VERBS: Final = (
-    "go turn add drop push pull open close inc dec next prev north south east west raise lower press wait "
-    "step jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back"
-).split()
+def listed(words: str) -> tuple[str, ...]:
+    """Return the words of a text."""
+    return tuple(words.split())
+
+
+HELD_OUT: Final = frozenset(
+    listed("paddle ball descend ship alien aliens shoot try_goal left right up down stay pos vel accel decel")
+)
+"""Words that only the domains of the evaluation use; no document about a process holds them."""
+
+NAMES: Final = listed(
+    "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card here "
+    "item spot depth heat load gear score_board token stack queue row column site fuel water height"
+)
+VERBS: Final = listed(
+    "go turn add drop push pull open close inc dec next prev north south east west raise lower press wait step "
+    "jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back"
+)
 CALLS: Final = ("C", "P", "V", "at", "xy", "Point", "Cell", "pt")
-SYLLABLES: Final = "ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al".split()
+SYLLABLES: Final = listed("ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al")
 
 
 def name(rng: Random, pool: Sequence[str]) -> str:
@@ -216,5 +222,10 @@ def _done(rng: Random, code: bool) -> tuple[str, str]:
 
 def _reset(rng: Random, own: Sequence[str]) -> str:
     return rng.choice(
-        (f"\n{own[0]}, reward = reset()\n", f"\n{own[0]}, {own[1]} = reset()\n", "\n# episode\n", "\nstart()\n")
+        (
+            f"\n{own[0]}, reward = reset()\n",
+            f"\n{own[0]}, {own[1]} = reset()\n",
+            "\n# episode\n",
+            "\nstart()\n",
+        )
     )

@@ -1,0 +1,39 @@
+"""``hunch pretrain``: train the model that comes with hunch, or a larger one by the same recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from hunch.core import UsageError
+from hunch.lm.pocket.pretrain import PretrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions(PretrainConfig):
+    """How the pocket model is trained, and where it is kept."""
+
+    out: Path = Path("runs/pocket")
+    """Folder of checkpoint, metrics and model; the same command goes on in it."""
+
+
+def pretrain(arguments: Sequence[str]) -> None:
+    """Train, or go on, and name the model's folder."""
+    if not arguments or arguments[0] != "pocket":
+        raise UsageError("Say what to train: 'hunch pretrain pocket' is what there is.")
+    options = tyro.cli(PretrainOptions, prog="hunch pretrain pocket", args=list(arguments[1:]))
+    from hunch.lm.pocket import pretrain as recipe
+
+    folder = recipe.pretrain(options, options.out, _tell)
+    print(f"Model: {folder}; use it as --lm 'pocket?folder={folder}' or 'hf:{folder}'.")
+
+
+def _tell(line: dict[str, Any]) -> None:
+    """Print a line of metrics."""
+    shares = "  ".join(f"{name} {line[name]:.2f}" for name in ("states", "rewards", "ends", "episodes"))
+    speed = f"{line['tokens_a_second']:,} a second"
+    print(f"{line['tokens']:>13,} tokens, {speed}: loss {line['loss']:.3f}  {shares}", flush=True)

@@ -1,0 +1,236 @@
+"""The pocket model's own way of writing: a Llama decoder in numpy, many prompts in lockstep.
+
+A small model spends its time in the calls around its few multiplications. Here prompts are read in blocks,
+what is known of a prompt's beginning is used again, and all prompts write their next token together.
+
+Answers do not depend on their company or on what was asked before, to the last bit: a block always starts at
+a multiple of its length and is padded to it, and rows that write are padded to a fixed number, so that every
+product has the same shape each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hunch.core import FloatArray
+from hunch.lm.base import Float32Array
+
+BLOCK: Final = 32
+"""Tokens that are read together."""
+WIDTH: Final = 8
+"""Rows that write together."""
+ROWS: Final = 40
+"""Prompts whose keys and values are kept: 9 MB each at 6 layers, width 192 and 1,024 tokens."""
+
+
+@dataclass(eq=False)
+class Row:
+    """A text that was read: its tokens, and their keys and values.
+
+    Attributes:
+        keys: Shape (layers, heads, context, size of a head); so have ``values``.
+        tokens: Of which all but the last are read.
+        known: How many tokens, in whole blocks, are read for good.
+    """
+
+    keys: Float32Array
+    values: Float32Array
+    tokens: list[int] = field(default_factory=list)
+    known: int = 0
+
+
+class Decoder:
+    """A Llama decoder with the weights of one of transformers'.
+
+    Attributes:
+        computed: Tokens that were computed so far.
+        saved: Tokens of prompts that were known already.
+
+    Args:
+        network: A ``LlamaForCausalLM`` with tied embeddings and as many key as query heads.
+    """
+
+    def __init__(self, network: Any) -> None:
+        config = network.config
+        self.heads = config.num_attention_heads
+        self.size = config.hidden_size // self.heads
+        self.layers = config.num_hidden_layers
+        self.context = config.max_position_embeddings
+        self.epsilon = config.rms_norm_eps
+        weights = {name: _array(value) for name, value in network.state_dict().items()}
+        self.embedding = weights["model.embed_tokens.weight"]
+        self.unembedding = np.ascontiguousarray((self.embedding * weights["model.norm.weight"]).T)
+        self.weights = [_Layer.of(weights, f"model.layers.{i}.", self.size) for i in range(self.layers)]
+        self.cosines, self.sines = _rotations(config.rope_parameters["rope_theta"], self.context, self.size)
+        self.computed = self.saved = 0
+        self._rows: list[Row] = []  # the least recently used first
+
+    def read(self, prompts: Sequence[Sequence[int]]) -> list[Row]:
+        """Read prompts, each up to but without its last token."""
+        taken: list[Row] = []
+        for prompt in prompts:
+            row = self._take(prompt, taken)
+            taken.append(row)
+            row.tokens = list(prompt)
+            self.saved += row.known
+            for start in range(row.known, len(prompt) - 1, BLOCK):
+                self._read_block(row, start)
+            row.known = (len(prompt) - 1) // BLOCK * BLOCK
+        return taken
+
+    def write(self, rows: Sequence[Row]) -> list[FloatArray]:
+        """Return the log-probabilities of what follows each row, its last token being read now."""
+        found: list[FloatArray] = []
+        for start in range(0, len(rows), WIDTH):
+            found += self._write(rows[start : start + WIDTH])
+        return found
+
+    def _take(self, prompt: Sequence[int], taken: Sequence[Row]) -> Row:
+        """Find the row that knows most of a prompt's beginning, or a copy where others still need it."""
+        ids = np.array(prompt[:-1])
+        shares = [(_common(row, ids), i) for i, row in enumerate(self._rows)]
+        common, best = max(shares, default=(0, -1))
+        source = self._rows[best] if best >= 0 else None
+        if source is not None and not any(source is row for row in taken) and 2 * common >= source.known > 0:
+            self._rows.append(self._rows.pop(best))
+            source.known = common
+            return source
+        row = self._vacant(taken)
+        if source is not None and common and source is not row:
+            row.keys[:, :, :common] = source.keys[:, :, :common]
+            row.values[:, :, :common] = source.values[:, :, :common]
+            row.known = common
+        return row
+
+    def _vacant(self, taken: Sequence[Row]) -> Row:
+        """An empty row: a new one, or the least recently used of those that nobody needs."""
+        free = [row for row in self._rows if not any(row is other for other in taken)]
+        if len(self._rows) >= ROWS and free:
+            row = free[0]
+            self._rows = [other for other in self._rows if other is not row]
+        else:
+            shape = (self.layers, self.heads, self.context, self.size)
+            row = Row(np.zeros(shape, np.float32), np.zeros(shape, np.float32))
+        row.known = 0
+        self._rows.append(row)
+        return row
+
+    def _read_block(self, row: Row, start: int) -> None:
+        """Compute the keys and values of the block from ``start``, padded with its own first token."""
+        tokens = row.tokens[start : min(start + BLOCK, len(row.tokens) - 1)]
+        self.computed += len(tokens)
+        padded = np.array(tokens + tokens[:1] * (BLOCK - len(tokens)))
+        end = min(start + BLOCK, self.context)
+        padded = padded[: end - start]
+        positions = np.arange(start, end)
+        x = self.embedding[padded]
+        later = np.triu(np.full((end - start, end - start), -np.inf, np.float32), 1)
+        for i, layer in enumerate(self.weights):
+            q, k, v = self._project(layer, x, positions)
+            row.keys[i, :, start:end], row.values[i, :, start:end] = k, v
+            scores = q @ row.keys[i, :, :end].transpose(0, 2, 1)
+            scores[:, :, start:] += later
+            mixed = _softmax(scores) @ row.values[i, :, :end]
+            x = self._finish(layer, x, mixed)
+
+    def _write(self, rows: Sequence[Row]) -> list[FloatArray]:
+        self.computed += len(rows)
+        padding = WIDTH - len(rows)
+        positions = np.array([len(row.tokens) - 1 for row in rows] + [0] * padding)
+        x = self.embedding[[row.tokens[-1] for row in rows] + [0] * padding]
+        mixed = np.zeros((self.heads, WIDTH, self.size), np.float32)
+        for i, layer in enumerate(self.weights):
+            q, k, v = self._project(layer, x, positions)
+            for n, row in enumerate(rows):
+                at = positions[n]
+                row.keys[i, :, at], row.values[i, :, at] = k[:, n], v[:, n]
+                scores = q[:, n : n + 1] @ row.keys[i, :, : at + 1].transpose(0, 2, 1)
+                mixed[:, n] = (_softmax(scores) @ row.values[i, :, : at + 1])[:, 0]
+            x = self._finish(layer, x, mixed)
+        logits = (self._normed(x) @ self.unembedding).astype(np.float64)[: len(rows)]
+        top = logits.max(axis=1, keepdims=True)
+        return list(logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True)))
+
+    def _project(
+        self, layer: _Layer, x: Float32Array, positions: NDArray[np.int64]
+    ) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """Queries, keys and values, each of shape (heads, tokens, size of a head)."""
+        parts = (self._normed(x) @ layer.qkv).reshape(len(x), 3 * self.heads, self.size).transpose(1, 0, 2)
+        both = 2 * self.heads
+        turned = _rotated(parts[:both], self.cosines[positions], self.sines[positions])
+        return turned[: self.heads], turned[self.heads :], parts[both:]
+
+    def _finish(self, layer: _Layer, x: Float32Array, mixed: Float32Array) -> Float32Array:
+        """Attention's output and the perceptron, each added to the stream."""
+        x = x + mixed.transpose(1, 0, 2).reshape(len(x), -1) @ layer.out
+        gate, up = np.split(self._normed(x) @ layer.gate_up, 2, axis=1)
+        added: Float32Array = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down
+        return added
+
+    def _normed(self, x: Float32Array) -> Float32Array:
+        """Scale to a mean square of one; the norm's weights are in the product that follows."""
+        square = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1]) + np.float32(self.epsilon)
+        normed: Float32Array = x / np.sqrt(square)[:, None]
+        return normed
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """The weights of one layer as the right sides of products, norms and the scale of queries within."""
+
+    qkv: Float32Array
+    out: Float32Array
+    gate_up: Float32Array
+    down: Float32Array
+
+    @classmethod
+    def of(cls, weights: dict[str, Float32Array], prefix: str, size: int) -> _Layer:
+        """Take the weights of a layer by their names in transformers."""
+
+        def weight(name: str) -> Float32Array:
+            return weights[f"{prefix}{name}.weight"]
+
+        before, between = weight("input_layernorm"), weight("post_attention_layernorm")
+        q = weight("self_attn.q_proj") * np.float32(size**-0.5)
+        qkv = np.concatenate([q, weight("self_attn.k_proj"), weight("self_attn.v_proj")]) * before
+        gate_up = np.concatenate([weight("mlp.gate_proj"), weight("mlp.up_proj")]) * between
+        rest = weight("self_attn.o_proj"), weight("mlp.down_proj")
+        return cls(*(np.ascontiguousarray(m.T) for m in (qkv, rest[0], gate_up, rest[1])))
+
+
+def _array(value: Any) -> Float32Array:
+    array: Float32Array = value.float().cpu().numpy()
+    return array
+
+
+def _common(row: Row, prompt: NDArray[np.int64]) -> int:
+    """How many tokens of a prompt's beginning a row knows, in whole blocks."""
+    n = min(row.known, len(prompt))
+    different = np.flatnonzero(np.array(row.tokens[:n]) != prompt[:n])
+    return int(different[0] if len(different) else n) // BLOCK * BLOCK
+
+
+def _rotations(theta: float, context: int, size: int) -> tuple[Float32Array, Float32Array]:
+    """Cosines and sines of each position, shape (context, size of a head)."""
+    frequencies = theta ** (-np.arange(0, size, 2) / size)
+    angles = np.outer(np.arange(context), np.concatenate([frequencies, frequencies]))
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def _rotated(x: Float32Array, cosines: Float32Array, sines: Float32Array) -> Float32Array:
+    half = x.shape[-1] // 2
+    turned: Float32Array = x * cosines
+    turned[..., :half] -= x[..., half:] * sines[..., :half]
+    turned[..., half:] += x[..., :half] * sines[..., half:]
+    return turned
+
+
+def _softmax(scores: Float32Array) -> Float32Array:
+    shares: Float32Array = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares

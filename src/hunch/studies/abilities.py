@@ -1,0 +1,188 @@
+"""What a model can tell from examples: the table of the pocket model's card, for any model that generates.
+
+For the six domains of ICPI: the share of right answers to prompts for the end, the reward, the next state and
+the action, by the number of steps that are shown. Outcomes are asked for equally often, and shown so, as the
+balanced prompts of ICPI do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.core import FloatArray
+from hunch.envs import make
+from hunch.envs.icpi.texts import Texts
+from hunch.lm import require
+from hunch.lm.base import LanguageModel, Sampling
+from hunch.rl.statistics import Estimate, over_seeds
+from hunch.roles.experience import Example
+from hunch.roles.prompting import RESERVE, assemble, shuffled
+
+DOMAINS: Final = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
+PIECES: Final = ("end", "reward", "next state", "action")
+SHOWN: Final = (2, 4, 8, 16, 32)
+"""Numbers of steps."""
+MAX_TOKENS: Final = 100
+
+
+@dataclass(frozen=True)
+class Ability:
+    """How often a model is right.
+
+    Attributes:
+        domain: Of the steps.
+        piece: What is asked for.
+        shown: How many steps are shown.
+        share: Of right answers, with the interval over the questions.
+    """
+
+    domain: str
+    piece: str
+    shown: int
+    share: Estimate
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt, where its answer ends, and whether an answer is right."""
+
+    prompt: str
+    stop: str
+    right: Callable[[str], bool]
+
+
+def measure(
+    lm: LanguageModel, *, domains: Sequence[str] = DOMAINS, questions: int = 100, seed: int = 0
+) -> Iterator[Ability]:
+    """Ask a model about steps of the domains, at temperature 0.
+
+    Args:
+        lm: A model that generates.
+        domains: Names of domains of ICPI.
+        questions: For each domain, piece and number of steps.
+        seed: Of steps and questions; the same for every model.
+
+    Raises:
+        UsageError: if the model cannot generate.
+    """
+    require(lm, "generate", needed_by="The table of abilities")
+    for domain in domains:
+        rng = np.random.default_rng([seed, DOMAINS.index(domain)])
+        world = Steps(domain, rng)
+        for piece in PIECES:
+            for shown in SHOWN:
+                asked = [world.question(piece, shown, lm) for _ in range(questions)]
+                sampling = Sampling(MAX_TOKENS, 0.0, 1.0, (asked[0].stop,))
+                answers = lm.generate([question.prompt for question in asked], 1, sampling)
+                right = [float(q.right(text)) for q, (text,) in zip(asked, answers, strict=True)]
+                yield Ability(domain, piece, shown, over_seeds(right))
+
+
+class Steps:
+    """Steps of a domain, of random play and of the best.
+
+    Args:
+        domain: Its name.
+        rng: Source of all chance.
+        episodes: How many of each.
+    """
+
+    def __init__(self, domain: str, rng: np.random.Generator, episodes: int = 200) -> None:
+        self.env = make(f"hunch/{domain}-v0")
+        self.texts: Texts = self.env.unwrapped.texts  # type: ignore[attr-defined]
+        self.noisy = domain == "DistractorChain"
+        self.rng = rng
+        self.random = [step for _ in range(episodes) for step in self._episode(best=False)]
+        self.best = [step for _ in range(episodes // 4) for step in self._episode(best=True)]
+
+    def question(self, piece: str, shown: int, lm: LanguageModel) -> Question:
+        """Draw a step to ask about, and others to show."""
+        texts, rng = self.texts, self.rng
+        room = min(lm.context or 4000, 4000) - MAX_TOKENS - RESERVE
+        if piece == "action":
+            query = self.best[rng.integers(len(self.best))]
+            examples = [
+                texts.reset + texts.transition(*step) for step in self._drawn(self.best, shown, lambda s: 0)
+            ]
+            prompt, _ = assemble(examples, texts.reset + query.state, room, lm.count_tokens)
+            known = {step.action for step in self.best if step.state == query.state}
+            return Question(prompt, texts.action_stop, lambda text: texts.read_action(text) in known)
+        outcome: Callable[[Example], float] = {
+            "end": lambda step: float(step.done),
+            "reward": lambda step: step.reward,
+            "next state": lambda step: 0.0,
+        }[piece]
+        pool = [step for step in self.random if piece != "next state" or not step.done]
+        action = pool[rng.integers(len(pool))].action
+        steps = [step for step in pool if step.action == action]
+        if piece == "reward":
+            flags = sorted({step.done for step in steps})
+            flag = flags[rng.integers(len(flags))]
+            steps = [step for step in steps if step.done == flag]
+        query = self._drawn(steps, 1, outcome)[0]
+        examples = [
+            step.state + texts.actions[step.action] + self._told(piece, step) + "\n"
+            for step in self._drawn(steps, shown, outcome)
+        ]
+        prompt, _ = assemble(examples, query.state + texts.actions[action], room, lm.count_tokens)
+        return Question(prompt, self._stop(piece), lambda text: self._right(piece, query, text))
+
+    def _drawn(
+        self, steps: Sequence[Example], count: int, outcome: Callable[[Example], float]
+    ) -> list[Example]:
+        """Draw steps, each outcome as often as any other."""
+        groups: dict[float, list[Example]] = {}
+        for step in steps:
+            groups.setdefault(outcome(step), []).append(step)
+        order = shuffled(list(groups.values()), self.rng)
+        drawn = [order[i % len(order)] for i in range(count)]
+        return shuffled([group[self.rng.integers(len(group))] for group in drawn], self.rng)
+
+    def _told(self, piece: str, step: Example) -> str:
+        if piece == "end":
+            return self.texts.done(step.done)
+        return self.texts.reward(step.reward) if piece == "reward" else step.next_state
+
+    def _stop(self, piece: str) -> str:
+        texts = self.texts
+        return {"end": texts.done_stop, "reward": texts.reward_stop, "next state": texts.state_stop}[piece]
+
+    def _right(self, piece: str, query: Example, text: str) -> bool:
+        if piece == "end":
+            return self.texts.read_done(text) == query.done
+        if piece == "reward":
+            return self.texts.read_reward(text) == query.reward
+        return self._certain(self.texts.read_state(text) or "") == self._certain(query.next_state)
+
+    def _certain(self, state: str) -> str:
+        """What can be foretold of a state: all of it, but for the distractor's number."""
+        return state.partition(",")[0] if self.noisy else state
+
+    def _episode(self, best: bool) -> list[Example]:
+        state, info = self.env.reset(seed=int(self.rng.integers(2**31)))
+        steps, over = [], False
+        while not over:
+            action = self._best(info) if best else self.rng.choice(info["actions"]).item()
+            following, reward, done, truncated, info = self.env.step(action)
+            steps.append(Example(state, action, float(reward), done, following))
+            state, over = following, done or truncated
+        return steps
+
+    def _best(self, info: dict[str, Any]) -> str:
+        """The action of the best value, found by trying each; the first of equals."""
+        actions, here = info["actions"], info["state"]
+        values: FloatArray = np.array([self._value(here, action) for action in actions])
+        self.env.reset(options={"state": here})
+        return str(actions[int(values.argmax())])
+
+    def _value(self, state: Any, action: str) -> float:
+        self.env.reset(options={"state": state})
+        _, reward, done, _, info = self.env.step(action)
+        if done:
+            return float(reward)
+        _, info = self.env.reset(options={"state": info["state"]})
+        return float(reward) + self.texts.gamma * float(info["optimal"])
