@@ -13,8 +13,8 @@ from typing import Final
 from hunch.lm.pocket.wording import listed
 
 THINGS: Final = listed(
-    "mug plate apple potato egg book pen key lamp vase towel soap cloth bowl knife fork spoon pan pot cup bread "
-    "tomato lettuce onion carrot radio clock ball_pen pillow box card newspaper candle bottle"
+    "mug plate apple potato egg book pen key lamp vase towel soap cloth bowl knife fork spoon pan pot cup "
+    "bread tomato lettuce onion carrot radio clock ball_pen pillow box card newspaper candle bottle"
 )
 PLACES: Final = listed(
     "shelf drawer cabinet counter desk table bed sofa fridge sink stove box_room dresser bin cart rack stand "

@@ -25,12 +25,12 @@ HELD_OUT: Final = frozenset(
 """Words that only the domains of the evaluation use; no document about a process holds them."""
 
 NAMES: Final = listed(
-    "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card here "
-    "item spot depth heat load gear score_board token stack queue row column site fuel water height"
+    "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card "
+    "here item spot depth heat load gear score_board token stack queue row column site fuel water height"
 )
 VERBS: Final = listed(
-    "go turn add drop push pull open close inc dec next prev north south east west raise lower press wait step "
-    "jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back"
+    "go turn add drop push pull open close inc dec next prev north south east west raise lower press wait "
+    "step jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back"
 )
 CALLS: Final = ("C", "P", "V", "at", "xy", "Point", "Cell", "pt")
 SYLLABLES: Final = listed("ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al")
