@@ -24,7 +24,7 @@ from hunch.lm import Usage
         ("", "there are uniform"),
         ("openai:", "should read 'openai:<model>'"),
         ("openai:x?key=abc", "no option 'key'"),
-        ("pocket", "not available in this version"),
+        ("pockt", "did you mean 'pocket'"),
         ("scripted:frist", "no rule 'frist'"),
         ("scripted:", "should read 'scripted:<rule>'"),
         ("hf", "should read 'hf:<name or folder>'"),

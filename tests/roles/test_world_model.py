@@ -8,11 +8,11 @@ from hunch.core import UsageError
 from hunch.envs.icpi.chain import ChainTexts
 from hunch.envs.icpi.mini_catch import MiniCatchTexts
 from hunch.envs.icpi.mini_invaders import MiniInvadersTexts
-from hunch.lm.base import Model
+from hunch.lm.base import Model, estimate_tokens
 from hunch.methods.in_context.icpi import Rollout
 from hunch.roles.experience import Example, Experience
 from hunch.roles.in_context_policy import InContextPolicy, LookUpPolicy
-from hunch.roles.prompting import Completer, PromptConfig, assemble, balanced, tokens
+from hunch.roles.prompting import Completer, PromptConfig, assemble, balanced
 from hunch.roles.world_model import InContextWorldModel, LookUpWorldModel, Prediction
 
 TWO, THREE, FOUR = (f"assert state == [{n}] and state {'==' if n == 4 else '!='} [4]\n" for n in (2, 3, 4))
@@ -147,21 +147,21 @@ def test_groups_are_brought_to_the_same_size(sizes, counts):
 
 def test_prompts_are_cut_at_the_borders_of_examples():
     examples = [f"assert state == [{i}]\n" for i in range(5)]
-    size = tokens(examples[0])
-    room = 3 * size + tokens("query\n")
-    assert assemble(examples, "query\n", room) == ("".join(examples[2:]) + "query\n", 2)
-    assert assemble(examples, "query\n", room - 1)[1] == 3
-    assert assemble(examples, "query\n", 1) == ("query\n", 5)
-    assert assemble(examples, "query\n", 1000) == ("".join(examples) + "query\n", 0)
+    size = estimate_tokens(examples[0])
+    room = 3 * size + estimate_tokens("query\n")
+    assert assemble(examples, "query\n", room, estimate_tokens) == ("".join(examples[2:]) + "query\n", 2)
+    assert assemble(examples, "query\n", room - 1, estimate_tokens)[1] == 3
+    assert assemble(examples, "query\n", 1, estimate_tokens) == ("query\n", 5)
+    assert assemble(examples, "query\n", 1000, estimate_tokens) == ("".join(examples) + "query\n", 0)
 
 
 def test_tokens_of_a_state():
-    assert tokens("assert state == [3] and state != [4]\n") == 13
+    assert estimate_tokens("assert state == [3] and state != [4]\n") == 13
 
 
 def test_cut_prompts_are_counted():
     model = Parrot(*["nonsense"] * 3)
-    room = 2 * tokens(TWO + "state = right()\n" + "assert not done\n\n") + 5
+    room = 2 * estimate_tokens(TWO + "state = right()\n" + "assert not done\n\n") + 5
     asked = world(model, context=200 + room)
     asked.predict([query()], experience([MOVE] * 9), CHAIN)
     assert asked.completer.counts.cut == asked.completer.counts.prompts == 3
