@@ -19,7 +19,7 @@ SMALL = pretrain.PretrainConfig(
     tokens=4096, width=64, layers=2, context=256, stages=((0.5, 64), (1.0, 128)), batch_tokens=512, warmup=4
 )
 LINE = Sampling(12, 0.1, 1.0, ("\n",))
-PROMPTS = [corpus.text(corpus.document(f"prompt-{i}", 300 + 40 * i)) for i in range(5)]
+PROMPTS = [corpus.text(corpus.document(f"prompt-{i}", 200 + 30 * i)) for i in range(5)]
 
 
 @pytest.fixture(scope="module")

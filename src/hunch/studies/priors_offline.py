@@ -16,13 +16,14 @@ from hunch.studies.priors import PICK, SALAD, WRONG
 from hunch.studies.study import Part, Scale, Study
 
 MIX = "oracle=0.2,noisy:0.5=0.4,random=0.4"
+POOR = "noisy:0.5=0.2,random=0.8"
 
 
-def recorded(folder: Path, env: str, env_options: dict[str, Any], steps: int) -> str:
+def recorded(folder: Path, env: str, env_options: dict[str, Any], steps: int, mix: str = MIX) -> str:
     """Record a data set, unless it is there already, and return its folder."""
     if not (folder / "metadata.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        dataset.save(collect(env, env_options, parse_mix(MIX), steps), folder)
+        dataset.save(collect(env, env_options, parse_mix(mix), steps), folder)
     return str(folder)
 
 
@@ -71,6 +72,32 @@ def _salad(scale: Scale, data: Path) -> Part:
     )
 
 
+def _poor_salad(scale: Scale, data: Path) -> Part:
+    """Data without the oracle: a prior has something to add."""
+    steps = scale.steps(2_000)
+    small = recorded(data / "salad-poor-1000", SALAD, {}, 1_000, POOR)
+    large = recorded(data / "salad-poor-12000", SALAD, {}, 12_000, POOR)
+    good, fair = (f"scripted:kitchen?error={WRONG[recall]}" for recall in (1.0, 0.8))
+    kept, fresh = (
+        learner(
+            f"CQL-Prior, recall@5 0.8, {how}, 1,000", "cql-prior", SALAD, small, fair, steps, proposals=how
+        )
+        for how in ("kept", "fresh")
+    )
+    return Part(
+        "Overcooked-Salad without the oracle",
+        (
+            learner("BC, 1,000", "bc", SALAD, small, "uniform", steps),
+            learner("CQL, 1,000", "cql", SALAD, small, "uniform", steps),
+            learner("CQL, 12,000", "cql", SALAD, large, "uniform", steps),
+            learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
+            learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
+            kept,
+            fresh,
+        ),
+    )
+
+
 def _pick(scale: Scale, data: Path) -> Part:
     env, steps = "hunch/Household-Pick-v0", scale.steps(2_000)
     folder = recorded(data / "pick-6572", env, PICK, 6_572)
@@ -94,10 +121,11 @@ STUDIES = {
         "Pick with 6,572 tuples: CQL-Prior 0.80, CQL 0.03, offline DQN 0.27, BC 0.31. Salad: CQL-Prior "
         "with about 1,000 tuples returns 1.01 and CQL 0.32, so that nine tenths of the data are saved.",
         "The data are our own: a fifth of the steps by the oracle, two fifths by an oracle that errs in "
-        "half of its steps, two fifths random. Steps are updates, of 128 transitions each. Household "
+        "half of its steps, two fifths random; without the oracle, a fifth by one that errs in half of its "
+        "steps, the others random. Steps are updates, of 128 transitions each. Household "
         "games are generated ones, and `minilm` with the similarity prior stands in the place of a model"
         " of 7 billion parameters. Scripted models (L0) know the right action and err as often as leaves"
         " the stated recall.",
-        lambda scale, data: [_salad(scale, data), _pick(scale, data)],
+        lambda scale, data: [_salad(scale, data), _poor_salad(scale, data), _pick(scale, data)],
     )
 }
