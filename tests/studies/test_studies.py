@@ -42,7 +42,7 @@ def test_an_unknown_study_is_named():
 def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
     study = studies.find(name)
     if name == "priors-offline":
-        assert not study.takes_lm
+        assert not study.lm_for
         return  # its parts record data
     models = []
     for scale in (SMOKE, replace(SMOKE, lm="openai:mine")):
@@ -51,8 +51,8 @@ def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
         arms = [arm.config for part in parts for arm in part.arms]
         models.append([spec for c in arms for spec in (c.lm, getattr(c.options, "encoder", ""))])
         models[-1] += [f.lm for part in parts if part.transfer for f in part.transfer.fillings]
-    assert (models[0] != models[1]) == study.takes_lm
-    assert ("openai:mine" in models[1]) == study.takes_lm
+    assert (models[0] != models[1]) == bool(study.lm_for)
+    assert ("openai:mine" in models[1]) == bool(study.lm_for)
 
 
 def test_a_model_that_is_not_taken_is_refused(capsys):

@@ -23,7 +23,7 @@ class StudyOptions:
     smoke: bool = False
     """A short run, to see that it works; it tells nothing."""
     seeds: int | None = None
-    """Runs a line. Default: 3, with --smoke 1."""
+    """Runs a line. Default: 3 (icpi: 8), with --smoke 1."""
     out: Path | None = None
     """Folder of the study. Default: runs/study-NAME."""
     workers: int | None = None
@@ -40,7 +40,7 @@ def study(arguments: Sequence[str]) -> None:
         return
     found = studies.find(arguments[0])
     options = tyro.cli(StudyOptions, prog=f"hunch study {found.name}", args=list(arguments[1:]))
-    scale = SMOKE if options.smoke else FULL
+    scale = SMOKE if options.smoke else replace(FULL, seeds=found.seeds)
     if options.seeds is not None:
         if options.seeds < 1:
             raise UsageError(f"A study needs at least one seed, not {options.seeds}.")
@@ -62,7 +62,7 @@ def study(arguments: Sequence[str]) -> None:
 
 def _check(found: Study, spec: str) -> None:
     """Refuse a further model that the study could not use, before the first run starts."""
-    if not found.takes_lm:
-        able = ", ".join(name for name in studies.names() if studies.find(name).takes_lm)
+    if not found.lm_for:
+        able = ", ".join(name for name in studies.names() if studies.find(name).lm_for)
         raise UsageError(f"{found.name} takes no further model; --lm is for {able}.")
-    methods.find("dqn-prior").check(lm.load(spec))
+    methods.find(found.lm_for).check(lm.load(spec))

@@ -35,7 +35,10 @@ Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes
 """What a curve can show, and its title."""
 
 Points = dict[str, FloatArray]
-"""A run's lines of metrics from the first that counts: shape (lines,) for each name in X and Y."""
+"""A run's lines of metrics from the first that counts: shape (lines,) for each name in X and Y.
+
+A study may draw values of its own, over steps at least.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +103,11 @@ def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
     return draw({title: arms}, path)
 
 
-def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path) -> Path:
-    """Draw success rates over environment steps, a panel a title, one line an arm, and save them as PNG.
+def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "success") -> Path:
+    """Draw success rates, or another value, over environment steps, and save them as PNG.
 
-    The line is the interquartile mean over seeds, the band its 95 % bootstrap interval.
+    There is a panel a title, and a line an arm: the interquartile mean over seeds, with its 95 % bootstrap
+    interval as a band.
 
     Raises:
         UsageError: if matplotlib is not installed.
@@ -116,23 +120,25 @@ def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path) -> Path:
     for subfigure, (title, arms) in zip(
         figure.subfigures(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
     ):
-        _draw_panel(subfigure, arms, title)
+        _draw_panel(subfigure, arms, title, y)
     figure.savefig(path, metadata={"Software": None})
     return path
 
 
-def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str) -> None:
+def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) -> None:
     axes = figure.add_subplot()
     styles = [(colour, style) for style in ("-", "--", ":") for colour in COLOURS]
     for (arm, runs), (colour, style) in zip(arms.items(), styles * len(arms), strict=False):
-        curve = learning_curve(runs, "steps", "success")
+        curve = learning_curve(runs, "steps", y)
         if curve is None:
             continue
         model = arm.config.lm if methods.find(arm.config.method).verbs else "no model"
         label = f"{arm.label} ({model}, {len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=label, linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel=X["steps"], ylabel=Y["success"], ylim=(-0.02, 1.02))
+    axes.set(xlabel=X["steps"], ylabel=Y.get(y, y))
+    if y == "success":
+        axes.set_ylim(-0.02, 1.02)
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlim(0, max(arm.config.steps for arm in arms))
     axes.grid(alpha=0.25)

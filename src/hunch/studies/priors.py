@@ -138,7 +138,7 @@ STUDIES = {
             "unseen ones; DQN without a prior does not start (section 5, tables 1 and 2).",
             _OURS,
             _online,
-            takes_lm=True,
+            lm_for="dqn-prior",
         ),
         Study(
             "priors-k",

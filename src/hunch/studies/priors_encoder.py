@@ -143,6 +143,6 @@ STUDIES = {
         "imported in all lines. The minutes of a run are with the cache, from which all runs but the first "
         "with an encoder take its embeddings.",
         _parts,
-        takes_lm=True,
+        lm_for="dqn-prior",
     )
 }

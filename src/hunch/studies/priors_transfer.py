@@ -80,6 +80,6 @@ STUDIES = {
         "The rule alone, the uniform prior and the scripted models (L0) are controls and support no claim "
         "about language models. Overcooked has a single task. `--lm SPEC` adds any other model.",
         _transfer,
-        takes_lm=True,
+        lm_for="dqn-prior",
     )
 }

@@ -79,7 +79,8 @@ class Study:
         published: What the paper reports, in Markdown, with its place.
         deviations: What differs from the paper's setting, in Markdown.
         parts: Given the scale and a folder for data, the runs.
-        takes_lm: Whether it adds lines for a further model.
+        lm_for: The method that a further model is put into; empty where none is taken.
+        seeds: Runs an arm, unless said otherwise.
     """
 
     name: str
@@ -87,7 +88,8 @@ class Study:
     published: str
     deviations: str
     parts: Callable[[Scale, Path], Sequence[Part]]
-    takes_lm: bool = False
+    lm_for: str = ""
+    seeds: int = 3
 
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
