@@ -9,6 +9,7 @@ from hunch.core import UsageError
 from hunch.studies.study import Study
 
 _MODULES = {
+    "abilities": "abilities",
     "icpi": "icpi",
     "priors-online": "priors",
     "priors-k": "priors",

@@ -1,4 +1,4 @@
-"""What a model can tell from examples: the table of the pocket model's card, for any model that generates.
+"""Study of what a model can tell from examples: the table of the pocket model's card, for any that generates.
 
 For the six domains of ICPI: the share of right answers to prompts for the end, the reward, the next state and
 the action, by the number of steps that are shown. Outcomes are asked for equally often, and shown so, as the
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,11 +18,12 @@ import numpy as np
 from hunch.core import FloatArray
 from hunch.envs import make
 from hunch.envs.icpi.texts import Texts
-from hunch.lm import require
+from hunch.lm import load, require
 from hunch.lm.base import LanguageModel, Sampling
-from hunch.rl.statistics import Estimate, over_seeds
+from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles.experience import Example
-from hunch.roles.prompting import RESERVE, assemble, shuffled
+from hunch.roles.prompting import CONTEXT, RESERVE, assemble, shuffled
+from hunch.studies.study import Part, Scale, Study
 
 DOMAINS: Final = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 PIECES: Final = ("end", "reward", "next state", "action")
@@ -78,8 +81,8 @@ def measure(
                 asked = [world.question(piece, shown, lm) for _ in range(questions)]
                 sampling = Sampling(MAX_TOKENS, 0.0, 1.0, (asked[0].stop,))
                 answers = lm.generate([question.prompt for question in asked], 1, sampling)
-                right = [float(q.right(text)) for q, (text,) in zip(asked, answers, strict=True)]
-                yield Ability(domain, piece, shown, over_seeds(right))
+                right = [q.right(text) for q, (text,) in zip(asked, answers, strict=True)]
+                yield Ability(domain, piece, shown, over_episodes(right))
 
 
 class Steps:
@@ -102,7 +105,7 @@ class Steps:
     def question(self, piece: str, shown: int, lm: LanguageModel) -> Question:
         """Draw a step to ask about, and others to show."""
         texts, rng = self.texts, self.rng
-        room = min(lm.context or 4000, 4000) - MAX_TOKENS - RESERVE
+        room = min(lm.context or CONTEXT, CONTEXT) - MAX_TOKENS - RESERVE
         if piece == "action":
             query = self.best[rng.integers(len(self.best))]
             examples = [
@@ -186,3 +189,37 @@ class Steps:
             return float(reward)
         _, info = self.env.reset(options={"state": info["state"]})
         return float(reward) + self.texts.gamma * float(info["optimal"])
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    domains = DOMAINS[:1] if scale.smoke else DOMAINS
+    questions = 4 if scale.smoke else 100
+    return [
+        Part(domain, (), beside=partial(_table, domain, scale.lm or "pocket", questions))
+        for domain in domains
+    ]
+
+
+def _table(domain: str, spec: str, questions: int, folder: Path) -> str:
+    """Measure a model in a domain; returns a table."""
+    lm = load(spec)
+    shares: dict[str, list[str]] = {}
+    for ability in measure(lm, domains=[domain], questions=questions):
+        shares.setdefault(ability.piece, []).append(str(ability.share))
+    head = "| asked for, by steps shown | " + " | ".join(map(str, SHOWN)) + " |"
+    rows = [f"| {piece} | " + " | ".join(cells) + " |" for piece, cells in shares.items()]
+    lines = [f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:", "", head]
+    return "\n".join([*lines, "|---|" + "---|" * len(SHOWN), *rows])
+
+
+STUDIES = {
+    "abilities": Study(
+        "abilities",
+        "What can a model tell of a small world from examples alone: end, reward, next state, action?",
+        "Nothing: this is the table of the pocket model's card.",
+        "Of DistractorChain's next state only the first number counts, as chance draws the other. An action "
+        "is right if it is one that the best policy takes in that state. Intervals are over questions.",
+        _parts,
+        lm_for="icpi",
+    )
+}

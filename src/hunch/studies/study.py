@@ -53,7 +53,7 @@ class Part:
 
     Attributes:
         title: What is compared.
-        arms: Label and settings of each line.
+        arms: Label and settings of each line; none where only ``beside`` is told.
         transfer: What the trained agents of the first arm are tried with, if anything.
         beside: Given the part's folder, what is to be told besides the runs, in Markdown; called after them.
     """
@@ -146,6 +146,8 @@ def conduct(
 
 def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
     """Write a part's table and picture, and return its section of the page."""
+    if not part.arms:
+        return f"### {part.title}\n\n{part.beside(folder) if part.beside else ''}\n"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
