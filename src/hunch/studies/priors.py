@@ -83,8 +83,6 @@ def _with_rule(scale: Scale, env: str, title: str, rule: str, full: int, k: int)
         error = round((1 - recall) ** (1 / k), 4)
         label, model = f"DQN-Prior, recall@{k} {recall}", f"scripted:{rule}?error={error}"
         lines.append(dqn_prior(label, env, model, steps, {}, k=k))
-        if error:  # a right rule proposes the same each time
-            lines.append(dqn_prior(f"{label}, fresh", env, model, steps, {}, k=k, proposals="fresh"))
     return Part(title, (*lines, *further(scale, env, steps, {}, k=k)))
 
 
