@@ -44,8 +44,8 @@ class PretrainConfig:
     """At its height, of Muon for matrices and of AdamW for the rest."""
     warmup: int = 100
     """Steps until then."""
-    ease: float = 0.7
-    """Share of simple worlds and wordings at the beginning; none after the first stage."""
+    ease: float = 0.6
+    """Share of simple worlds, and of plain wordings."""
     save_every: float = 300.0
     """Seconds between two checkpoints."""
     seed: int = 0
@@ -115,11 +115,9 @@ class Pretraining:
     def advance(self) -> float:
         """Take one step; returns its loss."""
         length, c = self.length(), self.config
-        first_stage = c.stages[0][0]
-        ease = c.ease * max(0.0, 1 - self.progress / first_stage)
         rows = max(1, c.batch_tokens // length)
         seeds = [f"{c.seed}-{self.step}-{i}" for i in range(rows)]
-        batch = tokenise(self.tokenizer, seeds, length, ease)
+        batch = tokenise(self.tokenizer, seeds, length, c.ease)
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = c.learning_rate * schedule(self.step, self.progress, c.warmup)

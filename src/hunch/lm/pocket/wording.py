@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from string import ascii_lowercase
 from typing import Final
 
 from hunch.lm.pocket.processes import Process, Vector
@@ -38,11 +39,18 @@ SYLLABLES: Final = listed("ba co de fi gu ha jo ke li mu no pa re si to vu wa xe
 
 def name(rng: Random, pool: Sequence[str]) -> str:
     """Draw a name: a common word, or one that nobody has seen before."""
-    if rng.random() < 0.6:
+    if rng.random() < 0.5:
         return rng.choice(pool)
-    while (made := "".join(rng.choices(SYLLABLES, k=rng.randint(2, 3)))) in HELD_OUT:
+    while (made := _made_up(rng)) in HELD_OUT:
         pass
     return made
+
+
+def _made_up(rng: Random) -> str:
+    """Letters at random, so that a word of several tokens is learnt to be copied, or syllables."""
+    if rng.random() < 0.5:
+        return "".join(rng.choices(ascii_lowercase, k=rng.randint(3, 7)))
+    return "".join(rng.choices(SYLLABLES, k=rng.randint(2, 3)))
 
 
 def names(rng: Random, pool: Sequence[str], count: int) -> list[str]:
