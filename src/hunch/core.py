@@ -25,8 +25,9 @@ This file imports nothing of ours. A room never imports upwards: ``core`` is bel
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -58,6 +59,22 @@ class UsageError(HunchError, ValueError):
 
 class InadmissibleActionError(UsageError):
     """The action is not among the admissible ones. The environment is left as it was."""
+
+
+def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None) -> str:
+    """Say which of the known names a wrong one may have meant, or else which there are.
+
+    Args:
+        wrong: What was asked for.
+        known: The names; with a mapping its values are shown.
+        listed: The names to list where none is near. Default: all that are known.
+    """
+    shown = known if isinstance(known, Mapping) else {name: name for name in known}
+    near = get_close_matches(wrong.lower(), shown, n=3, cutoff=0.6) or get_close_matches(wrong, shown, n=3)
+    if near:
+        return f"did you mean {' or '.join(repr(shown[name]) for name in near)}?"
+    names = ", ".join(shown.values() if listed is None else listed)
+    return f"there are {names}." if names else "there are none."
 
 
 class HunchWarning(UserWarning):

@@ -73,7 +73,7 @@ def test_clear_without_a_terminal_removes_nothing(hunch, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("stat",), 2, "did you mean stats"),
+        (("stat",), 2, "did you mean 'stats'"),
         (("stats", "--file", "none.sqlite"), 2, "no file of answers"),
         (("stats", "--file", "text"), 1, "damaged"),
         (("clear", "--yes", "--file", "text"), 1, "damaged"),

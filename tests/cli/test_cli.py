@@ -54,9 +54,9 @@ def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("rnu",), "did you mean run"),
+        (("rnu",), "did you mean 'run'"),
         (("run",), "Name a method"),
-        (("run", "dqn-proir", *LAKE), "did you mean dqn-prior"),
+        (("run", "dqn-proir", *LAKE), "did you mean 'dqn-prior'"),
         (("run", "dqn", "--env", "hunch/FrozenLak-v0"), "FrozenLake-v0"),
         (("run", "dqn", *LAKE, "--env.slipery", "1"), "slipery"),
         (("run", "dqn", *LAKE, "--env.max_steps"), "needs a value"),

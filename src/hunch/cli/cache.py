@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hunch.core import UsageError
+from hunch.core import UsageError, suggest
 from hunch.lm.archive import Archive
 from hunch.lm.registry import per_user
 
@@ -59,9 +58,7 @@ def cache(arguments: Sequence[str]) -> None:
         return
     name = arguments[0]
     if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}."
-        raise UsageError(f"There is no 'hunch cache {name}'; {hint}")
+        raise UsageError(f"There is no 'hunch cache {name}'; {suggest(name, COMMANDS.keys())}")
     options, do = COMMANDS[name]
     do(tyro.cli(options, prog=f"hunch cache {name}", description=do.__doc__, args=list(arguments[1:])))
 

@@ -6,11 +6,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError, suggest
 
 _SHOW = warnings.showwarning
 
@@ -59,9 +58,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
         UsageError: if there is no such command, naming near matches.
     """
     if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}."
-        raise UsageError(f"There is no command called {name!r}; {hint}")
+        raise UsageError(f"There is no command called {name!r}; {suggest(name, COMMANDS.keys())}")
     module = "lists" if name in ("methods", "envs", "lm") else name
     function: Callable[[Sequence[str]], None] = getattr(import_module(f"hunch.cli.{module}"), name)
     return function

@@ -7,7 +7,6 @@ environment's own code is loaded when it is made, and so are ``TextEnv`` and ``O
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from hunch.core import UsageError
+from hunch.core import UsageError, suggest
 
 if TYPE_CHECKING:
     from hunch.envs.base import Outcome, TextEnv
@@ -135,8 +134,8 @@ def _spec(id: str) -> EnvSpec:
             importlib.import_module(module)
         return gymnasium.spec(id)
     except (gymnasium.error.Error, ImportError):
-        near = _near(id, gymnasium.registry) or f" Ours are: {', '.join(names())}."
-        raise UsageError(f"There is no environment {id!r}.{near}") from None
+        hint = suggest(id, gymnasium.registry.keys(), listed=names())
+        raise UsageError(f"There is no environment {id!r}; {hint}") from None
 
 
 def _creator(spec: EnvSpec) -> Any:
@@ -149,10 +148,4 @@ def _check_options(spec: EnvSpec, options: Iterable[str]) -> None:
         return
     for option in options:
         if option not in parameters:
-            near = _near(option, parameters) or f" Its options are: {', '.join(parameters)}."
-            raise UsageError(f"{spec.id} has no option {option!r}.{near}")
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(matches)}?" if matches else ""
+            raise UsageError(f"{spec.id} has no option {option!r}; {suggest(option, parameters.keys())}")

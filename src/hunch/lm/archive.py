@@ -20,8 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hunch.core import HunchError, UsageError
-from hunch.lm.registry import suggest
+from hunch.core import HunchError, UsageError, suggest
 from hunch.lm.store import _checksum, _text
 
 WAIT_SECONDS = 5.0
@@ -156,7 +155,7 @@ class Archive:
     def _where(self, model: str | None, older_than: float | None) -> tuple[str, list[str]]:
         parts: dict[str, str] = {}
         if model is not None:
-            known = {holding.model: holding.model for holding in self.holdings()}
+            known = {holding.model for holding in self.holdings()}
             if model not in known:
                 raise UsageError(f"There are no answers of {model!r} in {self.path}; {suggest(model, known)}")
             parts["model = ?"] = model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 import os
@@ -12,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from hunch.core import UsageError
+from hunch.core import UsageError, suggest
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.cache import Cached
 from hunch.lm.store import Store
@@ -201,14 +200,6 @@ def _backend(kind: str, head: str) -> Backend:
     raise UsageError(
         f"There is no model {head!r}; {suggest(kind, {k: b.pattern for k, b in BACKENDS.items()})}"
     )
-
-
-def suggest(wrong: str, known: Mapping[str, str]) -> str:
-    """Say which of the known names a wrong one may have meant, or which there are."""
-    near = difflib.get_close_matches(wrong.lower(), known, n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(repr(known[name]) for name in near)}?"
-    return f"there are {', '.join(known.values())}." if known else "there are none."
 
 
 def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:

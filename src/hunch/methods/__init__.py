@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from hunch.core import Agent, UsageError
+from hunch.core import Agent, UsageError, suggest
 from hunch.lm.base import LanguageModel, Verb
 
 
@@ -254,9 +253,7 @@ def find(name: str) -> Method:
     """
     if name in METHODS:
         return METHODS[name]
-    near = get_close_matches(name, METHODS, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(METHODS)}."
-    raise UsageError(f"There is no method called {name!r}; {hint}")
+    raise UsageError(f"There is no method called {name!r}; {suggest(name, METHODS.keys())}")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 
-from hunch.core import UsageError
+from hunch.core import UsageError, suggest
 from hunch.studies.study import Study
 
 _MODULES = {
@@ -33,8 +32,6 @@ def find(name: str) -> Study:
         UsageError: if there is none, naming near matches.
     """
     if name not in _MODULES:
-        near = get_close_matches(name, _MODULES, n=2, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_MODULES)}."
-        raise UsageError(f"There is no study called {name!r}; {hint}")
+        raise UsageError(f"There is no study called {name!r}; {suggest(name, _MODULES.keys())}")
     studies: dict[str, Study] = import_module(f"hunch.studies.{_MODULES[name]}").STUDIES
     return studies[name]
