@@ -96,10 +96,8 @@ class TrainableModel:
         return (self.encode(prompt) or [self.end])[-self.context :]
 
     def _tail(self, text: str) -> list[int]:
-        return [
-            *self.encode(f" {text}"),
-            self.end,
-        ]  # the space belongs to the text, as in what was read before
+        # The space belongs to the text, as in what was read before.
+        return [*self.encode(f" {text}"), self.end]
 
 
 def small(vocabulary: Vocabulary, seed: int, context: int) -> TrainableModel:
