@@ -47,16 +47,17 @@ $(ENGINE)/.ready: constraints.txt
 test-engine: $(ENGINE)/.ready
 	$(ENGINE)/bin/python -m pytest -m engine tests/envs/test_household_*.py
 
-# The published tables, in full: an hour or two on two cores. Each goes on where it was stopped.
+# The published tables, in full: three hours or more on two cores. Each goes on where it was stopped.
 study: setup
-	for name in priors-online priors-offline priors-k priors-temperature priors-cache \
-		priors-encoder; do \
+	for name in priors-online priors-offline priors-transfer priors-k priors-temperature priors-cache \
+		priors-encoder icpi abilities; do \
 		$(BIN)/hunch study $$name || exit 1; done
 
 bench: setup
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/loop.py
+	$(BIN)/python benchmarks/prompts.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"

@@ -28,7 +28,7 @@ CHARACTERS_A_TOKEN: Final = 4
 class PretrainConfig:
     """How the pocket model is trained."""
 
-    tokens: int = 20_000_000
+    tokens: int = 40_000_000
     """How many are read in all."""
     width: int = 192
     """Of the hidden states."""
@@ -36,7 +36,7 @@ class PretrainConfig:
     """Of the decoder."""
     context: int = 1024
     """Tokens that the model reads at most."""
-    stages: tuple[tuple[float, int], ...] = ((0.6, 256), (0.85, 512), (1.0, 1024))
+    stages: tuple[tuple[float, int], ...] = ((0.5, 256), (0.8, 512), (1.0, 1024))
     """Up to which share of training rows have which length; short rows first teach faster."""
     batch_tokens: int = 4096
     """Tokens a step."""
@@ -44,7 +44,7 @@ class PretrainConfig:
     """At its height, of Muon for matrices and of AdamW for the rest."""
     warmup: int = 100
     """Steps until then."""
-    ease: float = 0.6
+    ease: float = 0.8
     """Share of simple worlds, and of plain wordings."""
     save_every: float = 300.0
     """Seconds between two checkpoints."""
