@@ -59,15 +59,6 @@ def _salad(scale: Scale, data: Path) -> Part:
             learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
             learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
             learner("CQL-Prior, recall@5 0.8, 1,000", "cql-prior", SALAD, small, fair, steps),
-            learner(
-                "CQL-Prior, recall@5 0.8, fresh, 1,000",
-                "cql-prior",
-                SALAD,
-                small,
-                fair,
-                steps,
-                proposals="fresh",
-            ),
         ),
     )
 
@@ -78,12 +69,6 @@ def _poor_salad(scale: Scale, data: Path) -> Part:
     small = recorded(data / "salad-poor-1000", SALAD, {}, 1_000, POOR)
     large = recorded(data / "salad-poor-12000", SALAD, {}, 12_000, POOR)
     good, fair = (f"scripted:kitchen?error={WRONG[recall]}" for recall in (1.0, 0.8))
-    kept, fresh = (
-        learner(
-            f"CQL-Prior, recall@5 0.8, {how}, 1,000", "cql-prior", SALAD, small, fair, steps, proposals=how
-        )
-        for how in ("kept", "fresh")
-    )
     return Part(
         "Overcooked-Salad without the oracle",
         (
@@ -92,8 +77,7 @@ def _poor_salad(scale: Scale, data: Path) -> Part:
             learner("CQL, 12,000", "cql", SALAD, large, "uniform", steps),
             learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
             learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
-            kept,
-            fresh,
+            learner("CQL-Prior, recall@5 0.8, 1,000", "cql-prior", SALAD, small, fair, steps),
         ),
     )
 
