@@ -88,7 +88,7 @@ class Pretraining:
 
     Args:
         config: How.
-        tokenizer: Of the model; fitted to the corpus where there is none.
+        fitted: The tokenizer; one is fitted to the corpus where there is none.
     """
 
     def __init__(self, config: PretrainConfig, fitted: Any = None) -> None:
