@@ -193,7 +193,7 @@ class Steps:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     domains = DOMAINS[:1] if scale.smoke else DOMAINS
-    questions = 4 if scale.smoke else 100
+    questions = 4 if scale.smoke else 40
     return [
         Part(domain, (), beside=partial(_table, domain, scale.lm or "pocket", questions))
         for domain in domains
