@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import load
-from hunch.studies import find
 from hunch.studies.abilities import DOMAINS, PIECES, SHOWN, Steps, measure
-from hunch.studies.study import SMOKE
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -51,6 +50,8 @@ def test_a_model_that_cannot_write_is_refused():
         next(measure(load("minilm"), questions=1))
 
 
-def test_the_study_has_a_part_for_each_domain(tmp_path):
-    study = find("abilities")
-    assert [part.arms for part in study.parts(SMOKE, tmp_path)] == [()]
+def test_the_study_writes_a_table_without_a_run(tmp_path, capsys):
+    main(["study", "abilities", "--smoke", "--lm", "scripted:icpi", "--out", str(tmp_path)])
+    page = (tmp_path / "page.md").read_text()
+    assert "| next state | 1.00 [" in page
+    assert "`scripted:icpi`, evidence L0" in page

@@ -127,7 +127,7 @@ def conduct(
         folder = out / part.folder
         todo = jobs(part.arms, scale.seeds, folder)
         refuse_others(todo)
-        outcomes = compare(todo, workers=workers, watch=watch(part, todo))
+        outcomes = compare(todo, workers=workers, watch=watch(part, todo)) if todo else []
         failed += [f"{o.job.arm.label}, seed {o.job.seed}: {o.reason}" for o in outcomes if o.result is None]
         sections.append(_section(part, outcomes, folder))
         if part.transfer:
