@@ -55,3 +55,4 @@ def test_the_study_writes_a_table_without_a_run(tmp_path, capsys):
     page = (tmp_path / "page.md").read_text()
     assert "| next state | 1.00 [" in page
     assert "`scripted:icpi`, evidence L0" in page
+    assert "over seeds" not in page

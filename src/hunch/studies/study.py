@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hunch.core import HunchError
 from hunch.report.curves import draw_curves
@@ -92,6 +92,11 @@ class Study:
     seeds: int = 3
 
 
+AVERAGED: Final = """\
+Success and return are of the episodes of the last quarter of the steps: interquartile mean over seeds, of
+which there are {seeds} (the mean where there are fewer than four), and its 95 % bootstrap interval.
+Calls are those that the cache did not answer; they and the minutes are of all seeds together."""
+
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
 
 
@@ -123,7 +128,8 @@ def conduct(
     out.mkdir(parents=True, exist_ok=True)
     sections: list[str] = []
     failed: list[str] = []
-    for part in study.parts(scale, out / "data"):
+    parts = study.parts(scale, out / "data")
+    for part in parts:
         folder = out / part.folder
         todo = jobs(part.arms, scale.seeds, folder)
         refuse_others(todo)
@@ -136,7 +142,7 @@ def conduct(
             sections.append(section)
             failed += failures
     page = out / "page.md"
-    write_atomically(page, _page(study, scale, sections).encode())
+    write_atomically(page, _page(study, scale, sections, any(part.arms for part in parts)).encode())
     if failed:
         raise HunchError(
             f"{len(failed)} runs of the study failed, such as {failed[0]}; the same command tries them again."
@@ -169,7 +175,9 @@ def markdown(table: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _page(study: Study, scale: Scale, sections: Sequence[str]) -> str:
+def _page(study: Study, scale: Scale, sections: Sequence[str], runs: bool) -> str:
+    """The page; ``runs`` says whether it tells of any, rather than of something else."""
+    averaged = f"{AVERAGED.format(seeds=scale.seeds)}\n\n" if runs else ""
     smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale.smoke else ""
     options = (" --smoke" if scale.smoke else "") + (f" --lm '{scale.lm}'" if scale.lm else "")
     return f"""# {study.name}
@@ -182,11 +190,7 @@ def _page(study: Study, scale: Scale, sections: Sequence[str]) -> str:
 
 ## Obtained
 
-Success and return are of the episodes of the last quarter of the steps: interquartile mean over seeds, of
-which there are {scale.seeds} (the mean where there are fewer than four), and its 95 % bootstrap interval.
-Calls are those that the cache did not answer; they and the minutes are of all seeds together.
-
-{chr(10).join(sections)}
+{averaged}{chr(10).join(sections)}
 ## Deviations
 
 {study.deviations}
