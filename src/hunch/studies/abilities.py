@@ -22,14 +22,13 @@ from hunch.lm import load, require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles.experience import Example
-from hunch.roles.prompting import CONTEXT, RESERVE, assemble, shuffled
+from hunch.roles.prompting import Completer, PromptConfig, assemble, shuffled
+from hunch.studies.icpi import DOMAINS
 from hunch.studies.study import Part, Scale, Study
 
-DOMAINS: Final = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 PIECES: Final = ("end", "reward", "next state", "action")
 SHOWN: Final = (2, 4, 8, 16, 32)
 """Numbers of steps."""
-MAX_TOKENS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def measure(
         for piece in PIECES:
             for shown in SHOWN:
                 asked = [world.question(piece, shown, lm) for _ in range(questions)]
-                sampling = Sampling(MAX_TOKENS, 0.0, 1.0, (asked[0].stop,))
+                sampling = Sampling(PromptConfig().max_tokens, 0.0, 1.0, (asked[0].stop,))
                 answers = lm.generate([question.prompt for question in asked], 1, sampling)
                 right = [q.right(text) for q, (text,) in zip(asked, answers, strict=True)]
                 yield Ability(domain, piece, shown, over_episodes(right))
@@ -105,7 +104,7 @@ class Steps:
     def question(self, piece: str, shown: int, lm: LanguageModel) -> Question:
         """Draw a step to ask about, and others to show."""
         texts, rng = self.texts, self.rng
-        room = min(lm.context or CONTEXT, CONTEXT) - MAX_TOKENS - RESERVE
+        room = Completer(lm, PromptConfig()).room
         if piece == "action":
             query = self.best[rng.integers(len(self.best))]
             examples = [

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hunch.studies.study import Part, Scale, Study
 
 MIX = "oracle=0.2,noisy:0.5=0.4,random=0.4"
 POOR = "noisy:0.5=0.2,random=0.8"
+BASELINES = {"bc": "BC", "offline-dqn": "offline DQN", "cql": "CQL"}
 
 
 def recorded(folder: Path, env: str, env_options: dict[str, Any], steps: int, mix: str = MIX) -> str:
@@ -44,17 +46,15 @@ def learner(label: str, method: str, env: str, data: str, lm: str, steps: int, *
     )
 
 
-def _salad(scale: Scale, data: Path) -> Part:
+def _salad(scale: Scale, data: Path, title: str, name: str, mix: str, baselines: Sequence[str]) -> Part:
+    """Salad on 1,000 tuples of a mix of behaviours, with CQL also on 12,000."""
     steps = scale.steps(2_000)
-    small = recorded(data / "salad-1000", SALAD, {}, 1_000)
-    large = recorded(data / "salad-12000", SALAD, {}, 12_000)
+    small, large = (recorded(data / f"{name}-{n}", SALAD, {}, n, mix) for n in (1_000, 12_000))
     good, fair = (f"scripted:kitchen?error={WRONG[recall]}" for recall in (1.0, 0.8))
     return Part(
-        "Overcooked-Salad",
+        title,
         (
-            learner("BC, 1,000", "bc", SALAD, small, "uniform", steps),
-            learner("offline DQN, 1,000", "offline-dqn", SALAD, small, "uniform", steps),
-            learner("CQL, 1,000", "cql", SALAD, small, "uniform", steps),
+            *(learner(f"{BASELINES[b]}, 1,000", b, SALAD, small, "uniform", steps) for b in baselines),
             learner("CQL, 12,000", "cql", SALAD, large, "uniform", steps),
             learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
             learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
@@ -63,23 +63,13 @@ def _salad(scale: Scale, data: Path) -> Part:
     )
 
 
-def _poor_salad(scale: Scale, data: Path) -> Part:
-    """Data without the oracle: a prior has something to add."""
-    steps = scale.steps(2_000)
-    small = recorded(data / "salad-poor-1000", SALAD, {}, 1_000, POOR)
-    large = recorded(data / "salad-poor-12000", SALAD, {}, 12_000, POOR)
-    good, fair = (f"scripted:kitchen?error={WRONG[recall]}" for recall in (1.0, 0.8))
-    return Part(
-        "Overcooked-Salad without the oracle",
-        (
-            learner("BC, 1,000", "bc", SALAD, small, "uniform", steps),
-            learner("CQL, 1,000", "cql", SALAD, small, "uniform", steps),
-            learner("CQL, 12,000", "cql", SALAD, large, "uniform", steps),
-            learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
-            learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
-            learner("CQL-Prior, recall@5 0.8, 1,000", "cql-prior", SALAD, small, fair, steps),
-        ),
-    )
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    poor = "Overcooked-Salad without the oracle"
+    return [
+        _salad(scale, data, "Overcooked-Salad", "salad", MIX, ("bc", "offline-dqn", "cql")),
+        _salad(scale, data, poor, "salad-poor", POOR, ("bc", "cql")),
+        _pick(scale, data),
+    ]
 
 
 def _pick(scale: Scale, data: Path) -> Part:
@@ -110,6 +100,6 @@ STUDIES = {
         "games are generated ones, and `minilm` with the similarity prior stands in the place of a model"
         " of 7 billion parameters. Scripted models (L0) know the right action and err as often as leaves"
         " the stated recall.",
-        lambda scale, data: [_salad(scale, data), _poor_salad(scale, data), _pick(scale, data)],
+        _parts,
     )
 }

@@ -271,13 +271,12 @@ def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]],
     """
     out.mkdir(parents=True, exist_ok=True)
     training = _take_up(config, out)
-    try:
-        for line in _lines(training, out):
-            with (out / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            tell(line)
-    finally:
-        checkpoint(training, out / "checkpoint.pt")
+    for line in _lines(training, out):
+        with (out / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        tell(line)
+    # Not where a step is interrupted: half of it would be saved. The last checkpoint holds then.
+    checkpoint(training, out / "checkpoint.pt")
     return save(training, out / "model")
 
 
