@@ -58,7 +58,9 @@ def test_processes_like_those_of_the_evaluation_are_held_out():
     shift, real = processes.Number(0, 8, "clip", "shift"), processes.Number(-6, 13, "clip", "shift", True)
     three, four = processes.Number(0, 3, "clip", "shift"), processes.Number(0, 4, "clip", "shift")
     clock = processes.Number(0, 5, "clip", "countdown")
-    for near in ([shift], [three, three], [four, clock], [real, processes.Number(0, 5, "clip", "pull")]):
+    place = processes.Number(-6, 13, "clip", "drift")
+    pulled = processes.Number(0, 5, "clip", "pull")
+    for near in ([shift], [three, three], [four, clock], [real, pulled], [place, real]):
         assert processes.held_out(process(*near))
     assert not processes.held_out(process(processes.Number(0, 9, "clip", "shift")))
     assert not any(processes.held_out(processes.draw(Random(i))) for i in range(500))
@@ -95,6 +97,25 @@ def test_states_stay_in_their_range():
         for _ in range(30):
             for number, value in zip(process.numbers, next(steps).next_state, strict=True):
                 assert number.low <= value <= number.low + number.size - 1
+
+
+def test_a_place_moves_by_its_speed():
+    place, speed = processes.Number(-9, 20, "clip", "drift"), processes.Number(-2, 5, "clip", "shift")
+    goal = processes.Goal("equal", (3.0,), None)
+    process = processes.Process((place, speed), ((0, 1), (0, -1)), {}, frozenset(), goal, 1, True, False)
+    assert process.step((1, 2), 1, Random(0)) == (0, False, (3, 1))
+    assert process.step((3, -1), 0, Random(0)) == (1, True, (2, 0))
+
+
+def test_things_meet_as_the_clock_runs_out():
+    across, still = processes.Number(0, 5, "clip", "shift"), processes.Number(0, 1, "clip", "shift")
+    clock = processes.Number(0, 4, "clip", "countdown")
+    goal = processes.Goal("meet", (0.0,), None, (0, 2), final=True)
+    numbers, moves = (across, still, across, clock), ((1, 0, 0, 1), (-1, 0, 0, 1))
+    process = processes.Process(numbers, moves, {}, frozenset(), goal, 5, False, False, things=True)
+    assert process.step((2, 0, 2, 1), 0, Random(0)) == (0, False, (3, 0, 2, 0))
+    assert process.step((2, 0, 2, 0), 0, Random(0))[:2] == (5, True)
+    assert process.step((2, 0, 1, 0), 0, Random(0))[:2] == (0, True)
 
 
 def test_instructions_offer_the_right_action():

@@ -43,6 +43,21 @@ def test_the_tokenizer_is_lossless_and_numbers_are_whole(fitted):
     assert {"2", "-13", "4", "07", "\n"} <= set(pieces)
 
 
+def test_the_form_of_a_line_is_few_tokens(fitted):
+    ids = fitted("assert state == [4] and state != [12]\n", add_special_tokens=False)["input_ids"]
+    assert fitted.convert_ids_to_tokens(ids) == ["assert state == [", "4", "] and state != [", "12", "]\n"]
+
+
+def test_a_document_is_the_tokens_of_its_pieces(fitted):
+    """A model is trained on the pieces and asked for the text."""
+    for i in range(60):
+        document = corpus.document(f"pieces-{i}", 600)
+        parts = fitted([piece.text for piece in document], add_special_tokens=False)["input_ids"]
+        text = corpus.text(document)
+        assert [i for part in parts for i in part] == fitted(text, add_special_tokens=False)["input_ids"]
+        assert fitted.decode([i for part in parts for i in part]) == text
+
+
 def test_training_lowers_the_loss(fitted):
     training = pretrain.Pretraining(replace(SMALL, tokens=20_000), fitted)
     losses = [training.advance() for _ in range(16)]
@@ -74,11 +89,23 @@ def test_other_settings_are_refused(fitted, tmp_path):
         replace(SMALL, stages=((1.0, 512),))
 
 
-def test_training_begins_with_given_weights(folder):
-    training = pretrain.Pretraining(replace(SMALL, start=str(folder)))
+def test_training_begins_with_given_weights(fitted, folder):
+    training = pretrain.Pretraining(replace(SMALL, start=str(folder)), fitted)
     given = CausalModel("hf:given", folder).network.state_dict()
     for name, weight in training.network.state_dict().items():
         assert torch.equal(weight, given[name])
+
+
+def test_a_token_that_given_weights_lack_begins_as_the_mean_of_its_parts(folder, fitted):
+    other = tokenizer.load(folder)
+    other.add_tokens(["3, 4"])
+    training = pretrain.Pretraining(replace(SMALL, start=str(folder)), other)
+    given = CausalModel("hf:given", folder).network.state_dict()["model.embed_tokens.weight"]
+    found = training.network.state_dict()["model.embed_tokens.weight"]
+    parts = fitted("3, 4", add_special_tokens=False)["input_ids"]
+    assert torch.equal(found[-1], given[parts].mean(0))
+    known = fitted("assert state", add_special_tokens=False)["input_ids"]
+    assert torch.equal(found[known], given[known])
 
 
 def test_two_routes_to_one_distribution(folder):

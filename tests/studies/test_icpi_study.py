@@ -11,7 +11,7 @@ from hunch.studies.study import FULL, SMOKE
 
 
 def test_every_domain_has_all_algorithms_and_models(tmp_path):
-    parts = find("icpi").parts(replace(FULL, lm="openai:mine"), tmp_path)
+    parts = find("icpi").parts(replace(FULL, lms=("openai:mine",)), tmp_path)
     assert [part.title for part in parts] == list(DOMAINS)
     for part in parts:
         assert {a.config.method for a in part.arms} == {"icpi", "icpi-no-argmax", "matching", "tabular-q"}

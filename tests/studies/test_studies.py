@@ -47,7 +47,7 @@ def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
     if name in ("priors-offline", "abilities"):
         return  # parts that record data, and parts without runs
     models = []
-    for scale in (SMOKE, replace(SMOKE, lm="openai:mine")):
+    for scale in (SMOKE, replace(SMOKE, lms=("openai:mine",))):
         parts = study.parts(scale, tmp_path)
         assert scale.smoke
         arms = [arm.config for part in parts for arm in part.arms]
@@ -60,7 +60,7 @@ def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
 def test_a_model_that_is_not_taken_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["study", "priors-k", "--lm", "uniform"])
-    assert "--lm is for abilities, icpi, priors-online" in capsys.readouterr().err
+    assert "--lm is for abilities, icpi, icpi-models, priors-online" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["study", "priors-transfer", "--lm", "minilmm"])
     assert "did you mean 'minilm'" in capsys.readouterr().err

@@ -40,6 +40,8 @@ class CompareOptions(Setting):
     """Add the same loop with an uninformed model in the role, for each method that has a role."""
     workers: int | None = None
     """Runs at a time. Default: the processors at hand."""
+    seats: int = 1
+    """Runs of a method that share a process and ask its model together."""
     on: Literal["here", "ray"] = "here"
     """Where the runs are done: in processes of this machine, or on a Ray cluster."""
     out: Path | None = None
@@ -86,6 +88,8 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
     """Refuse what no run could do, before the first one starts."""
     if where.seeds < 1:
         raise UsageError(f"A comparison needs at least one seed, not {where.seeds}.")
+    if where.seats < 1:
+        raise UsageError(f"A process needs at least one seat, not {where.seats}.")
     if where.on == "ray" and (where.workers is not None or where.budget):
         raise UsageError(
             "--workers and --budget are counted on one machine: with --on ray there can be neither of them."
@@ -101,7 +105,9 @@ def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
     with JobBars(todo) as bars:
         if where.on == "ray":
             return cluster.compare(todo, watch=bars.follow)
-        return compare_runs(todo, workers=where.workers, budget=where.budget, watch=bars.follow)
+        return compare_runs(
+            todo, workers=where.workers, seats=where.seats, budget=where.budget, watch=bars.follow
+        )
 
 
 def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import tyro
 
 from hunch.core import UsageError
+from hunch.lm.pocket.corpus import SHAPES
 from hunch.lm.pocket.pretrain import PretrainConfig
 
 
@@ -34,6 +35,6 @@ def pretrain(arguments: Sequence[str]) -> None:
 
 def _tell(line: dict[str, Any]) -> None:
     """Print a line of metrics."""
-    shares = "  ".join(f"{name} {line[name]:.2f}" for name in ("states", "rewards", "ends", "episodes"))
+    shares = "  ".join(f"{name} {line[name]:.2f}" for name in SHAPES)
     speed = f"{line['tokens_a_second']:,} a second"
     print(f"{line['tokens']:>13,} tokens, {speed}: loss {line['loss']:.3f}  {shares}", flush=True)

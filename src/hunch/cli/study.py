@@ -28,15 +28,18 @@ class StudyOptions:
     """Folder of the study. Default: runs/study-NAME."""
     workers: int | None = None
     """Runs at a time. Default: the processors at hand."""
-    lm: str = ""
-    """A language model of yours, for which the studies that take one add lines."""
+    seats: int = 1
+    """Runs of a line that share a process and ask its model together."""
+    lm: tuple[str, ...] = ()
+    """Language models of yours, for which the studies that take any add lines."""
 
 
 def study(arguments: Sequence[str]) -> None:
     """Run a study, or what is left of it, and name its page."""
     if not arguments or arguments[0] in ("-h", "--help"):
         lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
-        print("usage: hunch study NAME [--smoke] [--seeds K] [--lm SPEC] [--out DIR]\n\n" + "\n".join(lines))
+        usage = "usage: hunch study NAME [--smoke] [--seeds K] [--lm SPEC ...] [--out DIR]"
+        print(f"{usage}\n\n" + "\n".join(lines))
         return
     found = studies.find(arguments[0])
     options = tyro.cli(StudyOptions, prog=f"hunch study {found.name}", args=list(arguments[1:]))
@@ -47,7 +50,7 @@ def study(arguments: Sequence[str]) -> None:
         scale = replace(scale, seeds=options.seeds)
     if options.lm:
         _check(found, options.lm)
-        scale = replace(scale, lm=options.lm)
+        scale = replace(scale, lms=options.lm)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
     with ExitStack() as stack:
 
@@ -56,13 +59,16 @@ def study(arguments: Sequence[str]) -> None:
             print(part.title)
             return stack.enter_context(JobBars(todo)).follow
 
-        page = conduct(found, out, scale, workers=options.workers, watch=watch, report=print)
+        page = conduct(
+            found, out, scale, workers=options.workers, seats=options.seats, watch=watch, report=print
+        )
     print(f"Page: {page}")
 
 
-def _check(found: Study, spec: str) -> None:
-    """Refuse a further model that the study could not use, before the first run starts."""
+def _check(found: Study, specs: Sequence[str]) -> None:
+    """Refuse further models that the study could not use, before the first run starts."""
     if not found.lm_for:
         able = ", ".join(name for name in studies.names() if studies.find(name).lm_for)
         raise UsageError(f"{found.name} takes no further model; --lm is for {able}.")
-    methods.find(found.lm_for).check(lm.load(spec))
+    for spec in specs:
+        methods.find(found.lm_for).check(lm.load(spec))

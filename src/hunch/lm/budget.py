@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -116,12 +117,17 @@ class SharedBudget(Budget):
         """Nothing: whoever shares out the budget sees all models."""
 
 
-_checks: list[Callable[[int], None]] = []
+_checks: ContextVar[list[Callable[[int], None]]] = ContextVar("checks", default=[])  # noqa: B039
+
+
+def check_apart() -> None:
+    """Let this thread have budgets of its own, of which there are none yet."""
+    _checks.set([])
 
 
 @contextmanager
 def within(budget: Budget | None, usage: Callable[[], Mapping[str, float]]) -> Iterator[None]:
-    """Hold all models of this process to a budget.
+    """Hold all models of this process, or of this one of its runs, to a budget.
 
     Args:
         budget: The budget; None for no limit.
@@ -131,11 +137,12 @@ def within(budget: Budget | None, usage: Callable[[], Mapping[str, float]]) -> I
         yield
         return
     check: Callable[[int], Any] = lambda requests: budget.check(usage(), requests)  # noqa: E731
-    _checks.append(check)
+    checks = _checks.get()
+    checks.append(check)
     try:
         yield
     finally:
-        _checks.remove(check)
+        checks.remove(check)
         budget.settle(usage())
 
 
@@ -145,5 +152,5 @@ def allow(requests: int) -> None:
     Raises:
         BudgetError: if they are not within the budget.
     """
-    for check in _checks:
+    for check in _checks.get():
         check(requests)

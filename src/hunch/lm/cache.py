@@ -27,7 +27,7 @@ from hunch.lm.budget import allow
 from hunch.lm.claims import Claims
 from hunch.lm.question import Answering, Question, as_sampling
 from hunch.lm.store import Key, Source, Store
-from hunch.lm.usage import TOTAL, Usage, counters
+from hunch.lm.usage import Usage, counters, total
 
 REQUESTS_A_COMMIT = 32
 ANSWERS_IN_MEMORY = 100_000  # about 200 MB of embeddings with 384 numbers, keys included
@@ -155,12 +155,12 @@ class Cached(Answering):
             self._asking += change
 
     def _count(self, asked: Usage) -> None:
-        """Count on this model's meter and on the process's, with what the model's own counters grew by."""
+        """Count on this model's meter and on the total, with what the model's own counters grew by."""
         with _LOCK:
             if self._asking:
                 now = counters(self.model)
                 asked, self._counted = asked + (now - self._counted), now
-            for meter in (self.usage, TOTAL):
+            for meter in (self.usage, total()):
                 meter.add(asked)
 
     def _key(self, question: Question) -> Key:

@@ -20,6 +20,8 @@ M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 joins: list[Callable[[LanguageModel, Store | None], Cached]] = [Cached]
 """How a model is put behind a cache; the last one counts (:mod:`hunch.lm.rehearsal`)."""
+builds: list[Callable[[str, Mapping[str, Any]], tuple[Backend, LanguageModel]]] = []
+"""How a bare model is had instead of being built anew; the last one counts (:mod:`hunch.lm.together`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
         UsageError: for an unknown spec or option, with near matches.
         HunchError: if the model cannot be had.
     """
-    backend, model = build(spec, options)
+    backend, model = builds[-1](spec, options) if builds else build(spec, options)
     file = (per_user() if backend.costly else None) if cache is PER_USER else cache
     return joins[-1](model, Store(file) if file is not None else None)
 

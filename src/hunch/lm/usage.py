@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 
@@ -59,8 +60,17 @@ class Usage:
             setattr(self, name, figures.get(name, 0))
 
 
-TOTAL = Usage()
-"""Everything asked of all models by this process."""
+_total: ContextVar[Usage] = ContextVar("total", default=Usage())  # noqa: B039
+
+
+def total() -> Usage:
+    """Everything asked of all models by this process, or by one of its runs (:mod:`hunch.lm.together`)."""
+    return _total.get()
+
+
+def count_apart() -> None:
+    """Let this thread have a total of its own, which begins at zero."""
+    _total.set(Usage())
 
 
 def prices(model: object) -> tuple[float, float]:
@@ -85,7 +95,7 @@ def counters(model: object) -> Usage:
 
 
 def count_fallbacks(model: object, fallbacks: int) -> None:
-    """Count answers that named no option, on the model's meter, where it has one, and on the process's."""
-    for meter in (getattr(model, "usage", None), TOTAL):
+    """Count answers that named no option, on the model's meter, where it has one, and on the total."""
+    for meter in (getattr(model, "usage", None), total()):
         if isinstance(meter, Usage):
             meter.fallbacks += fallbacks

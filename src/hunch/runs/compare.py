@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
+from hunch.lm.together import together
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.folder import RunFolder, holds, last_line, read_json, write_atomically
 from hunch.runs.result import Result
@@ -98,6 +100,7 @@ def compare(
     todo: Sequence[Job],
     *,
     workers: int | None = None,
+    seats: int = 1,
     budget: Budget | None = None,
     watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
 ) -> list[Outcome]:
@@ -106,6 +109,7 @@ def compare(
     Args:
         todo: The runs.
         workers: Processes at a time. Default: the processors at hand.
+        seats: Runs of one arm that share a process, and ask its model together (:mod:`hunch.lm.together`).
         budget: How much all runs together may ask of language models. A run that reaches it is saved, and
             those go on that ask no more.
         watch: Called about twice a second with the last line of metrics of each run that has one.
@@ -117,15 +121,18 @@ def compare(
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["hunch.runs.execute", "torch"])
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
-    waiting, running, begun = missing(todo), dict[Job, BaseProcess](), dict[Job, BaseProcess]()
+    waiting, begun = groups(missing(todo), seats), dict[Job, BaseProcess]()
+    running: list[BaseProcess] = []
     with interruptible() as stop:
         while (waiting and not stop()) or running:
             if stop():
-                _end(running.values())
+                _end(running)
             while waiting and len(running) < workers and not stop():
-                job = waiting.pop(0)
-                begun[job] = running[job] = _start(context, job, budgets[job])
-            running = {job: process for job, process in running.items() if process.is_alive()}
+                group = waiting.pop(0)
+                process = _start(context, [(job, budgets[job]) for job in group])
+                begun |= dict.fromkeys(group, process)
+                running.append(process)
+            running = [process for process in running if process.is_alive()]
             watch(progress(todo))
             time.sleep(0.3)
         if stop():
@@ -156,6 +163,16 @@ def missing(todo: Sequence[Job]) -> list[Job]:
     return left
 
 
+def groups(todo: Sequence[Job], seats: int) -> list[list[Job]]:
+    """Put runs of the same arm together, so many at most."""
+    if seats == 1:  # as they come: seed by seed, so that early results are paired
+        return [[job] for job in todo]
+    by_arm: dict[Arm, list[Job]] = {}
+    for job in todo:
+        by_arm.setdefault(job.arm, []).append(job)
+    return [own[i : i + seats] for own in by_arm.values() for i in range(0, len(own), seats)]
+
+
 def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     """The last line of metrics of each run that has one."""
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
@@ -183,9 +200,11 @@ def _spent(folder: Path) -> dict[str, float]:
     return usage
 
 
-def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
-    process: BaseProcess = context.Process(target=_work, args=(job, budget), daemon=False)
-    with environment(thread_limits(job.config.threads)):  # the fork server starts with the first process
+def _start(context: Any, group: Sequence[tuple[Job, Budget | None]]) -> BaseProcess:
+    process: BaseProcess = context.Process(target=_work, args=(group,), daemon=False)
+    with environment(
+        thread_limits(group[0][0].config.threads)
+    ):  # the fork server starts with the first process
         process.start()
     return process
 
@@ -217,13 +236,20 @@ def _end(processes: Iterable[BaseProcess]) -> None:
             process.terminate()
 
 
-def _work(job: Job, budget: Budget | None) -> None:
-    """Do one run in a process of its own, which ends at once when the comparison is gone."""
+def _work(group: Sequence[tuple[Job, Budget | None]]) -> None:
+    """Do runs in a process of their own, which ends at once when the comparison is gone."""
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()
     with interruptible((signal.SIGTERM,)) as stop:
-        attempt(job.config, job.folder, job.folder, budget=budget, stop=stop)
+        runs = [
+            partial(attempt, job.config, job.folder, job.folder, budget=budget, stop=stop)
+            for job, budget in group
+        ]
+        if len(runs) == 1:
+            runs[0]()
+        else:
+            together(runs)
 
 
 def _follow() -> None:

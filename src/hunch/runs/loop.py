@@ -12,7 +12,7 @@ import gymnasium as gym
 
 from hunch.core import Agent, Episode, UsageError
 from hunch.lm.budget import Budget, BudgetError, within
-from hunch.lm.usage import TOTAL
+from hunch.lm.usage import total
 from hunch.rl.dataset import Dataset
 from hunch.runs.board import Boards
 from hunch.runs.folder import RunFolder, last_line
@@ -28,15 +28,15 @@ CHECKPOINT_SECONDS = 10.0
 
 
 class Meter:
-    """What the language models of this process were asked since the run began, earlier sittings included."""
+    """What the language models were asked since the run began, earlier sittings included."""
 
     def __init__(self) -> None:
-        self.start = TOTAL.snapshot()
+        self.start = total().snapshot()
         self.earlier: dict[str, float] = {}
 
     def read(self) -> dict[str, float]:
         """The figures by name."""
-        now = (TOTAL - self.start).as_dict()
+        now = (total() - self.start).as_dict()
         return {name: round(value + self.earlier.get(name, 0), 6) for name, value in now.items()}
 
 

@@ -10,6 +10,7 @@ from hunch.studies.study import Study
 _MODULES = {
     "abilities": "abilities",
     "icpi": "icpi",
+    "icpi-models": "icpi",
     "priors-online": "priors",
     "priors-k": "priors",
     "priors-temperature": "priors",

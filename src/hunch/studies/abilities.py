@@ -23,6 +23,7 @@ from hunch.lm.base import LanguageModel, Sampling
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles.experience import Example
 from hunch.roles.prompting import Completer, PromptConfig, assemble, shuffled
+from hunch.studies import families
 from hunch.studies.icpi import DOMAINS
 from hunch.studies.study import Part, Scale, Study
 
@@ -193,10 +194,12 @@ class Steps:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     domains = DOMAINS[:1] if scale.smoke else DOMAINS
     questions = 4 if scale.smoke else 40
-    return [
-        Part(domain, (), beside=partial(_table, domain, scale.lm or "pocket", questions))
-        for domain in domains
-    ]
+    parts = []
+    for spec in scale.lms or ("pocket",):
+        by = f", {spec}" if len(scale.lms) > 1 else ""
+        parts += [Part(d + by, (), beside=partial(_table, d, spec, questions)) for d in domains]
+        parts.append(Part("Made-up worlds" + by, (), beside=partial(_families, spec, questions)))
+    return parts
 
 
 def _table(domain: str, spec: str, questions: int, folder: Path) -> str:
@@ -209,6 +212,23 @@ def _table(domain: str, spec: str, questions: int, folder: Path) -> str:
     rows = [f"| {piece} | " + " | ".join(cells) + " |" for piece, cells in shares.items()]
     lines = [f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:", "", head]
     return "\n".join([*lines, "|---|" + "---|" * len(SHOWN), *rows])
+
+
+def _families(spec: str, questions: int, folder: Path) -> str:
+    """Measure a model on made-up worlds, of kinds in the corpus and of others; returns a table."""
+    lm = load(spec)
+    shares: dict[str, list[str]] = {}
+    for told in families.measure(lm, questions=questions):
+        shares.setdefault(told.family, []).append(str(told.share))
+    rows = [
+        f"| {family} | {'held out' if family in families.LAWS else 'yes'} | "
+        + " | ".join(cells + ["-"] * (len(families.SHAPES) - len(cells)))
+        + " |"
+        for family, cells in shares.items()
+    ]
+    head = "| worlds, 16 steps shown | in the pocket model's corpus | " + " | ".join(families.SHAPES) + " |"
+    lines = [f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:", "", head]
+    return "\n".join([*lines, "|---|---|" + "---|" * len(families.SHAPES), *rows])
 
 
 STUDIES = {

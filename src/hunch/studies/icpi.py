@@ -29,6 +29,8 @@ from hunch.studies.study import Part, Scale, Study
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 ERRORS = (0.0, 0.1, 0.3)
 SCRIPTED = "scripted:icpi-nearest"
+MODELS_IN = ("Chain", "Maze")
+"""Domains in which models are compared."""
 STEPS = 200
 FINAL = ("final", "optimum")
 """Names of a run's figures: the mean regret and the mean optimum of its last quarter."""
@@ -42,11 +44,11 @@ def arm(label: str, domain: str, method: str, lm: str = "uniform", **options: An
     return Arm(label, RunConfig(method=method, env=f"hunch/{domain}-v0", lm=lm, steps=STEPS, options=config))
 
 
-def _arms(domain: str, lm: str) -> Iterator[Arm]:
+def _arms(domain: str, lms: Sequence[str]) -> Iterator[Arm]:
     for error in ERRORS:
         yield arm(f"ICPI, error {error}", domain, "icpi", f"{SCRIPTED}?error={error}")
     yield arm("No ArgMax, error 0", domain, "icpi-no-argmax", f"{SCRIPTED}?error=0.0")
-    for model in dict.fromkeys(("pocket", lm or "pocket")):
+    for model in dict.fromkeys(("pocket", *lms)):
         yield arm(f"ICPI, {model}", domain, "icpi", model, prompts="per-episode")
         yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, prompts="per-episode")
     yield arm("Matching Model", domain, "matching")
@@ -57,8 +59,19 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     domains = DOMAINS[:1] if scale.smoke else DOMAINS
     parts = []
     for domain in domains:
-        arms = tuple(_arms(domain, scale.lm))
+        arms = tuple(_arms(domain, scale.lms))
         parts.append(Part(domain, arms, beside=partial(regrets, domain, arms, scale.seeds)))
+    return parts
+
+
+def _models(scale: Scale, data: Path) -> list[Part]:
+    """ICPI by model, and by how often its prompts are drawn."""
+    parts = []
+    for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
+        models = dict.fromkeys((*scale.lms, "pocket"))
+        arms = [arm(model, domain, "icpi", model, prompts="per-episode") for model in models]
+        arms.append(arm("pocket, prompts per prediction", domain, "icpi", "pocket"))
+        parts.append(Part(domain, tuple(arms), beside=partial(regrets, domain, arms, scale.seeds)))
     return parts
 
 
@@ -112,5 +125,15 @@ STUDIES = {
         _parts,
         seeds=8,
         lm_for="icpi",
-    )
+    ),
+    "icpi-models": Study(
+        "icpi-models",
+        "Which models learn by ICPI, and does it matter that prompts are drawn once an episode?",
+        "Of eight models, from GPT-2 to code-davinci-002, only the largest and those trained on code learn "
+        "in any domain (figure 3). The original draws prompts anew for every prediction.",
+        "Two domains. `--lm SPEC SPEC ...` adds models, such as those of several trainings of `pocket`.",
+        _models,
+        seeds=8,
+        lm_for="icpi",
+    ),
 }

@@ -47,9 +47,8 @@ def dqn_prior(label: str, env: str, lm: str, steps: int, env_options: dict[str, 
 def further(
     scale: Scale, env: str, steps: int, env_options: dict[str, Any], **options: Any
 ) -> tuple[Arm, ...]:
-    """DQN-Prior with the user's model, if there is one."""
-    label = f"DQN-Prior, {scale.lm}"
-    return (dqn_prior(label, env, scale.lm, steps, env_options, **options),) if scale.lm else ()
+    """DQN-Prior with each of the user's models."""
+    return tuple(dqn_prior(f"DQN-Prior, {lm}", env, lm, steps, env_options, **options) for lm in scale.lms)
 
 
 def zero_shot(env: str, lm: str, steps: int, env_options: dict[str, Any]) -> Arm:

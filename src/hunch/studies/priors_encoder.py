@@ -52,9 +52,9 @@ class Cost:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    """A line for each encoder; a model of the user's is one more."""
+    """A line for each encoder; models of the user's are further ones."""
     steps = scale.steps(9_000)
-    compared = tuple(dict.fromkeys((*ENCODERS, *filter(None, [scale.lm]))))
+    compared = tuple(dict.fromkeys((*ENCODERS, *scale.lms)))
     arms = [dqn_prior(encoder, ENV, "minilm", steps, PICK, encoder=encoder) for encoder in compared]
     return [Part("Household-Pick by encoder", tuple(arms), beside=lambda out: costs(compared, out))]
 

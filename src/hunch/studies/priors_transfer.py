@@ -21,8 +21,7 @@ def _fillings(
     scale: Scale, ks: tuple[int, ...], models: dict[str, tuple[str, PriorConfig]]
 ) -> tuple[Filling, ...]:
     """Each model alone and with more proposals, drawn anew at every use, as another model's must be."""
-    if scale.lm:
-        models = {**models, scale.lm: (scale.lm, PriorConfig())}
+    models = models | {lm: (lm, PriorConfig()) for lm in scale.lms}
     return tuple(
         Filling(label, lm, k, {"prior": prior, "proposals": "fresh"})
         for label, (lm, prior) in models.items()

@@ -17,17 +17,17 @@ from hunch.studies.transfer import Transfer, carry_out
 
 @dataclass(frozen=True)
 class Scale:
-    """How large a study is run, and with which further model.
+    """How large a study is run, and with which further models.
 
     Attributes:
         seeds: Runs an arm.
         share: Of the full number of steps.
-        lm: A model of the user's, for which the studies that take one add lines; empty for none.
+        lms: Models of the user's, for which the studies that take any add lines.
     """
 
     seeds: int
     share: float
-    lm: str = ""
+    lms: tuple[str, ...] = ()
 
     @property
     def smoke(self) -> bool:
@@ -79,7 +79,7 @@ class Study:
         published: What the paper reports, in Markdown, with its place.
         deviations: What differs from the paper's setting, in Markdown.
         parts: Given the scale and a folder for data, the runs.
-        lm_for: The method that a further model is put into; empty where none is taken.
+        lm_for: The method that further models are put into; empty where none are taken.
         seeds: Runs an arm, unless said otherwise.
     """
 
@@ -106,6 +106,7 @@ def conduct(
     scale: Scale,
     *,
     workers: int | None = None,
+    seats: int = 1,
     watch: Callable[[Part, Sequence[Job]], Watch],
     report: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -116,6 +117,7 @@ def conduct(
         out: Its folder; what was done there before is not done again.
         scale: How large.
         workers: Processes at a time. Default: the processors at hand.
+        seats: Runs of a line that share a process and ask its model together.
         watch: Given a part and its jobs, what shows their progress.
         report: Called with a line on each evaluation of a trained agent.
 
@@ -133,7 +135,7 @@ def conduct(
         folder = out / part.folder
         todo = jobs(part.arms, scale.seeds, folder)
         refuse_others(todo)
-        outcomes = compare(todo, workers=workers, watch=watch(part, todo)) if todo else []
+        outcomes = compare(todo, workers=workers, seats=seats, watch=watch(part, todo)) if todo else []
         failed += [f"{o.job.arm.label}, seed {o.job.seed}: {o.reason}" for o in outcomes if o.result is None]
         sections.append(_section(part, outcomes, folder))
         if part.transfer:
@@ -179,7 +181,8 @@ def _page(study: Study, scale: Scale, sections: Sequence[str], runs: bool) -> st
     """The page; ``runs`` says whether it tells of any, rather than of something else."""
     averaged = f"{AVERAGED.format(seeds=scale.seeds)}\n\n" if runs else ""
     smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale.smoke else ""
-    options = (" --smoke" if scale.smoke else "") + (f" --lm '{scale.lm}'" if scale.lm else "")
+    specs = "".join(f" '{spec}'" for spec in scale.lms)
+    options = (" --smoke" if scale.smoke else "") + (f" --lm{specs}" if specs else "")
     return f"""# {study.name}
 
 {study.question}

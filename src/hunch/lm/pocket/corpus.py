@@ -57,10 +57,15 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
     """
     rng = Random(seed)
     if shape is None and rng.random() < 0.05 * (1 - ease):
-        return [Piece(text, answer) for text, answer in instructions.document(rng, length)]
+        return errands(rng, length)
     process = processes.draw(rng, ease)
     words = wording.draw(rng, process, ease)
     return SHAPES[shape or rng.choices(list(SHAPES), WEIGHTS)[0]](rng, process, words, length)
+
+
+def errands(rng: Random, length: int) -> Document:
+    """Decisions of errands in a household."""
+    return [Piece(text, answer) for text, answer in instructions.document(rng, length)]
 
 
 def text(document: Sequence[Piece]) -> str:
@@ -91,16 +96,24 @@ def states(rng: Random, process: Process, words: Wording, length: int) -> Docume
 def rewards(rng: Random, process: Process, words: Wording, length: int) -> Document:
     """Rewards of one action, each reward as often as any other."""
     flag = rng.random() < 0.3
-    steps = _steps(rng, process, rng.random() < 0.85, lambda step: flag or not step.done or process.ends)
-    return _examples(
-        rng, words, _even(rng, steps, lambda s: s.reward), lambda s: words.reward(s.reward), length
-    )
+    steps = _steps_of_both(rng, process, lambda s: s.reward, lambda s: flag or not s.done or process.ends)
+    return _examples(rng, words, steps, lambda step: words.reward(step.reward), length)
 
 
 def ends(rng: Random, process: Process, words: Wording, length: int) -> Document:
     """Whether it is over after one action, yes as often as no."""
-    steps = _steps(rng, process, rng.random() < 0.85, lambda step: True)
-    return _examples(rng, words, _even(rng, steps, lambda s: s.done), lambda s: words.end(s.done), length)
+    steps = _steps_of_both(rng, process, lambda step: step.done, lambda step: True)
+    return _examples(rng, words, steps, lambda step: words.end(step.done), length)
+
+
+def transitions(rng: Random, process: Process, words: Wording, length: int) -> Document:
+    """All that comes of steps of one action: end, reward and next state."""
+    steps = _steps(rng, process, rng.random() < 0.7, lambda step: True)
+
+    def told(step: Step) -> str:
+        return words.end(step.done) + words.reward(step.reward) + words.state(step.next_state)
+
+    return _examples(rng, words, steps, told, length)
 
 
 def episodes(rng: Random, process: Process, words: Wording, length: int) -> Document:
@@ -114,28 +127,34 @@ def episodes(rng: Random, process: Process, words: Wording, length: int) -> Docu
     while size < length:
         for part in rng.sample(parts, len(parts)):
             written.append(Piece(words.reset, False))
-            for step in part:
-                written.append(Piece(words.state(step.state), False))
+            for i, step in enumerate(part):
+                written.append(Piece(words.state(step.state), i > 0))
                 written.append(Piece(words.actions[step.action], True))
                 written.append(Piece(words.reward(step.reward), True))
                 if told_end:
                     written.append(Piece(words.end(step.done), True))
                 if step.done and last_state:
-                    written.append(Piece(words.state(step.next_state), False))
+                    written.append(Piece(words.state(step.next_state), True))
             size += sum(len(piece.text) for piece in written[-3 * len(part) - 1 :])
             if size >= length:
                 break
     return written
 
 
-SHAPES: dict[str, Shape] = {"states": states, "rewards": rewards, "ends": ends, "episodes": episodes}
-WEIGHTS: Final = (0.45, 0.2, 0.15, 0.2)
+SHAPES: dict[str, Shape] = {
+    "states": states,
+    "rewards": rewards,
+    "ends": ends,
+    "episodes": episodes,
+    "transitions": transitions,
+}
+WEIGHTS: Final = (0.3, 0.2, 0.2, 0.15, 0.15)
 
 
 def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], bool]) -> list[Step]:
     """Remember some steps of the process, all of one action if ``single``."""
     action, found = rng.choice(process.actions), []
-    wanted = rng.choice((6, 12, 25, 50, 80))
+    wanted = rng.choice((8, 25, 50, 80))
     for tried, step in enumerate(experience(rng, process)):
         if (not single or step.action == action) and keep(step):
             found.append(step)
@@ -144,6 +163,17 @@ def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], b
         if tried > 1000:
             action, keep = rng.choice(process.actions), lambda step: True
     raise AssertionError("unreachable: experience has no end")
+
+
+def _steps_of_both(
+    rng: Random, process: Process, outcome: Callable[[Step], float], keep: Callable[[Step], bool]
+) -> list[Step]:
+    """Remember steps of more than one outcome where there are, each outcome as often as any other."""
+    for _ in range(6):
+        steps = _steps(rng, process, rng.random() < 0.85, keep)
+        if len({outcome(step) for step in steps}) > 1:
+            break
+    return _even(rng, steps, outcome)
 
 
 def _even(rng: Random, steps: Sequence[Step], outcome: Callable[[Step], float]) -> list[Step]:

@@ -25,7 +25,9 @@ BLOCK: Final = 32
 WIDTH: Final = 8
 """Rows that write together."""
 ROWS: Final = 40
-"""Prompts whose keys and values are kept: 9 MB each at 6 layers, width 192 and 1,024 tokens."""
+"""Prompts whose keys and values are kept at least: 9 MB each at 6 layers, width 192 and 1,024 tokens."""
+KINDS: Final = 4
+"""How many times as many as are asked together: ends, rewards, states and actions take turns."""
 
 
 @dataclass(eq=False)
@@ -36,12 +38,14 @@ class Row:
         keys: Shape (layers, heads, context, size of a head); so have ``values``.
         tokens: Of which all but the last are read.
         known: How many tokens, in whole blocks, are read for good.
+        head: The first block of them, to find the row by; empty where there is none.
     """
 
     keys: Float32Array
     values: Float32Array
     tokens: list[int] = field(default_factory=list)
     known: int = 0
+    head: tuple[int, ...] = ()
 
 
 class Decoder:
@@ -69,10 +73,12 @@ class Decoder:
         self.cosines, self.sines = _rotations(config.rope_parameters["rope_theta"], self.context, self.size)
         self.computed = self.saved = 0
         self._rows: list[Row] = []  # the least recently used first
+        self._room = ROWS
 
     def read(self, prompts: Sequence[Sequence[int]]) -> list[Row]:
         """Read prompts, each up to but without its last token."""
         taken: list[Row] = []
+        self._room = max(ROWS, KINDS * len(prompts))
         for prompt in prompts:
             row = self._take(prompt, taken)
             taken.append(row)
@@ -81,6 +87,7 @@ class Decoder:
             for start in range(row.known, len(prompt) - 1, BLOCK):
                 self._read_block(row, start)
             row.known = (len(prompt) - 1) // BLOCK * BLOCK
+            row.head = tuple(prompt[:BLOCK]) if row.known else ()
         return taken
 
     def write(self, rows: Sequence[Row]) -> list[FloatArray]:
@@ -92,8 +99,8 @@ class Decoder:
 
     def _take(self, prompt: Sequence[int], taken: Sequence[Row]) -> Row:
         """Find the row that knows most of a prompt's beginning, or a copy where others still need it."""
-        ids = np.array(prompt[:-1])
-        shares = [(_common(row, ids), i) for i, row in enumerate(self._rows)]
+        ids, head = np.array(prompt[:-1]), tuple(prompt[:BLOCK])
+        shares = [(_common(row, ids), i) for i, row in enumerate(self._rows) if row.head == head]
         common, best = max(shares, default=(0, -1))
         source = self._rows[best] if best >= 0 else None
         if source is not None and not any(source is row for row in taken) and 2 * common >= source.known > 0:
@@ -110,13 +117,13 @@ class Decoder:
     def _vacant(self, taken: Sequence[Row]) -> Row:
         """An empty row: a new one, or the least recently used of those that nobody needs."""
         free = [row for row in self._rows if not any(row is other for other in taken)]
-        if len(self._rows) >= ROWS and free:
+        if len(self._rows) >= self._room and free:
             row = free[0]
             self._rows = [other for other in self._rows if other is not row]
         else:
             shape = (self.layers, self.heads, self.context, self.size)
             row = Row(np.zeros(shape, np.float32), np.zeros(shape, np.float32))
-        row.known = 0
+        row.known, row.head = 0, ()
         self._rows.append(row)
         return row
 

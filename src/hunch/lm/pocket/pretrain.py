@@ -51,7 +51,8 @@ class PretrainConfig:
     seed: int = 0
     """Of weights and corpus."""
     start: str = ""
-    """Folder of a model of this recipe to begin with, such as the one that comes with hunch."""
+    """Folder of a model of this recipe to begin with, such as the one that comes with hunch; a token that
+    it lacks begins as the mean of its parts."""
     device: str = "cpu"
     """Where, as torch names it; on CUDA it computes in bfloat16."""
 
@@ -95,11 +96,11 @@ class Pretraining:
         import torch
 
         self.config = config
-        self.tokenizer = fitted or (tokenizer.load(Path(config.start)) if config.start else tokenizer.train())
+        self.tokenizer = fitted or tokenizer.train()
         torch.manual_seed(config.seed)
         self.network = build(config, len(self.tokenizer), self.tokenizer.bos_token_id).to(config.device)
         if config.start:
-            self.network.load_state_dict(_weights(Path(config.start)))
+            self.network.load_state_dict(_weights(Path(config.start), self.tokenizer))
         self.optimisers = _optimisers(self.network, config)
         self.step = self.seen = 0
 
@@ -184,13 +185,25 @@ def build(config: PretrainConfig, vocabulary: int, end: int) -> Any:
     )
 
 
-def _weights(folder: Path) -> dict[str, Any]:
-    """The weights of a model of this recipe, in float32."""
+def _weights(folder: Path, fitted: Any) -> dict[str, Any]:
+    """The weights of a model of this recipe, in float32; its embeddings for the tokens of ``fitted``."""
     import torch
     from transformers import LlamaForCausalLM
 
     weights: dict[str, Any] = LlamaForCausalLM.from_pretrained(str(folder), dtype=torch.float32).state_dict()
+    own = tokenizer.load(folder)
+    if own.get_vocab() != fitted.get_vocab():
+        rows = weights["model.embed_tokens.weight"]
+        taken = torch.stack([rows[part].mean(0) for part in _parts(own, fitted)])
+        weights["model.embed_tokens.weight"] = weights["lm_head.weight"] = taken
     return weights
+
+
+def _parts(own: Any, fitted: Any) -> list[list[int]]:
+    """What each token of ``fitted`` is in the tokens of another tokenizer: itself, or its parts."""
+    texts = [fitted.decode([i]) for i in range(len(fitted))]
+    parts: list[list[int]] = own(texts, add_special_tokens=False)["input_ids"]
+    return [part or [own.eos_token_id] for part in parts]
 
 
 def _optimisers(network: Any, config: PretrainConfig) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 Vector: TypeAlias = tuple[float, ...]
 Edge: TypeAlias = Literal["clip", "wrap"]
-Kind: TypeAlias = Literal["shift", "table", "pull", "noise", "countdown"]
+Kind: TypeAlias = Literal["shift", "table", "pull", "drift", "noise", "countdown"]
 
 MOST_STEPS: Final = 12
 
@@ -28,8 +28,8 @@ class Number:
         low: Its least value.
         size: How many values it has.
         edge: What happens beyond the range.
-        kind: What changes it: the action's shift, the action's table, another number that it follows, chance,
-            or the clock.
+        kind: What changes it: the action's shift, the action's table, the number before it that pulls it, the
+            number behind it that is its speed, chance, or the clock.
         real: Whether it starts between two whole numbers.
     """
 
@@ -62,11 +62,15 @@ class Goal:
         kind: The first number equals ``value``, or reaches it; all equal ``values``; the first two are equal.
         values: Of the numbers that are tested.
         action: The only action that counts, or ``None`` where any does.
+        pair: Which two numbers must meet.
+        final: Whether it counts only as the clock runs out.
     """
 
     kind: Literal["equal", "reach", "place", "meet"]
     values: Vector
     action: int | None
+    pair: tuple[int, int] = (0, 1)
+    final: bool = False
 
     def met(self, state: Vector, action: int) -> bool:
         """Whether it is met."""
@@ -78,7 +82,8 @@ class Goal:
             return state[0] >= self.values[0]
         if self.kind == "place":
             return state[: len(self.values)] == self.values
-        return state[0] == state[1]
+        i, j = self.pair
+        return state[i] == state[j]
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class Process:
         reward: How much it is.
         ends: Whether the goal ends the episode; a countdown at its least value always does.
         always_ends: Whether the goal's action ends it also where the goal is not met.
+        things: Whether the numbers are the places of things, two for each.
     """
 
     numbers: tuple[Number, ...]
@@ -104,6 +110,7 @@ class Process:
     reward: int
     ends: bool
     always_ends: bool
+    things: bool = False
 
     @property
     def actions(self) -> range:
@@ -116,11 +123,11 @@ class Process:
 
     def step(self, state: Vector, action: int, rng: Random) -> tuple[float, bool, Vector]:
         """Return reward, end and next state."""
-        met = self.goal.met(state, action)
         out = any(
             number.kind == "countdown" and value == number.low
             for number, value in zip(self.numbers, state, strict=True)
         )
+        met = self.goal.met(state, action) and (out or not self.goal.final)
         done = out or (met and self.ends) or (self.always_ends and action == self.goal.action)
         blocked = (state, action) in self.walls
         values = enumerate(zip(self.numbers, state, strict=True))
@@ -140,6 +147,8 @@ class Process:
             return number.low + self.tables[i, move][int(value) - number.low]
         if number.kind == "pull":
             return round(number.keep(value + state[i - 1] % 3 - 1 + move), 2)
+        if number.kind == "drift":
+            return number.keep(value + state[i + 1])
         return round(number.keep(value + move), 2)
 
 
@@ -157,8 +166,12 @@ def draw(rng: Random, ease: float = 1.0) -> Process:
 
 
 def _draw(rng: Random, simple: bool) -> Process:
+    if rng.random() < 0.2:
+        return _things(rng)
     count = rng.choice((1, 1, 2, 2, 2) if simple else (1, 2, 2, 3, 3, 4))
     numbers = tuple(_number(rng, simple, i) for i in range(count))
+    if not simple and rng.random() < 0.15:
+        numbers = _moving(rng)
     actions = rng.choice((2, 3, 3, 4))
     moves = tuple(tuple(_move(rng, number, a) for number in numbers) for a in range(actions))
     tables = {
@@ -178,6 +191,33 @@ def _draw(rng: Random, simple: bool) -> Process:
         ends=rng.random() < 0.8,
         always_ends=rng.random() < 0.3,
     )
+
+
+def _things(rng: Random) -> Process:
+    """Two or three things on a board; the actions move the first, most others fall or stand still."""
+    width = rng.randint(3, 9)
+    edge: Edge = rng.choice(("clip", "clip", "wrap"))
+    across = Number(0, width, edge, "shift")
+    still, clock = Number(0, 1, "clip", "shift"), Number(0, rng.randint(3, 8), "clip", "countdown")
+    up = rng.choice((clock, clock, Number(0, rng.randint(3, 8), "wrap", "shift")))
+    others = rng.choice((1, 1, 2))
+    numbers = (across, rng.choice((still, still, across)), *(across, up) * others)
+    drift = rng.choice((0, 0, 0, 1, -1))
+    moves = tuple(
+        (rng.choice((-1, 0, 1)), rng.choice((-1, 0, 1)), *(drift, 1) * others)
+        for _ in range(rng.choice((2, 3, 3, 4)))
+    )
+    action = rng.randrange(len(moves)) if rng.random() < 0.4 else None
+    goal = Goal("meet", (0.0,), action, (0, 2), final=up is clock and rng.random() < 0.6)
+    reward = rng.choice((1, 1, 1, 2, 5, -1))
+    return Process(numbers, moves, {}, frozenset(), goal, reward, rng.random() < 0.4, False, things=True)
+
+
+def _moving(rng: Random) -> tuple[Number, Number]:
+    """Draw a place and its speed, both whole."""
+    low = -rng.randint(2, 20)
+    place = Number(low, rng.randint(-low + 3, 40), rng.choice(("clip", "wrap")), "drift")
+    return place, Number(-rng.randint(1, 4), rng.randint(5, 9), "clip", "shift")
 
 
 def _number(rng: Random, simple: bool, i: int) -> Number:
@@ -239,7 +279,7 @@ def held_out(process: Process) -> bool:
     board = len(sizes) >= 2 and sizes[:2] == [3, 3]
     columns = 4 in sizes and any(n.kind == "countdown" for n in process.numbers)
     pulled = any(
-        n.kind == "pull" and (n.real or m.real)
+        (n.kind == "pull" or m.kind == "drift") and (m.real or n.real)
         for m, n in zip(process.numbers, process.numbers[1:], strict=False)
     )
     return line or board or columns or pulled

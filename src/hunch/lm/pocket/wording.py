@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from string import ascii_lowercase
-from typing import Final
+from typing import Final, TypeAlias
 
 from hunch.lm.pocket.processes import Process, Vector
 
@@ -27,14 +27,26 @@ HELD_OUT: Final = frozenset(
 
 NAMES: Final = listed(
     "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card "
-    "here item spot depth heat load gear score_board token stack queue row column site fuel water height"
+    "here item spot depth heat load gear score_board token stack queue row column site fuel water height "
+    "train car boat plane bird fish cat dog fox cow snake stone rock tree river bridge tower castle hero "
+    "player enemy guard thief king queen ghost rocket planet star moon sun comet drone crane lift pump "
+    "valve bank coin gem key chest wagon truck bus horse wheel arrow target marker pointer cursor dial "
+    "clock temp volume speed power charge signal channel page line word value total left_over block brick"
 )
 VERBS: Final = listed(
     "go turn add drop push pull open close inc dec next prev north south east west raise lower press wait "
-    "step jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back"
+    "step jump swap mix flip roll fill pour hold keep pass take give heat cool climb forward back "
+    "start stop walk run crawl swim fly dig cut join split load unload lock unlock grab release throw "
+    "catch kick hit strike rotate spin shift slide shrink grow send fetch read write sell buy bid fold "
+    "call check bet rest sleep eat drink look scan use skip undo redo reset_all tilt steer brake boost fire"
 )
 CALLS: Final = ("C", "P", "V", "at", "xy", "Point", "Cell", "pt")
-SYLLABLES: Final = listed("ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al")
+SYLLABLES: Final = listed(
+    "ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al "
+    "ight ing en ow ay oo sh ch tr pl ent ad el or an in"
+)
+Hint: TypeAlias = tuple[str, tuple[int, ...]]
+"""What kind of hint, and of which numbers."""
 
 
 def name(rng: Random, pool: Sequence[str]) -> str:
@@ -48,9 +60,10 @@ def name(rng: Random, pool: Sequence[str]) -> str:
 
 def _made_up(rng: Random) -> str:
     """Letters at random, so that a word of several tokens is learnt to be copied, or syllables."""
-    if rng.random() < 0.5:
-        return "".join(rng.choices(ascii_lowercase, k=rng.randint(3, 7)))
-    return "".join(rng.choices(SYLLABLES, k=rng.randint(2, 3)))
+    if rng.random() < 0.3:
+        return "".join(rng.choices(ascii_lowercase, k=rng.randint(2, 5)))
+    made = "".join(rng.choices(SYLLABLES, k=rng.randint(1, 3)))
+    return f"{made}_{rng.choice(SYLLABLES)}" if rng.random() < 0.15 else made
 
 
 def names(rng: Random, pool: Sequence[str], count: int) -> list[str]:
@@ -67,13 +80,15 @@ class Wording:
     """The wording of one document. All pieces end with a line break.
 
     Attributes:
-        layout: How the numbers are held together: a list, a call, a call with keywords, pairs, or each alone.
+        layout: How the numbers are held together: a list, a call, a call with keywords, pairs, a pair and a
+            group of pairs, or each alone.
         names: Of the numbers, or of the things that hold them.
         call: The name of calls and pairs.
         prefix: What a state begins with.
         relation: Between a name and its value.
         joint: Between clauses.
-        hint: What is said besides: nothing, the goal, comparisons, the numbers again, or the side of a bound.
+        hints: What is said besides: the goal, comparisons, some numbers again, each or together, or the side
+            of a bound.
         other: The numbers that the hint compares with.
         actions: The text of each action.
         rewards: Before and behind the number of a reward.
@@ -88,7 +103,7 @@ class Wording:
     prefix: str
     relation: str
     joint: str
-    hint: str
+    hints: tuple[Hint, ...]
     other: Vector
     actions: tuple[str, ...]
     rewards: tuple[str, str]
@@ -100,8 +115,8 @@ class Wording:
     def state(self, state: Vector) -> str:
         """Say what is the case."""
         texts = [f"{v:.2f}" if real else str(int(v)) for v, real in zip(state, self.reals, strict=True)]
-        clauses = self._clauses(texts) + self._hint(state, texts)
-        return self.prefix + self.joint.join(clauses) + "\n"
+        hints = [clause for hint in self.hints for clause in self._hint(hint, state, texts)]
+        return self.prefix + self.joint.join(self._clauses(texts) + hints) + "\n"
 
     def reward(self, reward: float) -> str:
         """Say what was earned."""
@@ -121,38 +136,39 @@ class Wording:
         if self.layout == "keywords":
             inner = ", ".join(f"{key}={text}" for key, text in zip("ijkl", texts, strict=False))
             return [f"{self.names[0]}{r}{self.call}({inner})"]
-        if self.layout == "pairs":
+        if self.layout in ("pairs", "group"):
             padded = [*texts, "0"] if len(texts) % 2 else list(texts)
             pairs = [f"{self.call}({x}, {y})" for x, y in zip(padded[::2], padded[1::2], strict=True)]
             if len(pairs) == 1:
                 return [f"{self.names[0]}{r}{pairs[0]}"]
+            if self.layout == "group":
+                return [f"{self.names[0]}{r}{pairs[0]}", f"{self.names[1]}{r}[{', '.join(pairs[1:])}]"]
             return [f"{n}{r}{pair}" for n, pair in zip(self.names, pairs, strict=False)]
         return [f"{n}{r}{text}" for n, text in zip(self.names, texts, strict=False)]
 
-    def _parts(self, count: int) -> list[str]:
+    def _part(self, i: int) -> str:
         """How a single number is named in a hint."""
         if self.layout == "pairs":
-            return [f"{self.names[i // 2]}.{'xy'[i % 2]}" for i in range(count)]
-        if self.layout == "alone":
-            return list(self.names[:count])
-        return [f"{self.names[0]}[{i}]" for i in range(count)]
+            return f"{self.names[i // 2]}.{'xy'[i % 2]}"
+        if self.layout == "group":
+            thing = f"{self.names[1]}[{i // 2 - 1}]" if i > 1 else self.names[0]
+            return f"{thing}.{'xy'[i % 2]}"
+        return self.names[i] if self.layout == "alone" else f"{self.names[0]}[{i}]"
 
-    def _hint(self, state: Vector, texts: Sequence[str]) -> list[str]:
-        parts = self._parts(len(state))
-        if self.hint == "goal" and self.layout != "pairs":
+    def _hint(self, hint: Hint, state: Vector, texts: Sequence[str]) -> list[str]:
+        kind, which = hint
+        parts, told = [self._part(i) for i in which], [texts[i] for i in which]
+        if kind == "goal":
             goal = [str(int(v)) for v in self.other] + list(texts[len(self.other) :])
-            clauses = self._clauses(goal)
             same = state[: len(self.other)] == self.other
-            return [c.replace(self.relation, " == " if same else " != ", 1) for c in clauses[:1]]
-        if self.hint == "compare" and len(state) > 1:
-            pairs = zip(state, state[1:], parts, parts[1:], strict=False)
-            return [f"{a} {'<' if x < y else '>' if x > y else '=='} {b}" for x, y, a, b in pairs][:2]
-        if self.hint == "again":
-            return [f"{part} == {text}" for part, text in zip(parts, texts, strict=True)][:3]
-        if self.hint == "side":
-            bound, value = int(self.other[0]), state[0]
-            return [f"{parts[0]} {'<' if value < bound else '>' if value > bound else '=='} {bound}"]
-        return []
+            return [self._clauses(goal)[0].replace(self.relation, " == " if same else " != ", 1)]
+        if kind == "again":
+            return [f"{part} == {text}" for part, text in zip(parts, told, strict=True)]
+        if kind == "together":
+            return [f"({', '.join(parts)}) == ({', '.join(told)})"]
+        value, bound = state[which[0]], self.other[0] if kind == "side" else state[which[1]]
+        other = str(int(bound)) if kind == "side" else parts[1]
+        return [f"{parts[0]} {'<' if value < bound else '>' if value > bound else '=='} {other}"]
 
 
 def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
@@ -165,11 +181,13 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
     """
     plain, count = rng.random() < ease, len(process.numbers)
     layout = rng.choice(("list", "list", "call", "keywords", "pairs", "alone"))
+    if process.things:
+        layout = rng.choice(("pairs", "pairs", "group"))
     own = names(rng, NAMES, 4)
     code = plain or rng.random() < 0.6
     if layout in ("list", "call", "keywords") and rng.random() < 0.4:
         own[0] = "state"
-    hints = ("none", "none", "goal") if plain else ("none", "goal", "goal", "compare", "again", "side")
+    pointed = rng.random() < (0.5 if process.numbers[0].kind == "drift" else 0.03)
     goal = process.goal.values if process.goal.kind != "meet" else (float(process.numbers[0].low),)
     return Wording(
         layout=layout,
@@ -178,27 +196,43 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
         prefix="assert " if code else rng.choice(("", "# ", "now ", "obs: ", ">>> ", "- ")),
         relation=" == " if code else rng.choice((" = ", ": ", " is ", " == ", "=")),
         joint=" and " if code or count == 1 else rng.choice((" and ", ", ", "; ")),
-        hint=rng.choice(hints),
+        hints=_hints(rng, process, layout, plain),
         other=goal,
         actions=_actions(rng, len(process.moves), own, layout, count),
         rewards=_rewards(rng, code, own),
         real_rewards=rng.random() < 0.3,
         done=_done(rng, code),
         reset=_reset(rng, own),
-        reals=tuple(number.real for number in process.numbers),
+        reals=tuple(number.real or pointed for number in process.numbers),
     )
+
+
+def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hint, ...]:
+    """Draw what is said besides; of things it is much, of others little."""
+    count = len(process.numbers)
+    if process.things:
+        across = tuple(range(0, count, 2))
+        again: Hint = rng.choice((("again", across), ("together", across), ("again", (*across, count - 1))))
+        compare: list[Hint] = [("compare", (0, i)) for i in across[1:]]
+        return tuple(rng.choice(([], [again], compare, [again, *compare], [*compare, again])))
+    kinds = ["none", "none", "goal"] if plain else ["none", "goal", "goal", "again", "side", "compare"]
+    kind = rng.choice(kinds)
+    if kind == "none" or (kind == "goal" and layout == "pairs") or (kind == "compare" and count == 1):
+        return ()
+    which = {"compare": (0, 1), "again": tuple(range(min(count, 3))), "side": (0,), "goal": ()}[kind]
+    return ((kind, which),)
 
 
 def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
     """Draw the texts of the actions, which are of one form."""
-    verbs = names(rng, VERBS, count)
+    *verbs, then = names(rng, VERBS, count + 1)
     thing = own[0]
     forms = (
         "{thing} = {verb}()\n",
         "{thing}, reward = {verb}()\n",
         "reward = {verb}({thing})\n",
         "{thing}.{verb}()\n",
-        "reward = {thing}.{verb}()\n{other}.tick()\n",
+        "reward = {thing}.{verb}()\n{other}.{then}()\n",
         "{thing} = {verb}({thing})\n",
         "{thing}, {other} = {verb}({thing}, {other})\n",
         "> {verb}\n",
@@ -206,7 +240,7 @@ def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int
         "act({verb})\n",
     )
     form = rng.choice(forms[:6] if size == 1 else forms)
-    return tuple(form.format(thing=thing, other=own[1], verb=verb) for verb in verbs)
+    return tuple(form.format(thing=thing, other=own[1], verb=verb, then=then) for verb in verbs)
 
 
 def _rewards(rng: Random, code: bool, own: Sequence[str]) -> tuple[str, str]:

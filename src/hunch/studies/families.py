@@ -1,0 +1,132 @@
+"""What a model can tell of made-up worlds, of kinds that the pocket model's corpus has, and of others.
+
+Every question is about a world and a wording of its own, drawn anew. Steps of one action are shown, and one
+more is asked for. The held-out kinds of dynamics are no part of :mod:`hunch.lm.pocket.processes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Final, TypeAlias
+
+from hunch.lm import require
+from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.pocket import corpus, processes, wording
+from hunch.lm.pocket.processes import Goal, Number, Process, Vector
+from hunch.rl.statistics import Estimate, over_episodes
+
+Law: TypeAlias = Callable[[Vector, int, int], Vector]
+"""The next state, given a state, an action and how many values a number has."""
+SHAPES: Final = {"next state": "states", "reward": "rewards", "end": "ends"}
+LINE: Final = Sampling(max_tokens=60, temperature=0.0, top_p=1.0, stop=("\n",))
+
+
+@dataclass(frozen=True)
+class Told:
+    """How often a model is right about worlds of a family, with the interval over the questions."""
+
+    family: str
+    piece: str
+    share: Estimate
+
+
+@dataclass(frozen=True)
+class Lawful(Process):
+    """A process whose next state follows a law of its own."""
+
+    law: Law = lambda state, action, size: state
+
+    def step(self, state: Vector, action: int, rng: Random) -> tuple[float, bool, Vector]:
+        """Return reward, end and next state."""
+        reward, done, _ = super().step(state, action, rng)
+        return reward, done, self.law(state, action, self.numbers[0].size)
+
+
+def mirrored(state: Vector, action: int, size: int) -> Vector:
+    """The first or the second number, seen from the other end of its range."""
+    which = action % 2
+    return tuple(size - 1 - value if i == which else value for i, value in enumerate(state))
+
+
+def swapped(state: Vector, action: int, size: int) -> Vector:
+    """The first two numbers change places, or all are turned round."""
+    return (state[1], state[0], *state[2:]) if action % 2 == 0 else state[::-1]
+
+
+def doubled(state: Vector, action: int, size: int) -> Vector:
+    """Twice the first number, or three times, in a circle."""
+    return (state[0] * (2 + action % 2) % size, *state[1:])
+
+
+def by_parity(state: Vector, action: int, size: int) -> Vector:
+    """An even number goes up in a circle, an odd one down; or the other way round."""
+    return ((state[0] + (1 if state[0] % 2 == action % 2 else -1)) % size, *state[1:])
+
+
+LAWS: Final[Mapping[str, Law]] = {
+    "mirrored": mirrored,
+    "swapped": swapped,
+    "doubled": doubled,
+    "by parity": by_parity,
+}
+KINDS: Final[Mapping[str, Callable[[Process], bool]]] = {
+    "shifts, clipped": lambda p: _only(p, "shift") and all(n.edge == "clip" for n in p.numbers),
+    "shifts, in a circle": lambda p: _only(p, "shift") and all(n.edge == "wrap" for n in p.numbers),
+    "walls": lambda p: bool(p.walls),
+    "tables": lambda p: p.numbers[0].kind == "table",
+    "a place and its speed": lambda p: p.numbers[0].kind == "drift",
+    "things that fall": lambda p: p.things and any(n.kind == "countdown" for n in p.numbers),
+}
+
+
+def measure(lm: LanguageModel, *, shown: int = 16, questions: int = 40, seed: int = 0) -> Iterator[Told]:
+    """Ask a model about steps of worlds of each family, at temperature 0.
+
+    Args:
+        lm: A model that generates.
+        shown: Steps shown.
+        questions: For each family and piece.
+        seed: Of worlds, wordings and steps; the same for every model.
+
+    Raises:
+        UsageError: if the model cannot generate.
+    """
+    require(lm, "generate", needed_by="The table of families")
+    for family in (*KINDS, *LAWS):
+        for piece in SHAPES:
+            if family in LAWS and piece != "next state":
+                continue
+            asked = [question(family, piece, shown, Random(f"{seed} {family} {i}")) for i in range(questions)]
+            answers = lm.generate([prompt for prompt, _ in asked], 1, LINE)
+            right = [text == answer for (text,), (_, answer) in zip(answers, asked, strict=True)]
+            yield Told(family, piece, over_episodes(right))
+
+
+def question(family: str, piece: str, shown: int, rng: Random) -> tuple[str, str]:
+    """Draw a world of a family; returns a prompt and the right answer's first line."""
+    process = lawful(LAWS[family], rng) if family in LAWS else _drawn(KINDS[family], rng)
+    words = wording.draw(rng, process)
+    document = corpus.SHAPES[SHAPES[piece]](rng, process, words, 300 * (shown + 2))
+    examples, (given, told, _) = document[: 3 * shown], document[3 * shown : 3 * shown + 3]
+    return corpus.text(examples) + given.text, told.text.partition("\n")[0]
+
+
+def lawful(law: Law, rng: Random) -> Process:
+    """Draw a process of whole numbers from 0 that follows a law."""
+    size, actions = rng.randint(5, 11), rng.choice((2, 3))
+    numbers = tuple(Number(0, size, "wrap", "shift") for _ in range(rng.choice((2, 2, 3))))
+    goal = Goal("equal", (float(rng.randrange(size)),), None)
+    moves = ((0,) * len(numbers),) * actions
+    return Lawful(numbers, moves, {}, frozenset(), goal, 1, ends=False, always_ends=False, law=law)
+
+
+def _drawn(kind: Callable[[Process], bool], rng: Random) -> Process:
+    while not kind(process := processes.draw(rng, ease=0.3)):
+        pass
+    return process
+
+
+def _only(process: Process, kind: str) -> bool:
+    return not process.things and not process.walls and all(n.kind == kind for n in process.numbers)

@@ -1,0 +1,45 @@
+"""Questions about made-up worlds: each has its world's answer, and no law is part of the corpus."""
+
+import re
+from random import Random
+
+import pytest
+
+from hunch.lm.pocket import processes
+from hunch.studies import families
+
+
+@pytest.mark.parametrize("family", families.LAWS)
+def test_a_lawful_process_follows_its_law(family):
+    for i in range(20):
+        rng = Random(i)
+        process = families.lawful(families.LAWS[family], rng)
+        size = process.numbers[0].size
+        state = process.start(rng)
+        for action in process.actions:
+            following = process.step(state, action, rng)[2]
+            assert following == families.LAWS[family](state, action, size)
+            assert all(0 <= value < size for value in following)
+
+
+@pytest.mark.parametrize("family", [*families.KINDS, *families.LAWS])
+def test_a_question_shows_steps_and_asks_for_one_more(family):
+    for i in range(5):
+        prompt, answer = families.question(family, "next state", 6, Random(i))
+        assert len(prompt.rstrip().split("\n\n")) == 7
+        assert re.search(r"\d", answer)
+        assert "\n" not in answer
+
+
+def test_no_drawn_process_obeys_a_held_out_law():
+    """Of 300 processes none moves its numbers by one of the laws from every state of a few."""
+    for i in range(300):
+        rng = Random(i)
+        process = processes.draw(rng, ease=0.3)
+        size = process.numbers[0].size
+        if len(process.numbers) < 2 or process.things or size < 5:
+            continue
+        states = [process.start(rng) for _ in range(12)]
+        for law in families.LAWS.values():
+            wanted = [law(state, 0, size) for state in states]
+            assert wanted == states or [process.step(s, 0, rng)[2] for s in states] != wanted
