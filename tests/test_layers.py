@@ -53,21 +53,14 @@ def test_every_room_has_a_layer():
 
 
 def test_import_is_light():
-    """Half a second is the promise; the bound here leaves room for a busy machine."""
+    """The libraries that take long to load are loaded where they are first needed."""
     code = (
-        "import time; t = time.perf_counter(); import hunch, sys; "
+        "import hunch, sys; "
         "heavy = {'torch', 'transformers', 'scipy', 'matplotlib', 'minigrid', 'tyro', 'rich'}; "
-        "heavy &= set(sys.modules); "
-        "print(time.perf_counter() - t, *heavy)"
+        "print(*heavy & set(sys.modules))"
     )
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.split()
-        for _ in range(3)
-    ]
-    assert min(float(output[0]) for output in outputs) < 2.0
-    assert all(output[1:] == [] for output in outputs)
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.split() == []
 
 
 def test_core_is_short():
