@@ -51,7 +51,7 @@ Hint: TypeAlias = tuple[str, tuple[int, ...]]
 
 def name(rng: Random, pool: Sequence[str]) -> str:
     """Draw a name: a common word, or one that nobody has seen before."""
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         return rng.choice(pool)
     while (made := _made_up(rng)) in HELD_OUT:
         pass
@@ -224,7 +224,7 @@ def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hin
 
 
 def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
-    """Draw the texts of the actions, which are of one form."""
+    """Draw the texts of the actions, which are of one form or of two."""
     *verbs, then = names(rng, VERBS, count + 1)
     thing = own[0]
     forms = (
@@ -239,8 +239,8 @@ def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int
         "{verb}\n",
         "act({verb})\n",
     )
-    form = rng.choice(forms[:6] if size == 1 else forms)
-    return tuple(form.format(thing=thing, other=own[1], verb=verb, then=then) for verb in verbs)
+    drawn = rng.choices(forms[:6] if size == 1 else forms, k=2 if rng.random() < 0.4 else 1)
+    return tuple(rng.choice(drawn).format(thing=thing, other=own[1], verb=verb, then=then) for verb in verbs)
 
 
 def _rewards(rng: Random, code: bool, own: Sequence[str]) -> tuple[str, str]:
