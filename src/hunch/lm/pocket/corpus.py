@@ -148,7 +148,7 @@ SHAPES: dict[str, Shape] = {
     "episodes": episodes,
     "transitions": transitions,
 }
-WEIGHTS: Final = (0.3, 0.2, 0.2, 0.15, 0.15)
+WEIGHTS: Final = (0.25, 0.12, 0.18, 0.3, 0.15)
 
 
 def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], bool]) -> list[Step]:

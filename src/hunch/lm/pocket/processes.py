@@ -166,7 +166,7 @@ def draw(rng: Random, ease: float = 1.0) -> Process:
 
 
 def _draw(rng: Random, simple: bool) -> Process:
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         return _things(rng)
     count = rng.choice((1, 1, 2, 2, 2) if simple else (1, 2, 2, 3, 3, 4))
     numbers = tuple(_number(rng, simple, i) for i in range(count))

@@ -59,9 +59,13 @@ def name(rng: Random, pool: Sequence[str]) -> str:
 
 
 def _made_up(rng: Random) -> str:
-    """Letters at random, so that a word of several tokens is learnt to be copied, or syllables."""
-    if rng.random() < 0.3:
+    """Letters, syllables, or pieces of all kinds, so that words of several tokens are learnt to be copied."""
+    sort = rng.random()
+    if sort < 0.25:
         return "".join(rng.choices(ascii_lowercase, k=rng.randint(2, 5)))
+    if sort < 0.65:
+        pools = (NAMES, VERBS, SYLLABLES, ascii_lowercase)
+        return "".join(rng.choice(rng.choice(pools)) for _ in range(rng.randint(2, 3)))
     made = "".join(rng.choices(SYLLABLES, k=rng.randint(1, 3)))
     return f"{made}_{rng.choice(SYLLABLES)}" if rng.random() < 0.15 else made
 
@@ -214,7 +218,9 @@ def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hin
         across = tuple(range(0, count, 2))
         again: Hint = rng.choice((("again", across), ("together", across), ("again", (*across, count - 1))))
         compare: list[Hint] = [("compare", (0, i)) for i in across[1:]]
-        return tuple(rng.choice(([], [again], compare, [again, *compare], [*compare, again])))
+        last: Hint = ("again", (count - 1,))
+        orders = ([], [again], compare, [again, *compare], [*compare, again], [again, *compare, last])
+        return tuple(rng.choice(orders))
     kinds = ["none", "none", "goal"] if plain else ["none", "goal", "goal", "again", "side", "compare"]
     kind = rng.choice(kinds)
     if kind == "none" or (kind == "goal" and layout == "pairs") or (kind == "compare" and count == 1):
