@@ -168,3 +168,8 @@ def test_the_shipped_model_answers_from_examples():
     shown = "".join(f"assert spot == [{x}]\nspot = hop()\nassert spot == [{x + 1}]\n\n" for x in moves)
     (answer,) = pocket.generate([f"{shown}assert spot == [5]\nspot = hop()\n"], 1, Sampling(20, 0.0))[0]
     assert answer == "assert spot == [6]"
+
+
+def test_the_shipped_tokenizer_is_that_of_the_recipe():
+    shipped = tokenizer.load(model.SHIPPED)
+    assert shipped.get_vocab().keys() == tokenizer.train().get_vocab().keys()

@@ -28,7 +28,7 @@ from hunch.studies.icpi import DOMAINS
 from hunch.studies.study import Part, Scale, Study
 
 PIECES: Final = ("end", "reward", "next state", "action")
-SHOWN: Final = (2, 4, 8, 16, 32)
+SHOWN: Final = (2, 8, 16)
 """Numbers of steps."""
 
 
