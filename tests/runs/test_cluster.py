@@ -65,7 +65,7 @@ def test_workers_and_budgets_are_of_one_machine():
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "--workers and --budget are counted on one machine" in done.stderr
+    assert "--workers, --seats and --budget are counted on one machine" in done.stderr
 
 
 def arms():

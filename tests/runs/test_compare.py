@@ -72,6 +72,11 @@ def test_a_killed_comparison_goes_on(tmp_path, blow):
     assert episodes(killed) == episodes(whole)
 
 
+def test_a_process_has_a_seat():
+    with pytest.raises(UsageError, match="at least one seat, not 0"):
+        compare([], seats=0)
+
+
 def test_runs_that_share_a_process_are_the_same_runs(tmp_path):
     config = RunConfig(method="icpi", env="hunch/Chain-v0", lm="scripted:icpi?error=0.2", steps=60)
     config = replace(config, options=methods.find("icpi").config_class())

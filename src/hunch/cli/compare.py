@@ -88,11 +88,9 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
     """Refuse what no run could do, before the first one starts."""
     if where.seeds < 1:
         raise UsageError(f"A comparison needs at least one seed, not {where.seeds}.")
-    if where.seats < 1:
-        raise UsageError(f"A process needs at least one seat, not {where.seats}.")
-    if where.on == "ray" and (where.workers is not None or where.budget):
+    if where.on == "ray" and (where.workers is not None or where.seats != 1 or where.budget):
         raise UsageError(
-            "--workers and --budget are counted on one machine: with --on ray there can be neither of them."
+            "--workers, --seats and --budget are counted on one machine: with --on ray there can be none of them."
         )
     make(where.env, **listed[0].config.env_options)
     models = [lm.load(arm.config.lm) for arm in listed]

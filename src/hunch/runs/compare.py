@@ -115,8 +115,11 @@ def compare(
         watch: Called about twice a second with the last line of metrics of each run that has one.
 
     Raises:
+        UsageError: if there is no seat.
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
+    if seats < 1:
+        raise UsageError(f"A process needs at least one seat, not {seats}.")
     workers = processors() if workers is None else max(1, workers)
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["hunch.runs.execute", "torch"])

@@ -117,18 +117,19 @@ def transitions(rng: Random, process: Process, words: Wording, length: int) -> D
 
 
 def episodes(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Parts of episodes of one policy that makes fewer and fewer mistakes, in any order."""
+    """Parts of episodes of one policy that makes fewer and fewer mistakes, or none, in any order."""
     policy, told_end = _policy(rng, process), rng.random() < 0.4
     last_state = rng.random() < 0.4
-    runs = [_episode(rng, process, policy, mistakes=1 - 0.13 * i) for i in range(1, 8)]
+    share = rng.choice((0.0, 0.0, 1.0))
+    runs = [_episode(rng, process, policy, mistakes=share * (1 - 0.13 * i)) for i in range(1, 8)]
     parts = [run[i:j] for run in runs for i, j in combinations(range(len(run) + 1), 2)]
     written: Document = []
     size = 0
     while size < length:
         for part in rng.sample(parts, len(parts)):
             written.append(Piece(words.reset, False))
-            for i, step in enumerate(part):
-                written.append(Piece(words.state(step.state), i > 0))
+            for step in part:
+                written.append(Piece(words.state(step.state), False))
                 written.append(Piece(words.actions[step.action], True))
                 written.append(Piece(words.reward(step.reward), True))
                 if told_end:
