@@ -90,7 +90,7 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
         raise UsageError(f"A comparison needs at least one seed, not {where.seeds}.")
     if where.on == "ray" and (where.workers is not None or where.seats != 1 or where.budget):
         raise UsageError(
-            "--workers, --seats and --budget are counted on one machine: with --on ray there can be none of them."
+            "--workers, --seats and --budget are counted on one machine: with --on ray there can be none."
         )
     make(where.env, **listed[0].config.env_options)
     models = [lm.load(arm.config.lm) for arm in listed]
