@@ -25,8 +25,10 @@ def test_a_lawful_process_follows_its_law(family):
 @pytest.mark.parametrize("family", [*families.KINDS, *families.LAWS])
 def test_a_question_shows_steps_and_asks_for_one_more(family):
     for i in range(5):
-        prompt, answer = families.question(family, "next state", 6, Random(i))
-        assert len(prompt.rstrip().split("\n\n")) == 7
+        steps, query, answer = families.question(family, "next state", 6, Random(i))
+        assert len(steps) == 6
+        assert all(step.endswith("\n\n") for step in steps)
+        assert query.count("\n") == steps[0].count("\n") - 2
         assert re.search(r"\d", answer)
         assert "\n" not in answer
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, TypeAlias
 
-from hunch.lm import require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.pocket import corpus, processes, wording
 from hunch.lm.pocket.processes import Goal, Number, Process, Vector
 from hunch.rl.statistics import Estimate, over_episodes
+from hunch.roles.prompting import Completer, PromptConfig, assemble
 
 Law: TypeAlias = Callable[[Vector, int, int], Vector]
 """The next state, given a state, an action and how many values a number has."""
@@ -93,24 +93,25 @@ def measure(lm: LanguageModel, *, shown: int = 16, questions: int = 40, seed: in
     Raises:
         UsageError: if the model cannot generate.
     """
-    require(lm, "generate", needed_by="The table of families")
+    room = Completer(lm, PromptConfig(max_tokens=LINE.max_tokens)).room
     for family in (*KINDS, *LAWS):
         for piece in SHAPES:
             if family in LAWS and piece != "next state":
                 continue
             asked = [question(family, piece, shown, Random(f"{seed} {family} {i}")) for i in range(questions)]
-            answers = lm.generate([prompt for prompt, _ in asked], 1, LINE)
-            right = [text == answer for (text,), (_, answer) in zip(answers, asked, strict=True)]
+            prompts = [assemble(steps, query, room, lm.count_tokens)[0] for steps, query, _ in asked]
+            answers = lm.generate(prompts, 1, LINE)
+            right = [text == answer for (text,), (*_, answer) in zip(answers, asked, strict=True)]
             yield Told(family, piece, over_episodes(right))
 
 
-def question(family: str, piece: str, shown: int, rng: Random) -> tuple[str, str]:
-    """Draw a world of a family; returns a prompt and the right answer's first line."""
+def question(family: str, piece: str, shown: int, rng: Random) -> tuple[list[str], str, str]:
+    """Draw a world of a family; returns steps to show, what is asked, and the right answer's first line."""
     process = lawful(LAWS[family], rng) if family in LAWS else _drawn(KINDS[family], rng)
     words = wording.draw(rng, process)
     document = corpus.SHAPES[SHAPES[piece]](rng, process, words, 300 * (shown + 2))
-    examples, (given, told, _) = document[: 3 * shown], document[3 * shown : 3 * shown + 3]
-    return corpus.text(examples) + given.text, told.text.partition("\n")[0]
+    *steps, (given, told, _) = (document[3 * i : 3 * i + 3] for i in range(shown + 1))
+    return list(map(corpus.text, steps)), given.text, told.text.partition("\n")[0]
 
 
 def lawful(law: Law, rng: Random) -> Process:

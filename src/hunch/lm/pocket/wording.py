@@ -219,7 +219,14 @@ def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hin
         again: Hint = rng.choice((("again", across), ("together", across), ("again", (*across, count - 1))))
         compare: list[Hint] = [("compare", (0, i)) for i in across[1:]]
         last: Hint = ("again", (count - 1,))
-        orders = ([], [again], compare, [again, *compare], [*compare, again], [again, *compare, last])
+        orders: Sequence[list[Hint]] = (
+            [],
+            [again],
+            compare,
+            [again, *compare],
+            [*compare, again],
+            [again, *compare, last],
+        )
         return tuple(rng.choice(orders))
     kinds = ["none", "none", "goal"] if plain else ["none", "goal", "goal", "again", "side", "compare"]
     kind = rng.choice(kinds)
