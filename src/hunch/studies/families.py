@@ -22,6 +22,9 @@ Law: TypeAlias = Callable[[Vector, int, int], Vector]
 SHAPES: Final = {"next state": "states", "reward": "rewards", "end": "ends"}
 LINE: Final = Sampling(max_tokens=60, temperature=0.0, top_p=1.0, stop=("\n",))
 
+LONGEST: Final = 800
+"""Characters of a step at most."""
+
 
 @dataclass(frozen=True)
 class Told:
@@ -109,7 +112,7 @@ def question(family: str, piece: str, shown: int, rng: Random) -> tuple[list[str
     """Draw a world of a family; returns steps to show, what is asked, and the right answer's first line."""
     process = lawful(LAWS[family], rng) if family in LAWS else _drawn(KINDS[family], rng)
     words = wording.draw(rng, process)
-    document = corpus.SHAPES[SHAPES[piece]](rng, process, words, 300 * (shown + 2))
+    document = corpus.SHAPES[SHAPES[piece]](rng, process, words, LONGEST * (shown + 1))
     *steps, (given, told, _) = (document[3 * i : 3 * i + 3] for i in range(shown + 1))
     return list(map(corpus.text, steps)), given.text, told.text.partition("\n")[0]
 
