@@ -49,7 +49,7 @@ def test_peak_memory_remembers():
 
 
 def test_an_encoder_of_ones_own_is_one_more(tmp_path):
-    own = replace(SMOKE, lm="hf:google-bert/bert-base-uncased")
+    own = replace(SMOKE, lms=("hf:google-bert/bert-base-uncased",))
     (part,) = find("priors-encoder").parts(own, tmp_path)
     labels = [arm.label for arm in part.arms]
     assert labels == ["minilm", "bag-of-words", "random-network", "hf:google-bert/bert-base-uncased"]
