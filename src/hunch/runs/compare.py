@@ -205,9 +205,8 @@ def _spent(folder: Path) -> dict[str, float]:
 
 def _start(context: Any, group: Sequence[tuple[Job, Budget | None]]) -> BaseProcess:
     process: BaseProcess = context.Process(target=_work, args=(group,), daemon=False)
-    with environment(
-        thread_limits(group[0][0].config.threads)
-    ):  # the fork server starts with the first process
+    threads = group[0][0].config.threads  # the same for all runs of an arm
+    with environment(thread_limits(threads)):  # the fork server starts with the first process
         process.start()
     return process
 

@@ -21,7 +21,6 @@ Law: TypeAlias = Callable[[Vector, int, int], Vector]
 """The next state, given a state, an action and how many values a number has."""
 SHAPES: Final = {"next state": "states", "reward": "rewards", "end": "ends"}
 LINE: Final = Sampling(max_tokens=60, temperature=0.0, top_p=1.0, stop=("\n",))
-
 LONGEST: Final = 800
 """Characters of a step at most."""
 

@@ -90,7 +90,7 @@ def states(rng: Random, process: Process, words: Wording, length: int) -> Docume
     """Next states: of one action that never ends the episode, now and then of all."""
     single = rng.random() < 0.85
     steps = _steps(rng, process, single, lambda step: not step.done)
-    return _examples(rng, words, steps, lambda step: words.state(step.next_state), length, after_action=True)
+    return _examples(rng, words, steps, lambda step: words.state(step.next_state), length)
 
 
 def rewards(rng: Random, process: Process, words: Wording, length: int) -> Document:
@@ -192,7 +192,6 @@ def _examples(
     steps: Sequence[Step],
     answer: Callable[[Step], str],
     length: int,
-    after_action: bool = True,
 ) -> Document:
     """Examples in random order, and again in another order until they are long enough."""
     written: Document = []
