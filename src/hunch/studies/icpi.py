@@ -129,8 +129,8 @@ STUDIES = {
     "icpi-models": Study(
         "icpi-models",
         "Which models learn by ICPI, and does it matter that prompts are drawn once an episode?",
-        "Of eight models, from GPT-2 to code-davinci-002, only the largest and those trained on code learn "
-        "in any domain (figure 3). The original draws prompts anew for every prediction.",
+        "code-davinci-002 learns, code-cushman-001 sometimes; GPT-J, InCoder and OPT-30B do not (figure 3). "
+        "The original draws prompts anew for every prediction.",
         "Two domains. `--lm SPEC SPEC ...` adds models, such as those of several trainings of `pocket`.",
         _models,
         seeds=8,
