@@ -96,7 +96,7 @@ def test_states_stay_in_their_range():
         steps = corpus.experience(rng, process)
         for _ in range(30):
             for number, value in zip(process.numbers, next(steps).next_state, strict=True):
-                assert number.low <= value <= number.low + number.size - 1
+                assert number.low <= value <= number.low + number.size - 1 or value == processes.GONE
 
 
 def test_a_place_moves_by_its_speed():
@@ -116,6 +116,29 @@ def test_things_meet_as_the_clock_runs_out():
     assert process.step((2, 0, 2, 1), 0, Random(0)) == (0, False, (3, 0, 2, 0))
     assert process.step((2, 0, 2, 0), 0, Random(0))[:2] == (5, True)
     assert process.step((2, 0, 1, 0), 0, Random(0))[:2] == (0, True)
+
+
+def test_what_is_hit_is_gone():
+    across, still = processes.Number(0, 5, "clip", "shift"), processes.Number(0, 1, "clip", "shift")
+    clock, gone = processes.Number(0, 4, "clip", "countdown"), processes.GONE
+    numbers, moves = (across, still, across, clock, across, clock), ((0, 0, 0, 1, 0, 1), (-1, 0, 0, 1, 0, 1))
+    goal = processes.Goal("hit", (0.0,), 0)
+    process = processes.Process(numbers, moves, {}, frozenset(), goal, 5, False, False, things=True)
+    one_left = (2, 0, gone, gone, 4, 1)
+    assert process.step((2, 0, 2, 2, 4, 2), 0, Random(0)) == (5, False, one_left)
+    assert process.step((2, 0, 2, 2, 4, 2), 1, Random(0)) == (0, False, (1, 0, 2, 1, 4, 1))
+    assert process.step(one_left, 1, Random(0)) == (0, False, (1, 0, gone, gone, 4, 0))
+    assert process.step((4, 0, gone, gone, 4, 1), 0, Random(0)) == (5, True, (4, 0, gone, gone, gone, gone))
+    words = next(w for w in (wording.draw(Random(i), process) for i in range(50)) if w.layout == "group")
+    assert "None" in words.state(one_left)
+    assert "None" not in words.state((2, 0, 2, 2, 4, 2))
+
+
+def test_a_directed_policy_goes_to_the_goal():
+    line, goal = processes.Number(0, 9, "clip", "shift"), processes.Goal("equal", (4.0,), 2)
+    process = processes.Process((line,), ((-1,), (1,), (0,)), {}, frozenset(), goal, 1, True, True)
+    policy = corpus._directed(Random(0), process)
+    assert [policy((float(x),)) for x in range(9)] == [1, 1, 1, 1, 2, 0, 0, 0, 0]
 
 
 def test_instructions_offer_the_right_action():

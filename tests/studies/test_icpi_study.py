@@ -16,6 +16,8 @@ def test_every_domain_has_all_algorithms_and_models(tmp_path):
     for part in parts:
         assert {a.config.method for a in part.arms} == {"icpi", "icpi-no-argmax", "matching", "tabular-q"}
         assert {"pocket", "openai:mine"} <= {a.config.lm for a in part.arms}
+        bare = [a for a in part.arms if a.config.env_options == {"hints": False}]
+        assert [a.config.lm for a in bare] == ["pocket", "openai:mine"]
     assert find("icpi").seeds >= 8
     assert len(find("icpi").parts(SMOKE, tmp_path)) == 1
 

@@ -38,10 +38,15 @@ WINDOW = 8
 """Episodes over which the picture's running mean is taken."""
 
 
-def arm(label: str, domain: str, method: str, lm: str = "uniform", **options: Any) -> Arm:
+def arm(
+    label: str, domain: str, method: str, lm: str = "uniform", *, hints: bool = True, **options: Any
+) -> Arm:
     """A line of the study."""
     config = methods.find(method).config_class(**options)
-    return Arm(label, RunConfig(method=method, env=f"hunch/{domain}-v0", lm=lm, steps=STEPS, options=config))
+    env, shown = f"hunch/{domain}-v0", {} if hints else {"hints": False}
+    return Arm(
+        label, RunConfig(method=method, env=env, env_options=shown, lm=lm, steps=STEPS, options=config)
+    )
 
 
 def _arms(domain: str, lms: Sequence[str]) -> Iterator[Arm]:
@@ -50,6 +55,7 @@ def _arms(domain: str, lms: Sequence[str]) -> Iterator[Arm]:
     yield arm("No ArgMax, error 0", domain, "icpi-no-argmax", f"{SCRIPTED}?error=0.0")
     for model in dict.fromkeys(("pocket", *lms)):
         yield arm(f"ICPI, {model}", domain, "icpi", model, prompts="per-episode")
+        yield arm(f"ICPI, {model}, no hints", domain, "icpi", model, hints=False, prompts="per-episode")
         yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, prompts="per-episode")
     yield arm("Matching Model", domain, "matching")
     yield arm("Tabular Q", domain, "tabular-q")

@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from hunch.lm.pocket import instructions, processes, wording
-from hunch.lm.pocket.processes import MOST_STEPS, Process, Vector
+from hunch.lm.pocket.processes import GONE, MOST_STEPS, Process, Vector
 from hunch.lm.pocket.wording import Wording
 
 CONTEXT_WEIGHT: Final = 0.1
@@ -120,7 +120,7 @@ def episodes(rng: Random, process: Process, words: Wording, length: int) -> Docu
     """Parts of episodes of one policy that makes fewer and fewer mistakes, or none, in any order."""
     policy, told_end = _policy(rng, process), rng.random() < 0.4
     last_state = rng.random() < 0.4
-    share = rng.choice((0.0, 0.0, 1.0))
+    share = rng.choice((0.0, 0.5, 1.0))
     runs = [_episode(rng, process, policy, mistakes=share * (1 - 0.13 * i)) for i in range(1, 8)]
     parts = [run[i:j] for run in runs for i, j in combinations(range(len(run) + 1), 2)]
     written: Document = []
@@ -149,7 +149,7 @@ SHAPES: dict[str, Shape] = {
     "episodes": episodes,
     "transitions": transitions,
 }
-WEIGHTS: Final = (0.25, 0.12, 0.18, 0.3, 0.15)
+WEIGHTS: Final = (0.27, 0.1, 0.18, 0.3, 0.15)
 
 
 def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], bool]) -> list[Step]:
@@ -169,8 +169,8 @@ def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], b
 def _steps_of_both(
     rng: Random, process: Process, outcome: Callable[[Step], float], keep: Callable[[Step], bool]
 ) -> list[Step]:
-    """Remember steps of more than one outcome where there are, each outcome as often as any other."""
-    for _ in range(6):
+    """Remember steps, mostly of more than one outcome where there are, each as often as any other."""
+    for _ in range(rng.choice((1, 6, 6))):
         steps = _steps(rng, process, rng.random() < 0.85, keep)
         if len({outcome(step) for step in steps}) > 1:
             break
@@ -208,21 +208,46 @@ def _examples(
 
 
 def _policy(rng: Random, process: Process) -> Callable[[Vector], int]:
-    """Draw a policy that goes by one number: a table, or the side of a value or of the number behind it."""
+    """Draw a policy: towards the goal, or by one number, of which it has a table or the side of a bound."""
     actions = list(process.actions)
-    i = rng.randrange(len(process.numbers))
+    if rng.random() < 0.5:
+        return _directed(rng, process)
+    i = rng.randrange(2 if process.things else len(process.numbers))
     number = process.numbers[i]
     if rng.random() < 0.4:
         table = [rng.choice(actions) for _ in range(number.size)]
         return lambda state: table[int(state[i]) - number.low]
     below, same, above = (rng.choice(actions) for _ in range(3))
-    bound = process.goal.values[0] if i == 0 else number.low + number.size // 2
+    bound = number.low + number.size // 2
+    return lambda state: below if state[i] < bound else above if state[i] > bound else same
 
-    def by_side(state: Vector) -> int:
-        other = state[1] if process.goal.kind == "meet" and i == 0 else bound
-        return below if state[i] < other else above if state[i] > other else same
 
-    return by_side
+def _directed(rng: Random, process: Process) -> Callable[[Vector], int]:
+    """The policy that brings number after number to where the goal is, and then does what counts there."""
+    goal = process.goal
+    there = rng.choice(process.actions) if goal.action is None else goal.action
+    shifts = rng.sample(process.moves, len(process.moves))
+    nearer = {
+        (i, sign): process.moves.index(max(shifts, key=lambda move: sign * move[i]))
+        for i in range(len(process.numbers))
+        for sign in (-1, 1)
+    }
+
+    def policy(state: Vector) -> int:
+        wanted = (_target(process, state),) if process.things or goal.kind == "meet" else goal.values
+        for i, (value, other) in enumerate(zip(state, wanted, strict=False)):
+            if value != other and not (goal.kind == "reach" and value > other):
+                return nearer[i, 1 if value < other else -1]
+        return there
+
+    return policy
+
+
+def _target(process: Process, state: Vector) -> float:
+    """What the first number has to meet: the other of its pair, or the first thing that is still there."""
+    if process.goal.kind == "meet":
+        return state[process.goal.pair[1]]
+    return min(state[2::2], key=lambda x: x == GONE)
 
 
 def _episode(rng: Random, process: Process, policy: Callable[[Vector], int], mistakes: float) -> list[Step]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from random import Random
 from typing import Final, Literal, TypeAlias
 
@@ -18,6 +19,8 @@ Edge: TypeAlias = Literal["clip", "wrap"]
 Kind: TypeAlias = Literal["shift", "table", "pull", "drift", "noise", "countdown"]
 
 MOST_STEPS: Final = 12
+GONE: Final = inf
+"""The place of a thing that is no longer there."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,15 @@ class Goal:
     """What earns the reward: a test of the state before the action, and perhaps a certain action.
 
     Attributes:
-        kind: The first number equals ``value``, or reaches it; all equal ``values``; the first two are equal.
+        kind: The first number equals ``value``, or reaches it; all equal ``values``; a pair is equal; or the
+            action hits: things in the first one's column are gone, each for a reward.
         values: Of the numbers that are tested.
         action: The only action that counts, or ``None`` where any does.
         pair: Which two numbers must meet.
         final: Whether it counts only as the clock runs out.
     """
 
-    kind: Literal["equal", "reach", "place", "meet"]
+    kind: Literal["equal", "reach", "place", "meet", "hit"]
     values: Vector
     action: int | None
     pair: tuple[int, int] = (0, 1)
@@ -123,22 +127,38 @@ class Process:
 
     def step(self, state: Vector, action: int, rng: Random) -> tuple[float, bool, Vector]:
         """Return reward, end and next state."""
+        state, hits = self._hit(state, action)
         out = any(
             number.kind == "countdown" and value == number.low
             for number, value in zip(self.numbers, state, strict=True)
         )
-        met = self.goal.met(state, action) and (out or not self.goal.final)
+        met = hits > 0 if self._hitting else self.goal.met(state, action) and (out or not self.goal.final)
         done = out or (met and self.ends) or (self.always_ends and action == self.goal.action)
+        done |= self._hitting and set(state[2:]) == {GONE}
         blocked = (state, action) in self.walls
         values = enumerate(zip(self.numbers, state, strict=True))
         following = tuple(
             value if blocked and n.kind == "shift" else self._next(i, n, state, action, rng)
             for i, (n, value) in values
         )
-        return (self.reward if met else 0), done, following
+        return self.reward * max(hits, int(met)), done, following
+
+    @property
+    def _hitting(self) -> bool:
+        return self.goal.kind == "hit"
+
+    def _hit(self, state: Vector, action: int) -> tuple[Vector, int]:
+        """Remove what the action hits; how much that is."""
+        if not self._hitting or action != self.goal.action:
+            return state, 0
+        hit = [i for i in range(2, len(state), 2) if state[i] == state[0]]
+        gone = {i + j for i in hit for j in (0, 1)}
+        return tuple(GONE if i in gone else value for i, value in enumerate(state)), len(hit)
 
     def _next(self, i: int, number: Number, state: Vector, action: int, rng: Random) -> float:
         value, move = state[i], self.moves[action][i]
+        if value == GONE:
+            return value
         if number.kind == "noise":
             return number.low + rng.randrange(number.size)
         if number.kind == "countdown":
@@ -166,11 +186,11 @@ def draw(rng: Random, ease: float = 1.0) -> Process:
 
 
 def _draw(rng: Random, simple: bool) -> Process:
-    if rng.random() < 0.3:
+    if rng.random() < 0.35:
         return _things(rng)
     count = rng.choice((1, 1, 2, 2, 2) if simple else (1, 2, 2, 3, 3, 4))
     numbers = tuple(_number(rng, simple, i) for i in range(count))
-    if not simple and rng.random() < 0.15:
+    if rng.random() < (0.04 if simple else 0.2):
         numbers = _moving(rng)
     actions = rng.choice((2, 3, 3, 4))
     moves = tuple(tuple(_move(rng, number, a) for number in numbers) for a in range(actions))
@@ -194,7 +214,7 @@ def _draw(rng: Random, simple: bool) -> Process:
 
 
 def _things(rng: Random) -> Process:
-    """Two or three things on a board; the actions move the first, most others fall or stand still."""
+    """Two or three things on a board; the actions move the first, or hit; most others fall or stand still."""
     width = rng.randint(3, 9)
     edge: Edge = rng.choice(("clip", "clip", "wrap"))
     across = Number(0, width, edge, "shift")
@@ -209,6 +229,8 @@ def _things(rng: Random) -> Process:
     )
     action = rng.randrange(len(moves)) if rng.random() < 0.4 else None
     goal = Goal("meet", (0.0,), action, (0, 2), final=up is clock and rng.random() < 0.6)
+    if action is not None and rng.random() < 0.6:
+        goal = Goal("hit", (0.0,), action)
     reward = rng.choice((1, 1, 1, 2, 5, -1))
     return Process(numbers, moves, {}, frozenset(), goal, reward, rng.random() < 0.4, False, things=True)
 

@@ -36,7 +36,7 @@ def phrases() -> list[str]:
                 *("assert not end\n", "done\n", "not done\n", "done = ", "over: yes\n", "over: no\n"),
                 *("reward: ", "# reward ", "got ", "\nstate, reward = reset()\n", ", reward = reset()\n"),
                 *(" = reset()\n", "\n# episode\n", "\nstart()\n", "assert", "act(", "obs: ", "now "),
-                *(">>> ", "].x", "].y", "; "),
+                *(">>> ", "].x", "].y", "; ", "None", " <= ", "-0."),
                 *(f"assert state == {bracket}" for bracket in opened),
                 *(f"{end} and state{r}{o}" for end in ")]" for r, o in product((" == ", " != "), opened)),
                 *(*relations, *opened, *(r + o for r, o in product(relations, opened))),

@@ -12,7 +12,7 @@ from random import Random
 from string import ascii_lowercase
 from typing import Final, TypeAlias
 
-from hunch.lm.pocket.processes import Process, Vector
+from hunch.lm.pocket.processes import GONE, Process, Vector
 
 
 def listed(words: str) -> tuple[str, ...]:
@@ -45,6 +45,8 @@ SYLLABLES: Final = listed(
     "ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al "
     "ight ing en ow ay oo sh ch tr pl ent ad el or an in"
 )
+_WHICH: Final = {"again": (0,), "side": (0,), "compare": (0, 1), "range": (0,), "zero": (0,)}
+"""Which numbers a hint is of, where there are two."""
 Hint: TypeAlias = tuple[str, tuple[int, ...]]
 """What kind of hint, and of which numbers."""
 
@@ -91,8 +93,8 @@ class Wording:
         prefix: What a state begins with.
         relation: Between a name and its value.
         joint: Between clauses.
-        hints: What is said besides: the goal, comparisons, some numbers again, each or together, or the side
-            of a bound.
+        hints: What is said besides: the goal, comparisons, some numbers again, each or together, the side
+            of a bound, in or out of a range, or whether it is zero.
         other: The numbers that the hint compares with.
         actions: The text of each action.
         rewards: Before and behind the number of a reward.
@@ -118,7 +120,7 @@ class Wording:
 
     def state(self, state: Vector) -> str:
         """Say what is the case."""
-        texts = [f"{v:.2f}" if real else str(int(v)) for v, real in zip(state, self.reals, strict=True)]
+        texts = [_told(v, real) for v, real in zip(state, self.reals, strict=True)]
         hints = [clause for hint in self.hints for clause in self._hint(hint, state, texts)]
         return self.prefix + self.joint.join(self._clauses(texts) + hints) + "\n"
 
@@ -142,7 +144,8 @@ class Wording:
             return [f"{self.names[0]}{r}{self.call}({inner})"]
         if self.layout in ("pairs", "group"):
             padded = [*texts, "0"] if len(texts) % 2 else list(texts)
-            pairs = [f"{self.call}({x}, {y})" for x, y in zip(padded[::2], padded[1::2], strict=True)]
+            places = zip(padded[::2], padded[1::2], strict=True)
+            pairs = [x if x == str(None) else f"{self.call}({x}, {y})" for x, y in places]
             if len(pairs) == 1:
                 return [f"{self.names[0]}{r}{pairs[0]}"]
             if self.layout == "group":
@@ -161,6 +164,7 @@ class Wording:
 
     def _hint(self, hint: Hint, state: Vector, texts: Sequence[str]) -> list[str]:
         kind, which = hint
+        which = tuple(i for i in which if state[i] != GONE)
         parts, told = [self._part(i) for i in which], [texts[i] for i in which]
         if kind == "goal":
             goal = [str(int(v)) for v in self.other] + list(texts[len(self.other) :])
@@ -170,9 +174,27 @@ class Wording:
             return [f"{part} == {text}" for part, text in zip(parts, told, strict=True)]
         if kind == "together":
             return [f"({', '.join(parts)}) == ({', '.join(told)})"]
+        if kind == "zero":
+            return [f"{parts[0]} {'==' if state[which[0]] == 0 else '!='} 0"]
+        if kind == "range":
+            return [self._range(parts[0], state[which[0]])]
+        if kind == "compare" and len(which) < 2:
+            return []
         value, bound = state[which[0]], self.other[0] if kind == "side" else state[which[1]]
         other = str(int(bound)) if kind == "side" else parts[1]
         return [f"{parts[0]} {'<' if value < bound else '>' if value > bound else '=='} {other}"]
+
+    def _range(self, part: str, value: float) -> str:
+        """On which side of a range around zero a number is, or that it is within."""
+        far = abs(int(self.other[0]))
+        if abs(value) <= far:
+            return f"{-far} <= {part} <= {far}"
+        return f"{part} < {-far}" if value < 0 else f"{far} < {part}"
+
+
+def _told(value: float, real: bool) -> str:
+    """The text of a number; of a thing that is gone there is none."""
+    return str(None) if value == GONE else f"{value:.2f}" if real else str(int(value))
 
 
 def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
@@ -192,7 +214,7 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
     if layout in ("list", "call", "keywords") and rng.random() < 0.4:
         own[0] = "state"
     pointed = rng.random() < (0.5 if process.numbers[0].kind == "drift" else 0.03)
-    goal = process.goal.values if process.goal.kind != "meet" else (float(process.numbers[0].low),)
+    goal = process.goal.values if not process.things else (float(process.numbers[0].low),)
     return Wording(
         layout=layout,
         names=tuple(own),
@@ -228,12 +250,16 @@ def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hin
             [again, *compare, last],
         )
         return tuple(rng.choice(orders))
-    kinds = ["none", "none", "goal"] if plain else ["none", "goal", "goal", "again", "side", "compare"]
-    kind = rng.choice(kinds)
-    if kind == "none" or (kind == "goal" and layout == "pairs") or (kind == "compare" and count == 1):
-        return ()
-    which = {"compare": (0, 1), "again": tuple(range(min(count, 3))), "side": (0,), "goal": ()}[kind]
-    return ((kind, which),)
+    if process.numbers[0].kind == "drift" and rng.random() < 0.5:
+        return (("range", (0,)), ("zero", (1,)))
+    kinds = ["none", "goal"] if plain else ["none", "goal", "goal", *_WHICH]
+    drawn = dict.fromkeys(rng.choices(kinds, k=1 if plain else rng.choice((1, 1, 2))))
+    if layout == "pairs":
+        drawn.pop("goal", None)
+    if count == 1:
+        drawn.pop("compare", None)
+    which = _WHICH | {"again": tuple(range(min(count, 3))), "zero": (count - 1,), "goal": ()}
+    return tuple((kind, which[kind]) for kind in drawn if kind != "none")
 
 
 def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
