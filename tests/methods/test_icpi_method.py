@@ -184,6 +184,17 @@ def test_a_stage_is_one_call():
     assert len(calls) <= 4 * texts_of(place(1).observation).max_rollout_steps
 
 
+@pytest.mark.parametrize(("own", "asked"), [({}, {0.3}), ({"policy_temperature": 1.0}, {0.3, 1.0})])
+def test_only_actions_have_the_temperature_of_the_policy(own, asked):
+    agent = ICPI(model(), temperature=0.3, **own, **SMALL)
+    hunch.train(agent, env(), 60)
+    degrees, ask = [], agent.completer.lm.generate
+    agent.completer.lm.generate = lambda *a: degrees.append(a[2].temperature) or ask(*a)
+    agent.values([place(3)], np.random.default_rng(0))
+    assert set(degrees) == asked
+    assert degrees[:3] == [0.3] * 3, "end, reward and state are asked for first"
+
+
 def test_table_by_hand():
     table = QTable(0.8, 0.5, 1.0)
     table.update("s", "a", 0.0, "t", ("a", "b"))

@@ -17,9 +17,20 @@ def test_every_domain_has_all_algorithms_and_models(tmp_path):
         assert {a.config.method for a in part.arms} == {"icpi", "icpi-no-argmax", "matching", "tabular-q"}
         assert {"pocket", "openai:mine"} <= {a.config.lm for a in part.arms}
         bare = [a for a in part.arms if a.config.env_options == {"hints": False}]
-        assert [a.config.lm for a in bare] == ["pocket", "openai:mine"]
+        assert [a.config.lm for a in bare] == ["pocket"] * 2 + ["openai:mine"] * 2
     assert find("icpi").seeds >= 8
     assert len(find("icpi").parts(SMOKE, tmp_path)) == 1
+
+
+def test_models_are_compared_and_so_is_how_often_prompts_are_drawn(tmp_path):
+    parts = find("icpi-models").parts(replace(FULL, lms=("openai:mine",)), tmp_path)
+    assert len({part.folder for part in parts}) == len(parts) == 4
+    for by_model, by_prompts in zip(parts[::2], parts[1::2], strict=True):
+        assert [a.config.lm for a in by_model.arms] == ["openai:mine", "pocket"]
+        assert len({a.config.options.prompts for a in by_model.arms}) == 1
+        lines = {(a.config.lm, a.config.options.prompts) for a in by_prompts.arms}
+        assert lines == {(lm, p) for lm, _ in lines for p in ("per-episode", "per-prediction")}
+        assert "pocket" in {lm for lm, _ in lines}
 
 
 @pytest.mark.slow
@@ -30,6 +41,6 @@ def test_regret_of_a_model_that_knows_is_less(tmp_path):
     ]
     compare(jobs(lines, 2, tmp_path), workers=2)
     table = regrets("Chain", lines, 2, tmp_path)
-    right, wrong = (float(row.split("|")[3].split()[0]) for row in table.splitlines()[2:4])
+    right, wrong = (float(row.split("|")[4].split()[0]) for row in table.splitlines()[2:4])
     assert right < 0.1 < wrong
     assert (tmp_path / "regret.png").stat().st_size > 5_000

@@ -59,11 +59,15 @@ class InContextPolicy:
 
     def choose(self, asked: Sequence[Asked], experience: Experience, wording: Wording) -> list[str | None]:
         """Ask for the next action in each state."""
-        hints = self.completer.config.policy_hints
-        stretches = [_stretches(e, wording, hints, self.successful) for e in experience.successes]
+        config = self.completer.config
+        stretches = [
+            _stretches(e, wording, config.policy_hints, self.successful) for e in experience.successes
+        ]
         examples, epoch = list(chain.from_iterable(stretches)), len(experience.episodes)
         blanks = [Blank(wording.reset + query.state, [examples], query.rng, epoch) for query in asked]
-        answers = self.completer.fill(blanks, wording.action_stop, wording.read_action)
+        answers = self.completer.fill(
+            blanks, wording.action_stop, wording.read_action, config.policy_temperature
+        )
         return [
             answer or query.rng.choice(list(wording.actions)).item()
             for query, answer in zip(asked, answers, strict=True)

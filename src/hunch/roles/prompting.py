@@ -51,6 +51,8 @@ class PromptConfig:
     """Tokens a completion at most (released code)."""
     temperature: float = 0.1
     """Of the sampling (released code)."""
+    policy_temperature: float | None = None
+    """Of the sampling of actions; at 1 they come as often as the model expects. Default: temperature."""
     top_p: float = 1.0
     """Of the sampling (released code)."""
 
@@ -122,8 +124,20 @@ class Completer:
         self.counts, self._told = Counts(), Counts()
         self._tokens = lru_cache(maxsize=1 << 14)(self.lm.count_tokens)
 
-    def fill(self, blanks: Sequence[Blank], stop: str, read: Callable[[str], T | None]) -> list[T | None]:
+    def fill(
+        self,
+        blanks: Sequence[Blank],
+        stop: str,
+        read: Callable[[str], T | None],
+        temperature: float | None = None,
+    ) -> list[T | None]:
         """Ask for all blanks together, and again for those whose answers cannot be read.
+
+        Args:
+            blanks: What to fill in.
+            stop: The end of an answer.
+            read: Reads an answer.
+            temperature: Of the sampling. Default: the setting's.
 
         Returns:
             What was read, ``None`` where nothing was.
@@ -132,7 +146,8 @@ class Completer:
         open_ = [i for i, blank in enumerate(blanks) if any(blank.groups)]
         self.counts.bare += len(blanks) - len(open_)
         used: list[set[str]] = [set() for _ in blanks]
-        sampling = Sampling(self.config.max_tokens, self.config.temperature, self.config.top_p, (stop,))
+        degree = self.config.temperature if temperature is None else temperature
+        sampling = Sampling(self.config.max_tokens, degree, self.config.top_p, (stop,))
         for attempt in range(self.config.resamples):
             if not open_:
                 break

@@ -8,10 +8,10 @@ over the episodes that ended in the last quarter of its steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,6 +32,8 @@ SCRIPTED = "scripted:icpi-nearest"
 MODELS_IN = ("Chain", "Maze")
 """Domains in which models are compared."""
 STEPS = 200
+ASKED: Final[Mapping[str, Any]] = {"prompts": "per-episode", "policy_temperature": 1.0}
+"""How models are asked that are not scripted: examples in one order for an episode, actions as likely."""
 FINAL = ("final", "optimum")
 """Names of a run's figures: the mean regret and the mean optimum of its last quarter."""
 WINDOW = 8
@@ -54,9 +56,10 @@ def _arms(domain: str, lms: Sequence[str]) -> Iterator[Arm]:
         yield arm(f"ICPI, error {error}", domain, "icpi", f"{SCRIPTED}?error={error}")
     yield arm("No ArgMax, error 0", domain, "icpi-no-argmax", f"{SCRIPTED}?error=0.0")
     for model in dict.fromkeys(("pocket", *lms)):
-        yield arm(f"ICPI, {model}", domain, "icpi", model, prompts="per-episode")
-        yield arm(f"ICPI, {model}, no hints", domain, "icpi", model, hints=False, prompts="per-episode")
-        yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, prompts="per-episode")
+        yield arm(f"ICPI, {model}", domain, "icpi", model, **ASKED)
+        yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, **ASKED)
+        yield arm(f"ICPI, {model}, no hints", domain, "icpi", model, hints=False, **ASKED)
+        yield arm(f"No ArgMax, {model}, no hints", domain, "icpi-no-argmax", model, hints=False, **ASKED)
     yield arm("Matching Model", domain, "matching")
     yield arm("Tabular Q", domain, "tabular-q")
 
@@ -71,20 +74,25 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 
 
 def _models(scale: Scale, data: Path) -> list[Part]:
-    """ICPI by model, and by how often its prompts are drawn."""
+    """ICPI by model, and by how often its prompts are drawn; states without hints, as they are short."""
     parts = []
     for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
         models = dict.fromkeys((*scale.lms, "pocket"))
-        arms = [arm(model, domain, "icpi", model, prompts="per-episode") for model in models]
-        arms.append(arm("pocket, prompts per prediction", domain, "icpi", "pocket"))
-        parts.append(Part(domain, tuple(arms), beside=partial(regrets, domain, arms, scale.seeds)))
+        by_model = [arm(m, domain, "icpi", m, hints=False, **ASKED) for m in models]
+        by_prompts = [
+            arm(f"{model}, {prompts}", domain, "icpi", model, hints=False, **{**ASKED, "prompts": prompts})
+            for model in (f"{SCRIPTED}?error=0.0", f"{SCRIPTED}?error=0.1", "pocket")
+            for prompts in ("per-episode", "per-prediction")
+        ]
+        for title, arms in ((domain, by_model), (f"{domain}, prompts", by_prompts)):
+            parts.append(Part(title, tuple(arms), beside=partial(regrets, title, arms, scale.seeds)))
     return parts
 
 
-def regrets(domain: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
+def regrets(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Write the picture of regret over steps, and return it with a table of the final regret, in Markdown."""
-    env = make(f"hunch/{domain}-v0")
-    lines = ["| line | optimum | final regret |", "|---|---|---|"]
+    env = make(arms[0].config.env)
+    lines = ["| line | seeds | optimum | final regret |", "|---|---|---|---|"]
     curves: dict[Arm, list[Points]] = {}
     for job in jobs(arms, seeds, folder):
         result = finished(job.folder)
@@ -93,9 +101,9 @@ def regrets(domain: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
             curves.setdefault(job.arm, []).append(_points(played))
     for line, runs in curves.items():
         final, optimum = (over_seeds([float(run[name][-1]) for run in runs]) for name in FINAL)
-        lines.append(f"| {line.label} | {optimum.value:.2f} | {final} |")
-    draw({domain: curves}, folder / "regret.png", y="regret")
-    return "\n".join(lines) + f"\n\n![Regret in {domain}]({folder.name}/regret.png)"
+        lines.append(f"| {line.label} | {len(runs)} | {optimum.value:.2f} | {final} |")
+    draw({title: curves}, folder / "regret.png", y="regret")
+    return "\n".join(lines) + f"\n\n![Regret in {title}]({folder.name}/regret.png)"
 
 
 def regret(env: TextEnvironment, episode: Episode) -> tuple[float, float]:
@@ -126,8 +134,8 @@ STUDIES = {
         "the three baselines learns in all of them, and smaller models do not learn (figures 2 and 3).",
         "No Codex: `scripted:icpi-nearest` predicts by the domain's rules, wrong as often as stated, and its "
         "policy repeats what was shown in the nearest state (L0); `pocket` is our own small model (L1). "
-        "Prompts of `pocket` are drawn once an episode. All settings and where they are from: "
-        "[ICPI](../methods/icpi.md#settings).",
+        "Prompts of `pocket` are drawn once an episode; the original's states have hints. All settings and "
+        "where they are from: [ICPI](../methods/icpi.md#settings).",
         _parts,
         seeds=8,
         lm_for="icpi",
@@ -137,7 +145,8 @@ STUDIES = {
         "Which models learn by ICPI, and does it matter that prompts are drawn once an episode?",
         "code-davinci-002 learns, code-cushman-001 sometimes; GPT-J, InCoder and OPT-30B do not (figure 3). "
         "The original draws prompts anew for every prediction.",
-        "Two domains. `--lm SPEC SPEC ...` adds models, such as those of several trainings of `pocket`.",
+        "Two domains, without hints. `--lm SPEC SPEC ...` adds models, such as those of several trainings of "
+        "`pocket`.",
         _models,
         seeds=8,
         lm_for="icpi",
