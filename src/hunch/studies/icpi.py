@@ -84,7 +84,7 @@ def _models(scale: Scale, data: Path) -> list[Part]:
             for model in (f"{SCRIPTED}?error=0.0", f"{SCRIPTED}?error=0.1", "pocket")
             for prompts in ("per-episode", "per-prediction")
         ]
-        for title, arms in ((domain, by_model), (f"{domain}, prompts", by_prompts)):
+        for title, arms in ((domain, by_model), (f"{domain} by prompts", by_prompts)):
             parts.append(Part(title, tuple(arms), beside=partial(regrets, title, arms, scale.seeds)))
     return parts
 
