@@ -15,7 +15,7 @@ def test_every_domain_has_all_algorithms_and_models(tmp_path):
     assert [part.title for part in parts] == list(DOMAINS)
     for part in parts:
         assert {a.config.method for a in part.arms} == {"icpi", "icpi-no-argmax", "matching", "tabular-q"}
-        assert {"pocket", "openai:mine"} <= {a.config.lm for a in part.arms}
+        assert {"pocket", "openai:mine", "uniform"} <= {a.config.lm for a in part.arms}
         bare = [a for a in part.arms if a.config.env_options == {"hints": False}]
         assert [a.config.lm for a in bare] == ["pocket"] * 2 + ["openai:mine"] * 2
     assert find("icpi").seeds >= 8

@@ -54,6 +54,7 @@ def arm(
 def _arms(domain: str, lms: Sequence[str]) -> Iterator[Arm]:
     for error in ERRORS:
         yield arm(f"ICPI, error {error}", domain, "icpi", f"{SCRIPTED}?error={error}")
+    yield arm("ICPI, knowing nothing", domain, "icpi", "uniform")
     yield arm("No ArgMax, error 0", domain, "icpi-no-argmax", f"{SCRIPTED}?error=0.0")
     for model in dict.fromkeys(("pocket", *lms)):
         yield arm(f"ICPI, {model}", domain, "icpi", model, **ASKED)
