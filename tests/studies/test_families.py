@@ -28,7 +28,8 @@ def test_a_question_shows_steps_and_asks_for_one_more(family):
         steps, query, answer = families.question(family, "next state", 6, Random(i))
         assert len(steps) == 6
         assert all(step.endswith("\n\n") for step in steps)
-        assert query.count("\n") == steps[0].count("\n") - 2
+        assert query.count("\n") in (2, 3), "a state and an action, which may be of two lines"
+        assert {step.count("\n") for step in steps} <= {4, 5}
         assert re.search(r"\d", answer)
         assert "\n" not in answer
 

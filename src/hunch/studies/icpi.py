@@ -51,26 +51,27 @@ def arm(
     )
 
 
-def _arms(domain: str, lms: Sequence[str]) -> Iterator[Arm]:
-    for error in ERRORS:
-        yield arm(f"ICPI, error {error}", domain, "icpi", f"{SCRIPTED}?error={error}")
-    yield arm("ICPI, knowing nothing", domain, "icpi", "uniform")
-    yield arm("No ArgMax, error 0", domain, "icpi-no-argmax", f"{SCRIPTED}?error=0.0")
+def _arms(domain: str, lms: Sequence[str], hints: bool) -> Iterator[Arm]:
+    if hints:
+        for error in ERRORS:
+            yield arm(f"ICPI, error {error}", domain, "icpi", f"{SCRIPTED}?error={error}")
+        yield arm("No ArgMax, error 0", domain, "icpi-no-argmax", f"{SCRIPTED}?error=0.0")
+    yield arm("ICPI, knowing nothing", domain, "icpi", "uniform", hints=hints)
     for model in dict.fromkeys(("pocket", *lms)):
-        yield arm(f"ICPI, {model}", domain, "icpi", model, **ASKED)
-        yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, **ASKED)
-        yield arm(f"ICPI, {model}, no hints", domain, "icpi", model, hints=False, **ASKED)
-        yield arm(f"No ArgMax, {model}, no hints", domain, "icpi-no-argmax", model, hints=False, **ASKED)
-    yield arm("Matching Model", domain, "matching")
-    yield arm("Tabular Q", domain, "tabular-q")
+        yield arm(f"ICPI, {model}", domain, "icpi", model, hints=hints, **ASKED)
+        yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, hints=hints, **ASKED)
+    yield arm("Matching Model", domain, "matching", hints=hints)
+    yield arm("Tabular Q", domain, "tabular-q", hints=hints)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    domains = DOMAINS[:1] if scale.smoke else DOMAINS
+    """Each domain as published, and for models that are not scripted also with states without hints."""
     parts = []
-    for domain in domains:
-        arms = tuple(_arms(domain, scale.lms))
-        parts.append(Part(domain, arms, beside=partial(regrets, domain, arms, scale.seeds)))
+    for domain in DOMAINS[:1] if scale.smoke else DOMAINS:
+        for hints in (True, False):
+            title = domain if hints else f"{domain} without hints"
+            arms = tuple(_arms(domain, scale.lms, hints))
+            parts.append(Part(title, arms, beside=partial(regrets, title, arms, scale.seeds)))
     return parts
 
 
@@ -78,7 +79,7 @@ def _models(scale: Scale, data: Path) -> list[Part]:
     """ICPI by model, and by how often its prompts are drawn; states without hints, as they are short."""
     parts = []
     for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
-        models = dict.fromkeys((*scale.lms, "pocket"))
+        models = dict.fromkeys(("uniform", *scale.lms, "pocket"))
         by_model = [arm(m, domain, "icpi", m, hints=False, **ASKED) for m in models]
         by_prompts = [
             arm(f"{model}, {prompts}", domain, "icpi", model, hints=False, **{**ASKED, "prompts": prompts})
