@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minigrid.core.world_object import Ball, Box, Key
 from minigrid.envs.babyai.core.verifier import ObjDesc, PickupInstr, PutNextInstr
@@ -331,6 +331,7 @@ def test_plain_lines_come_with_the_same_memory():
 
 @settings(max_examples=60, deadline=None)
 @given(id=any_level, seed=seeds, choices=choices)
+@example(id="hunch/BabyAI-PickupDist-v0", seed=3019308, choices=[])  # a grey object, in a room of grey walls
 def test_the_oracle_solves_what_it_says_it_solves(id, seed, choices):
     env = hunch.envs.make(id, history=0, max_steps=100, reward="sparse")
     env.reset(seed=seed)

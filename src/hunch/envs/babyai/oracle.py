@@ -60,7 +60,9 @@ class _Mission:
         self.puts = isinstance(instruction, PutNextInstr)
         self.targets = (instruction.desc_move if self.puts else instruction.desc).obj_set
         self.beside = instruction.desc_fixed.obj_set if self.puts else []
-        self.movable = [] if isinstance(instruction, GoToInstr) else self.targets
+        goes = isinstance(instruction, GoToInstr)
+        # "a grey object" is also every wall, as walls are grey.
+        self.movable = [] if goes else [thing for thing in self.targets if thing.can_pickup()]
 
     def fulfilled(self, scene: _Scene, action: str, following: _Scene) -> bool:
         """Whether an action that leads from one scene to the next ends the level."""
@@ -73,7 +75,7 @@ class _Mission:
                 and any(abs(x - i) + abs(y - j) == 1 for i, j in beside)
             )
         if self.movable:
-            return following.held in self.targets
+            return following.held in self.movable
         return dict(following.things).get(following.ahead) in self.targets
 
 
