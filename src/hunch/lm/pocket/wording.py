@@ -45,8 +45,6 @@ SYLLABLES: Final = listed(
     "ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al "
     "ight ing en ow ay oo sh ch tr pl ent ad el or an in"
 )
-_WHICH: Final = {"again": (0,), "side": (0,), "compare": (0, 1), "range": (0,), "zero": (0,)}
-"""Which numbers a hint is of, where there are two."""
 Hint: TypeAlias = tuple[str, tuple[int, ...]]
 """What kind of hint, and of which numbers."""
 
@@ -252,14 +250,20 @@ def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hin
         return tuple(rng.choice(orders))
     if process.numbers[0].kind == "drift" and rng.random() < 0.5:
         return (("range", (0,)), ("zero", (1,)))
-    kinds = ["none", "goal"] if plain else ["none", "goal", "goal", *_WHICH]
+    which: dict[str, tuple[int, ...]] = {
+        "again": tuple(range(min(count, 3))),
+        "side": (0,),
+        "compare": (0, 1),
+        "range": (0,),
+        "zero": (count - 1,),
+    }
+    kinds = ["none", "goal"] if plain else ["none", "goal", "goal", *which]
     drawn = dict.fromkeys(rng.choices(kinds, k=1 if plain else rng.choice((1, 1, 2))))
     if layout == "pairs":
         drawn.pop("goal", None)
     if count == 1:
         drawn.pop("compare", None)
-    which = _WHICH | {"again": tuple(range(min(count, 3))), "zero": (count - 1,), "goal": ()}
-    return tuple((kind, which[kind]) for kind in drawn if kind != "none")
+    return tuple((kind, which.get(kind, ())) for kind in drawn if kind != "none")
 
 
 def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
