@@ -36,9 +36,10 @@ class Row:
 
     Attributes:
         keys: Shape (layers, heads, context, size of a head); so have ``values``.
-        tokens: Of which all but the last are read.
+        tokens: The last may still be unread.
         known: How many tokens, in whole blocks, are read for good.
         head: The first block of them, to find the row by; empty where there is none.
+        following: Log-probabilities of what follows the tokens that are read, shape (vocabulary,).
     """
 
     keys: Float32Array
@@ -46,6 +47,7 @@ class Row:
     tokens: list[int] = field(default_factory=list)
     known: int = 0
     head: tuple[int, ...] = ()
+    following: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 class Decoder:
@@ -76,7 +78,7 @@ class Decoder:
         self._room = ROWS
 
     def read(self, prompts: Sequence[Sequence[int]]) -> list[Row]:
-        """Read prompts, each up to but without its last token."""
+        """Read prompts, of one token at least."""
         taken: list[Row] = []
         self._room = max(ROWS, KINDS * len(prompts))
         for prompt in prompts:
@@ -84,18 +86,18 @@ class Decoder:
             taken.append(row)
             row.tokens = list(prompt)
             self.saved += row.known
-            for start in range(row.known, len(prompt) - 1, BLOCK):
-                self._read_block(row, start)
+            for start in range(row.known, len(prompt), BLOCK):
+                x = self._read_block(row, start)
+            last = (len(prompt) - 1) % BLOCK
+            (row.following,) = self._following(x[last : last + 1])
             row.known = (len(prompt) - 1) // BLOCK * BLOCK
             row.head = tuple(prompt[:BLOCK]) if row.known else ()
         return taken
 
-    def write(self, rows: Sequence[Row]) -> list[FloatArray]:
-        """Return the log-probabilities of what follows each row, its last token being read now."""
-        found: list[FloatArray] = []
+    def write(self, rows: Sequence[Row]) -> None:
+        """Read the token that was added to each row."""
         for start in range(0, len(rows), WIDTH):
-            found += self._write(rows[start : start + WIDTH])
-        return found
+            self._write(rows[start : start + WIDTH])
 
     def _take(self, prompt: Sequence[int], taken: Sequence[Row]) -> Row:
         """Find the row that knows most of a prompt's beginning, or a copy where others still need it."""
@@ -127,25 +129,29 @@ class Decoder:
         self._rows.append(row)
         return row
 
-    def _read_block(self, row: Row, start: int) -> None:
-        """Compute the keys and values of the block from ``start``, padded with its own first token."""
-        tokens = row.tokens[start : min(start + BLOCK, len(row.tokens) - 1)]
+    def _read_block(self, row: Row, start: int) -> Float32Array:
+        """Compute the keys and values of the block from ``start``, padded with its own first token.
+
+        Returns:
+            What the last layer says, shape (tokens, width).
+        """
+        tokens = row.tokens[start : start + BLOCK]
         self.computed += len(tokens)
         padded = np.array(tokens + tokens[:1] * (BLOCK - len(tokens)))
         end = min(start + BLOCK, self.context)
         padded = padded[: end - start]
         positions = np.arange(start, end)
-        x = self.embedding[padded]
+        x: Float32Array = self.embedding[padded]
         later = np.triu(np.full((end - start, end - start), -np.inf, np.float32), 1)
         for i, layer in enumerate(self.weights):
             q, k, v = self._project(layer, x, positions)
             row.keys[i, :, start:end], row.values[i, :, start:end] = k, v
             scores = q @ row.keys[i, :, :end].transpose(0, 2, 1)
             scores[:, :, start:] += later
-            mixed = _softmax(scores) @ row.values[i, :, :end]
-            x = self._finish(layer, x, mixed)
+            x = self._finish(layer, x, _mixed(scores, row.values[i, :, :end]))
+        return x
 
-    def _write(self, rows: Sequence[Row]) -> list[FloatArray]:
+    def _write(self, rows: Sequence[Row]) -> None:
         self.computed += len(rows)
         padding = WIDTH - len(rows)
         positions = np.array([len(row.tokens) - 1 for row in rows] + [0] * padding)
@@ -157,11 +163,17 @@ class Decoder:
                 at = positions[n]
                 row.keys[i, :, at], row.values[i, :, at] = k[:, n], v[:, n]
                 scores = q[:, n : n + 1] @ row.keys[i, :, : at + 1].transpose(0, 2, 1)
-                mixed[:, n] = (_softmax(scores) @ row.values[i, :, : at + 1])[:, 0]
+                mixed[:, n] = _mixed(scores, row.values[i, :, : at + 1])[:, 0]
             x = self._finish(layer, x, mixed)
-        logits = (self._normed(x) @ self.unembedding).astype(np.float64)[: len(rows)]
-        top = logits.max(axis=1, keepdims=True)
-        return list(logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True)))
+        for row, following in zip(rows, self._following(x), strict=False):
+            row.following = following
+
+    def _following(self, x: Float32Array) -> FloatArray:
+        """Log-probabilities of the token after each, shape (tokens, vocabulary)."""
+        logits = (self._normed(x) @ self.unembedding).astype(np.float64)
+        logits -= logits.max(axis=1, keepdims=True)
+        following: FloatArray = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return following
 
     def _project(
         self, layer: _Layer, x: Float32Array, positions: NDArray[np.int64]
@@ -175,9 +187,10 @@ class Decoder:
     def _finish(self, layer: _Layer, x: Float32Array, mixed: Float32Array) -> Float32Array:
         """Attention's output and the perceptron, each added to the stream."""
         x = x + mixed.transpose(1, 0, 2).reshape(len(x), -1) @ layer.out
-        gate, up = np.split(self._normed(x) @ layer.gate_up, 2, axis=1)
-        added: Float32Array = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down
-        return added
+        both = self._normed(x) @ layer.gate_up
+        gate, up = both[:, : both.shape[1] // 2], both[:, both.shape[1] // 2 :]
+        finished: Float32Array = x + (gate / (1 + np.exp(-gate)) * up) @ layer.down
+        return finished
 
     def _normed(self, x: Float32Array) -> Float32Array:
         """Scale to a mean square of one; the norm's weights are in the product that follows."""
@@ -237,7 +250,10 @@ def _rotated(x: Float32Array, cosines: Float32Array, sines: Float32Array) -> Flo
     return turned
 
 
-def _softmax(scores: Float32Array) -> Float32Array:
-    shares: Float32Array = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    shares /= shares.sum(axis=-1, keepdims=True)
-    return shares
+def _mixed(scores: Float32Array, values: Float32Array) -> Float32Array:
+    """Values in the shares that the softmax of scores gives them; works in the scores."""
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    mixed: Float32Array = scores @ values
+    mixed /= scores.sum(axis=-1, keepdims=True)
+    return mixed

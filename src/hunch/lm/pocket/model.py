@@ -55,13 +55,14 @@ class PocketModel(CausalModel):
 
     def _continue_all(self, drafts: Sequence[_Draft], sampling: Sampling) -> None:
         """Write a token for each draft at a time, until all have ended, are full, or met a stop string."""
-        for _ in range(sampling.max_tokens):
+        for n in range(sampling.max_tokens):
             going_on = [draft for draft in drafts if not draft.ended]
             if not going_on:
                 return
-            shares = self.decoder.write([draft.row for draft in going_on])
-            for draft, logprobs in zip(going_on, shares, strict=True):
-                token = pick(logprobs, sampling, draft.rng)
+            if n:
+                self.decoder.write([draft.row for draft in going_on])
+            for draft in going_on:
+                token = pick(draft.row.following, sampling, draft.rng)
                 self.tokens_written += 1
                 draft.ended = token in self._ends
                 if not draft.ended:
