@@ -166,10 +166,19 @@ class _Case:
         """Ask for a piece of the query's step, with that piece told of other steps."""
         groups: dict[Any, list[str]] = {}
         for step in steps:
-            text = step.state + wording.actions[step.action] + tell(step) + "\n"
-            groups.setdefault(by(step) if by else None, []).append(text)
-        query = self.query.state + wording.actions[self.query.action]
+            groups.setdefault(by(step) if by else None, []).append(example(step, tell(step), wording))
+        query = question(self.query.state, self.query.action, wording)
         return Blank(query, list(groups.values()), self.query.rng, self.epoch)
+
+
+def question(state: str, action: str, wording: Wording) -> str:
+    """What a prompt ends with that asks for a piece of a step."""
+    return state + wording.actions[action]
+
+
+def example(step: Example, told: str, wording: Wording) -> str:
+    """A remembered step with that piece told."""
+    return question(step.state, step.action, wording) + told + "\n"
 
 
 class LookUpWorldModel:

@@ -7,7 +7,7 @@ balanced prompts of ICPI do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from hunch.envs.icpi.texts import Texts
 from hunch.lm import load, require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.rl.statistics import Estimate, over_episodes
+from hunch.roles import world_model
 from hunch.roles.experience import Example
 from hunch.roles.prompting import Completer, PromptConfig, assemble, shuffled
 from hunch.studies import families
@@ -127,11 +128,10 @@ class Steps:
             flag = flags[rng.integers(len(flags))]
             steps = [step for step in steps if step.done == flag]
         query = self._drawn(steps, 1, outcome)[0]
-        examples = [
-            step.state + texts.actions[step.action] + self._told(piece, step) + "\n"
-            for step in self._drawn(steps, shown, outcome)
-        ]
-        prompt, _ = assemble(examples, query.state + texts.actions[action], room, lm.count_tokens)
+        drawn = self._drawn(steps, shown, outcome)
+        examples = [world_model.example(step, self._told(piece, step), texts) for step in drawn]
+        asked = world_model.question(query.state, action, texts)
+        prompt, _ = assemble(examples, asked, room, lm.count_tokens)
         return Question(prompt, self._stop(piece), lambda text: self._right(piece, query, text))
 
     def _drawn(
@@ -205,30 +205,28 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 def _table(domain: str, spec: str, questions: int, folder: Path) -> str:
     """Measure a model in a domain; returns a table."""
     lm = load(spec)
-    shares: dict[str, list[str]] = {}
+    rows: dict[str, list[str]] = {}
     for ability in measure(lm, domains=[domain], questions=questions):
-        shares.setdefault(ability.piece, []).append(str(ability.share))
-    head = "| asked for, by steps shown | " + " | ".join(map(str, SHOWN)) + " |"
-    rows = [f"| {piece} | " + " | ".join(cells) + " |" for piece, cells in shares.items()]
-    lines = [f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:", "", head]
-    return "\n".join([*lines, "|---|" + "---|" * len(SHOWN), *rows])
+        rows.setdefault(ability.piece, [ability.piece]).append(str(ability.share))
+    return _written(lm, questions, ("asked for, by steps shown", *map(str, SHOWN)), rows.values())
 
 
 def _families(spec: str, questions: int, folder: Path) -> str:
     """Measure a model on made-up worlds, of kinds in the corpus and of others; returns a table."""
     lm = load(spec)
-    shares: dict[str, list[str]] = {}
+    rows: dict[str, list[str]] = {}
     for told in families.measure(lm, questions=questions):
-        shares.setdefault(told.family, []).append(str(told.share))
-    rows = [
-        f"| {family} | {'held out' if family in families.LAWS else 'yes'} | "
-        + " | ".join(cells + ["-"] * (len(families.SHAPES) - len(cells)))
-        + " |"
-        for family, cells in shares.items()
-    ]
-    head = "| worlds, 16 steps shown | in the pocket model's corpus | " + " | ".join(families.SHAPES) + " |"
-    lines = [f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:", "", head]
-    return "\n".join([*lines, "|---|---|" + "---|" * len(families.SHAPES), *rows])
+        known = "held out" if told.family in families.LAWS else "yes"
+        rows.setdefault(told.family, [told.family, known]).append(str(told.share))
+    heads = ("worlds, 16 steps shown", "in the pocket model's corpus", *families.SHAPES)
+    return _written(lm, questions, heads, rows.values())
+
+
+def _written(lm: LanguageModel, questions: int, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with a dash for what was not asked."""
+    cells = [heads, ["---"] * len(heads), *([*row, *["-"] * (len(heads) - len(row))] for row in rows)]
+    said = f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:"
+    return "\n".join([said, "", *(f"| {' | '.join(row)} |" for row in cells)])
 
 
 STUDIES = {
