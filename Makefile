@@ -50,7 +50,7 @@ test-engine: $(ENGINE)/.ready
 # The published tables, in full: three hours or more on two cores. Each goes on where it was stopped.
 study: setup
 	for name in priors-online priors-offline priors-transfer priors-k priors-temperature priors-cache \
-		priors-encoder icpi abilities; do \
+		priors-encoder icpi icpi-models abilities; do \
 		$(BIN)/hunch study $$name || exit 1; done
 
 bench: setup

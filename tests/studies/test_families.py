@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from hunch.lm import load
 from hunch.lm.pocket import processes
 from hunch.studies import families
 
@@ -46,3 +47,17 @@ def test_no_drawn_process_obeys_a_held_out_law():
         for law in families.LAWS.values():
             wanted = [law(state, 0, size) for state in states]
             assert wanted == states or [process.step(s, 0, rng)[2] for s in states] != wanted
+
+
+def test_unfinished_episodes_show_actions_and_fit():
+    lm = load("uniform")
+    for i in range(20):
+        prompt, known = families.unfinished(lm, 300, Random(i))
+        assert prompt.endswith("\n")
+        assert any(f"{action}\n" in prompt for action in known)
+        assert lm.count_tokens(prompt) <= 300
+
+
+def test_every_temperature_is_asked_about_the_same_episodes():
+    shares = list(families.name_actions(load("uniform"), (0.1, 1.0), questions=3))
+    assert [share.value for share in shares] == [0.0, 0.0], "it says nothing that could be an action"

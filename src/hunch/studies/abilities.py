@@ -31,6 +31,8 @@ from hunch.studies.study import Part, Scale, Study
 PIECES: Final = ("end", "reward", "next state", "action")
 SHOWN: Final = (2, 8, 16)
 """Numbers of steps."""
+TEMPERATURES: Final = (0.1, 0.3, 0.5, 1.0)
+"""At which actions are drawn."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         by = f", {spec}" if len(scale.lms) > 1 else ""
         parts += [Part(d + by, (), beside=partial(_table, d, spec, questions)) for d in domains]
         parts.append(Part("Made-up worlds" + by, (), beside=partial(_families, spec, questions)))
+        parts.append(Part("Names of actions" + by, (), beside=partial(_names, spec, questions)))
     return parts
 
 
@@ -220,6 +223,14 @@ def _families(spec: str, questions: int, folder: Path) -> str:
         rows.setdefault(told.family, [told.family, known]).append(str(told.share))
     heads = ("worlds, 16 steps shown", "in the pocket model's corpus", *families.SHAPES)
     return _written(lm, questions, heads, rows.values())
+
+
+def _names(spec: str, questions: int, folder: Path) -> str:
+    """Measure how often a model names an action that there is; returns a table."""
+    lm = load(spec)
+    shares = families.name_actions(lm, TEMPERATURES, questions=questions)
+    heads = ("action drawn at temperature", *map(str, TEMPERATURES))
+    return _written(lm, questions, heads, [["is one that there is", *map(str, shares)]])
 
 
 def _written(lm: LanguageModel, questions: int, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

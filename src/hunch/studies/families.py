@@ -6,8 +6,8 @@ more is asked for. The held-out kinds of dynamics are no part of :mod:`hunch.lm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias
 
@@ -105,6 +105,41 @@ def measure(lm: LanguageModel, *, shown: int = 16, questions: int = 40, seed: in
             answers = lm.generate(prompts, 1, LINE)
             right = [text == answer for (text,), (*_, answer) in zip(answers, asked, strict=True)]
             yield Told(family, piece, over_episodes(right))
+
+
+def name_actions(
+    lm: LanguageModel, temperatures: Sequence[float], *, questions: int = 40, seed: int = 0
+) -> Iterator[Estimate]:
+    """Ask a model for the next action of made-up episodes; yields how often it is one that there is.
+
+    Args:
+        lm: A model that generates.
+        temperatures: Of the sampling; one share each.
+        questions: For each temperature.
+        seed: Of worlds, wordings and episodes; the same for every model and temperature.
+
+    Raises:
+        UsageError: if the model cannot generate.
+    """
+    room = Completer(lm, PromptConfig(max_tokens=LINE.max_tokens)).room
+    asked = [unfinished(lm, room, Random(f"{seed} action {i}")) for i in range(questions)]
+    for temperature in temperatures:
+        answers = lm.generate([prompt for prompt, _ in asked], 1, replace(LINE, temperature=temperature))
+        yield over_episodes([text in known for (text,), (_, known) in zip(answers, asked, strict=True)])
+
+
+def unfinished(lm: LanguageModel, room: int, rng: Random) -> tuple[str, set[str]]:
+    """Draw episodes of a policy, as many as fit, up to an action; and the first lines of all actions."""
+    process = processes.draw(rng, ease=0.0)
+    words = wording.draw(rng, process, ease=0.0)
+    text, prompt = "", ""
+    for piece in corpus.episodes(rng, process, words, LONGEST * 4):
+        if piece.text in words.actions:
+            if lm.count_tokens(text) > room:
+                break
+            prompt = text
+        text += piece.text
+    return prompt, {action.partition("\n")[0] for action in words.actions}
 
 
 def question(family: str, piece: str, shown: int, rng: Random) -> tuple[list[str], str, str]:

@@ -32,8 +32,9 @@ SCRIPTED = "scripted:icpi-nearest"
 MODELS_IN = ("Chain", "Maze")
 """Domains in which models are compared."""
 STEPS = 200
-ASKED: Final[Mapping[str, Any]] = {"prompts": "per-episode", "policy_temperature": 1.0}
-"""How models are asked that are not scripted: examples in one order for an episode, actions as likely."""
+ASKED: Final[Mapping[str, Any]] = {"prompts": "per-episode", "policy_temperature": 0.5}
+"""How models are asked that are not scripted: examples in one order for an episode, and actions drawn so that
+others than the likeliest come up, but hardly any name that does not exist."""
 FINAL = ("final", "optimum")
 """Names of a run's figures: the mean regret and the mean optimum of its last quarter."""
 WINDOW = 8
