@@ -102,6 +102,8 @@ def test_joint_encoding_learns_too(table):
 
 
 def test_state_dict_goes_on_as_the_original(table, lake):
+    """Also with another text table, whose rows are other ones."""
+    table.add(["a text of another agent"])
     agent = DQNPrior(SimilarityPrior(table), table, k=3, **SMALL)
     hunch.train(agent, lake, 200)
     other = DQNPrior(SimilarityPrior(lm.load("minilm")), None, k=3, **SMALL)

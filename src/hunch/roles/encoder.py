@@ -49,6 +49,11 @@ class TextTable:
         self.add(texts)
         return np.array([self._rows[text] for text in texts], dtype=np.int64)
 
+    def texts(self, rows: IntArray) -> list[str]:
+        """Return the texts of rows."""
+        known = list(self._rows)
+        return [known[row] for row in rows]
+
     def add(self, texts: Iterable[str]) -> None:
         """Embed the texts that are not in the table yet."""
         new = [text for text in dict.fromkeys(texts) if text not in self._rows]

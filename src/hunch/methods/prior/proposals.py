@@ -262,12 +262,15 @@ class ProposalQ(Generic[C]):
 
     def state_dict(self) -> dict[str, Any]:
         """See :class:`hunch.core.Agent`; embeddings are left out, as the frozen encoder gives them again."""
+        replay = self.replay.state_dict()
+        rows = np.unique(replay["ids"][:, 1])
         return {
             "encoder": self.features.table.lm.name,
             "network": self.network.state_dict(),
             "target": self.target.state_dict(),
             "optimiser": self.optimiser.state_dict(),
-            "replay": {k: torch.as_tensor(v) for k, v in self.replay.state_dict().items()},
+            "replay": {k: torch.as_tensor(v) for k, v in replay.items()},
+            "actions": (rows.tolist(), self.features.table.texts(rows)),
             "states": [(s.observation, s.task, s.actions) for s in self.features.states],
             "kept": [
                 (i, p.indices.tolist(), p.weights.tolist())
@@ -288,8 +291,13 @@ class ProposalQ(Generic[C]):
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
-        self.replay.load_state_dict({k: v.numpy() for k, v in state["replay"].items()})
         self.features.ids([State(o, t, tuple(a)) for o, t, a in state["states"]])
+        replay = {k: v.numpy() for k, v in state["replay"].items()}
+        rows, texts = state.get("actions", ((), ()))  # earlier checkpoints do not say
+        if rows:
+            own = self.features.table.ids(texts)[np.searchsorted(rows, replay["ids"][:, 1])]
+            replay["ids"] = np.column_stack([replay["ids"][:, 0], own, replay["ids"][:, 2]])
+        self.replay.load_state_dict(replay)
         self.kept = {
             self.features.states[i]: Proposal(np.array(indices, dtype=np.int64), np.array(weights))
             for i, indices, weights in state["kept"]
