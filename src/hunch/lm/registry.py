@@ -84,6 +84,13 @@ OURS: Final[dict[str, Backend]] = {
         "hashed words, counted: the control for what an encoder knows",
         costly=False,
     ),
+    "phrases": Backend(
+        "phrases",
+        "hunch.lm.backends.phrases:load",
+        frozenset({"embed"}),
+        "hashed runs of words, in which a number is a quantity: reads positions and measurements",
+        costly=False,
+    ),
     "words": Backend(
         "words",
         "hunch.lm.backends.words:load_words",

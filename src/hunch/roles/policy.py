@@ -28,12 +28,15 @@ from hunch.lm.backends.trainable import Answer, Start, Trainable
 from hunch.lm.base import Normalisation, count_words
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.q_learning import QNetwork, forward
-from hunch.roles.encoder import StateFeatures, TextTable
+from hunch.roles.encoder import StateFeatures, TextTable, Vectors
 from hunch.roles.prior_kinds import prompt
 
 
 class PerceptronPolicy:
     """Two perceptrons on frozen embeddings: one scores pairs of state and action, one values states.
+
+    Embeddings of states differ little from each other, as most of their texts is the same. So each of their
+    numbers is standardised by the mean and deviation that :meth:`see` has counted.
 
     Args:
         table: Embeds texts.
@@ -44,6 +47,7 @@ class PerceptronPolicy:
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
         self.table = table
         dims = StateFeatures(table)
+        self.spread = Spread(dims.state_dim)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.actor = QNetwork(dims.state_dim, dims.action_dim, hidden)
@@ -53,16 +57,22 @@ class PerceptronPolicy:
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions, padded with -inf, and values."""
-        features = StateFeatures(self.table)
+        features = Standardised(self.table, self.spread)
         return self._logprobs(features, states), self._values(features, states)
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Log-probabilities of the actions, shape (n, most actions)."""
-        return self._logprobs(StateFeatures(self.table), states)
+        return self._logprobs(Standardised(self.table, self.spread), states)
 
     def values(self, states: Sequence[State]) -> Tensor:
         """Values, shape (n,)."""
-        return self._values(StateFeatures(self.table), states)
+        return self._values(Standardised(self.table, self.spread), states)
+
+    def see(self, states: Sequence[State]) -> None:
+        """Count states for the mean and deviation; between updates only, as it changes what the policy is."""
+        features = StateFeatures(self.table)
+        numbers = features.number(states)
+        self.spread.add(features.vectors[numbers])
 
     def _logprobs(self, features: StateFeatures, states: Sequence[State]) -> Tensor:
         numbers = np.array(features.number(states))
@@ -80,13 +90,63 @@ class PerceptronPolicy:
         return {"policy": list(self.actor.parameters()), "value": list(self.critic.parameters())}
 
     def state_dict(self) -> dict[str, Any]:
-        """The weights of both."""
-        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
+        """The weights of both, and what they standardise by."""
+        parts = {"actor": self.actor, "critic": self.critic, "spread": self.spread}
+        return {name: part.state_dict() for name, part in parts.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up what :meth:`state_dict` gave."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
+        self.spread.load_state_dict(state["spread"])
+
+
+class Spread:
+    """Mean and deviation of vectors so far, by which others are standardised (Chan et al., 1979).
+
+    Args:
+        dim: Length of a vector.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.count, self.mean, self.squares = 0, np.zeros(dim), np.zeros(dim)
+
+    def add(self, rows: Vectors) -> None:
+        """Count vectors, shape (n, dim)."""
+        total, mean = self.count + len(rows), rows.mean(axis=0, dtype=np.float64)
+        apart = mean - self.mean
+        within = ((rows - mean) ** 2).sum(axis=0)
+        self.squares = self.squares + within + apart**2 * self.count * len(rows) / total
+        self.mean = self.mean + apart * len(rows) / total
+        self.count = total
+
+    def __call__(self, rows: Vectors) -> Vectors:
+        """Vectors in deviations from the mean, at most 10; as they are while none was counted."""
+        if not self.count:
+            return rows
+        scale = np.sqrt(self.squares / self.count + 1e-8)
+        return np.clip((rows - self.mean) / scale, -10, 10).astype(np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was counted."""
+        return {"count": self.count, **{n: torch.from_numpy(getattr(self, n)) for n in ("mean", "squares")}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up what :meth:`state_dict` gave."""
+        self.count, self.mean, self.squares = state["count"], state["mean"].numpy(), state["squares"].numpy()
+
+
+class Standardised(StateFeatures):
+    """Features of states, of which the vectors are standardised."""
+
+    def __init__(self, table: TextTable, spread: Spread) -> None:
+        super().__init__(table)
+        self.spread = spread
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors of all states, in deviations."""
+        return self.spread(super().vectors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,10 +130,17 @@ class Trainable:
         return [answer.logprobs for answer in self.answers(prompts, options)]
 
     def answers(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Answer]:
-        """Return :meth:`scores` and :meth:`states` of one and the same pass, for the cost of the former."""
-        trees = [self._tree(prompt, own) for prompt, own in choices(prompts, options)]
-        if not trees:
-            return []
+        """Return :meth:`scores` and :meth:`states` of one and the same pass, for the cost of the former.
+
+        What is asked several times is computed once.
+        """
+        asked = choices(prompts, options)
+        once = list(dict.fromkeys(asked))
+        found = dict(zip(once, self._answers(once), strict=True)) if once else {}
+        return [found[pair] for pair in asked]
+
+    def _answers(self, asked: Sequence[tuple[Prompt, tuple[str, ...]]]) -> list[Answer]:
+        trees = [self._tree(prompt, own) for prompt, own in asked]
         keep = max(len(tree.tokens) - tree.root for tree in trees)
         out = self._run(trees, output_hidden_states=True, **self.model._engine.keeping(keep))
         logits, states = out.logits[:, -keep:], out.hidden_states[-1].float()
@@ -165,8 +172,11 @@ class Trainable:
 
     def states(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return the hidden state of each prompt's last token, with a gradient; shape (n_prompts, dim)."""
-        trees = [self._chain(as_prompt(prompt)) for prompt in prompts]
-        states: Tensor = self._run(trees, self.network.base_model).last_hidden_state
+        once = {prompt: row for row, prompt in enumerate(dict.fromkeys(map(as_prompt, prompts)))}
+        return self._states(list(once))[[once[as_prompt(prompt)] for prompt in prompts]]
+
+    def _states(self, prompts: Sequence[Prompt]) -> Tensor:
+        states: Tensor = self._run([self._chain(p) for p in prompts], self.network.base_model).last_hidden_state
         return states[:, -1].float()
 
     @torch.no_grad()
@@ -245,6 +255,12 @@ def load(
         UsageError: for a wrong option, or a model that is no causal one.
         HunchError: if the model cannot be had or read, or takes no tree of options.
     """
+    if huggingface.kind_of(folder := weights.find(name)) == "encoder-decoder":
+        from hunch.lm.backends.encoder_decoder import EncoderDecoderModel, TrainableEncoderDecoder
+
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
+        return TrainableEncoderDecoder(read, train, rank, alpha, seed)
     model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
     if not isinstance(model, CausalModel):
         raise UsageError(f"hf:{name} is an encoder, and only causal models can be trained.")
