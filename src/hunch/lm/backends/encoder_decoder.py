@@ -1,9 +1,9 @@
 """Encoder-decoder models whose weights are trained, such as T5 and Flan-T5: GLAM's own kind.
 
-The encoder reads a prompt once for all its options, and the decoder computes the tree of these in one pass,
-what they share at their beginnings once. T5 tells positions by a bias for each distance of two tokens, counted
-along the row, while in a tree two neighbours may be a branch apart. So the mask holds the difference of the
-bias by depth and the one by row, and their sum is what each option has by itself.
+The encoder reads a prompt once for all its options, and the decoder computes the tree of these in one
+pass, what they share at their beginnings once. T5 tells positions by a bias for each distance of two tokens,
+counted along the row, while in a tree two neighbours may be a branch apart. So the mask holds the difference
+of the bias by depth and the one by row, and their sum is what each option has by itself.
 
 Imports torch and transformers, so it is imported where a model is made.
 """
@@ -107,7 +107,7 @@ class TrainableEncoderDecoder(Trainable):
         Raises:
             UsageError: always.
         """
-        raise UsageError(f"{self.model.name} is an encoder-decoder model, which scores actions and writes none.")
+        raise UsageError(f"{self.model.name} has an encoder and a decoder, and scores texts but writes none.")
 
     def _decoded(self, asked: Sequence[tuple[list[int], Tree]]) -> Tensor:
         """The decoder's last states, shape (n_prompts, longest tree, dim); shorter trees padded in front."""

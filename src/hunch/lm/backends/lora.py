@@ -49,7 +49,8 @@ def adapt(network: Any, rank: int, alpha: float, seed: int) -> None:
     head = network.get_output_embeddings()
     for parent in list(network.base_model.modules()):
         for name, layer in list(parent.named_children()):
-            if isinstance(layer, nn.Linear | Conv1D) and layer is not head and not isinstance(parent, Adapted):
+            product = isinstance(layer, nn.Linear | Conv1D) and layer is not head
+            if product and not isinstance(parent, Adapted):
                 setattr(parent, name, Adapted(layer, rank, alpha, chance))
 
 

@@ -176,7 +176,8 @@ class Trainable:
         return self._states(list(once))[[once[as_prompt(prompt)] for prompt in prompts]]
 
     def _states(self, prompts: Sequence[Prompt]) -> Tensor:
-        states: Tensor = self._run([self._chain(p) for p in prompts], self.network.base_model).last_hidden_state
+        chains = [self._chain(prompt) for prompt in prompts]
+        states: Tensor = self._run(chains, self.network.base_model).last_hidden_state
         return states[:, -1].float()
 
     @torch.no_grad()
