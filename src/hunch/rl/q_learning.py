@@ -241,7 +241,7 @@ def values(
 
 
 def forward(
-    network: QNetwork, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
+    network: nn.Module, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
 ) -> Tensor:
     """Q of numbered states, shape (n,), with positions among their actions, one state after the other."""
     rows = np.concatenate([features.rows[i][own] for i, own in zip(states, candidates, strict=True)])

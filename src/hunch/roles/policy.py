@@ -17,26 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import EvidenceLevel, HunchError, State, UsageError
+from hunch.core import EvidenceLevel, HunchError, IntArray, State, UsageError
 from hunch.lm.backends.trainable import Answer, Start, Trainable
 from hunch.lm.base import Normalisation, count_words
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.q_learning import QNetwork, forward
+from hunch.rl.q_learning import forward
 from hunch.roles.encoder import StateFeatures, TextTable, Vectors
 from hunch.roles.prior_kinds import prompt
 
+KNOWN: Final = 10_000
+"""States of which the features are kept."""
+
 
 class PerceptronPolicy:
-    """Two perceptrons on frozen embeddings: one scores pairs of state and action, one values states.
+    """A perceptron on frozen embeddings that says what is wanted in a state, and one that values it.
 
-    Embeddings of states differ little from each other, as most of their texts is the same. So each of their
-    numbers is standardised by the mean and deviation that :meth:`see` has counted.
+    The score of an action is the inner product of what is wanted with a linear map of the action's embedding
+    (He et al., "Deep Reinforcement Learning with a Natural Language Action Space", ACL 2016), so that where
+    all states have the same actions it is CleanRL's network: two layers of tanh, orthogonal weights, and an
+    output for each action. Embeddings of states differ little, as most of their text is the same; so each of
+    their numbers is standardised by the mean and deviation that :meth:`see` has counted.
 
     Args:
         table: Embeds texts.
@@ -45,45 +51,42 @@ class PerceptronPolicy:
     """
 
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
-        self.table = table
-        dims = StateFeatures(table)
-        self.spread = Spread(dims.state_dim)
+        self.features = StateFeatures(table)
+        self.spread = Spread(self.features.state_dim)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.actor = QNetwork(dims.state_dim, dims.action_dim, hidden)
-            self.critic = value_head(dims.state_dim, hidden, nn.ReLU)
-        with torch.no_grad():
-            self.actor.head.weight.mul_(0.01)  # nearly uniform at first
+            self.actor = Scorer(self.features.state_dim, self.features.action_dim, hidden)
+            self.critic = nn.Sequential(*perceptron(self.features.state_dim, hidden), orthogonal(hidden, 1, 1))
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions, padded with -inf, and values."""
-        features = Standardised(self.table, self.spread)
-        return self._logprobs(features, states), self._values(features, states)
+        return self.logprobs(states), self.values(states)
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Log-probabilities of the actions, shape (n, most actions)."""
-        return self._logprobs(Standardised(self.table, self.spread), states)
+        every = [np.arange(len(state.options)) for state in states]
+        scores = forward(self.actor, *self._seen(states), every)
+        return padded(torch.split(scores, [len(own) for own in every]))
 
     def values(self, states: Sequence[State]) -> Tensor:
         """Values, shape (n,)."""
-        return self._values(Standardised(self.table, self.spread), states)
+        seen, numbers = self._seen(states)
+        found: Tensor = self.critic(torch.from_numpy(seen.vectors[numbers]))[:, 0]
+        return found
 
     def see(self, states: Sequence[State]) -> None:
         """Count states for the mean and deviation; between updates only, as it changes what the policy is."""
-        features = StateFeatures(self.table)
-        numbers = features.number(states)
-        self.spread.add(features.vectors[numbers])
+        self.spread.add(self.features.vectors[self.features.number(states)])
 
-    def _logprobs(self, features: StateFeatures, states: Sequence[State]) -> Tensor:
-        numbers = np.array(features.number(states))
-        every = [np.arange(len(state.options)) for state in states]
-        scores = forward(self.actor, features, numbers, every)
-        return padded(torch.split(scores, [len(own) for own in every]))
-
-    def _values(self, features: StateFeatures, states: Sequence[State]) -> Tensor:
-        numbers = features.number(states)
-        found: Tensor = self.critic(torch.from_numpy(features.vectors[numbers]))[:, 0]
-        return found
+    def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
+        """The features of some states, and the number of each among them."""
+        if len(self.features.states) > KNOWN:
+            self.features = StateFeatures(self.features.table)
+        own = self.features
+        numbers, place = np.unique(own.number(states), return_inverse=True)
+        rows = [own.rows[number] for number in numbers]
+        vectors = self.spread(own.vectors[numbers])
+        return Seen(own.state_dim, own.action_dim, rows, vectors, own.matrix), place
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """The weights of both."""
@@ -101,6 +104,43 @@ class PerceptronPolicy:
         self.spread.load_state_dict(state["spread"])
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Features of a few states: see :class:`hunch.rl.q_learning.Features`."""
+
+    state_dim: int
+    action_dim: int
+    rows: list[IntArray]
+    vectors: Vectors
+    matrix: Vectors
+
+
+class Scorer(nn.Module):
+    """What a state wants, times what an action is."""
+
+    def __init__(self, state_dim: int, action_dim: int, hidden: int) -> None:
+        super().__init__()
+        self.wants = nn.Sequential(*perceptron(state_dim, hidden))
+        self.offers = orthogonal(action_dim, hidden, 0.01)  # nearly uniform at first
+
+    def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
+        """Return the scores of pairs, shape (pairs,), as :class:`hunch.rl.q_learning.QNetwork` does."""
+        return (self.wants(states)[owner] * self.offers(actions)[index]).sum(dim=1)
+
+
+def perceptron(dim: int, hidden: int) -> list[nn.Module]:
+    """Two layers of tanh (CleanRL)."""
+    return [orthogonal(dim, hidden, 2**0.5), nn.Tanh(), orthogonal(hidden, hidden, 2**0.5), nn.Tanh()]
+
+
+def orthogonal(dim: int, out: int, gain: float) -> nn.Linear:
+    """A layer of orthogonal weights (CleanRL)."""
+    layer = nn.Linear(dim, out)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
 class Spread:
     """Mean and deviation of vectors so far, by which others are standardised (Chan et al., 1979).
 
@@ -114,8 +154,7 @@ class Spread:
     def add(self, rows: Vectors) -> None:
         """Count vectors, shape (n, dim)."""
         total, mean = self.count + len(rows), rows.mean(axis=0, dtype=np.float64)
-        apart = mean - self.mean
-        within = ((rows - mean) ** 2).sum(axis=0)
+        apart, within = mean - self.mean, ((rows - mean) ** 2).sum(axis=0)
         self.squares = self.squares + within + apart**2 * self.count * len(rows) / total
         self.mean = self.mean + apart * len(rows) / total
         self.count = total
@@ -134,19 +173,6 @@ class Spread:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up what :meth:`state_dict` gave."""
         self.count, self.mean, self.squares = state["count"], state["mean"].numpy(), state["squares"].numpy()
-
-
-class Standardised(StateFeatures):
-    """Features of states, of which the vectors are standardised."""
-
-    def __init__(self, table: TextTable, spread: Spread) -> None:
-        super().__init__(table)
-        self.spread = spread
-
-    @property
-    def vectors(self) -> Vectors:
-        """The vectors of all states, in deviations."""
-        return self.spread(super().vectors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +214,7 @@ class LMPolicy:
         lm.restart(config.start, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.head = value_head(lm.dim, config.width, nn.Sigmoid).to(lm.network.device)
+            self.head = value_head(lm.dim, config.width).to(lm.network.device)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -254,13 +280,13 @@ class LMPolicy:
         self.head.load_state_dict(state["head"])
 
 
-def value_head(dim: int, width: int, between: type[nn.Module]) -> nn.Sequential:
+def value_head(dim: int, width: int) -> nn.Sequential:
     """A perceptron of three layers with one output, which begins near 0."""
     last = nn.Linear(width, 1)
     with torch.no_grad():
         last.weight.mul_(0.1)
         last.bias.zero_()
-    return nn.Sequential(nn.Linear(dim, width), between(), nn.Linear(width, width), between(), last)
+    return nn.Sequential(nn.Linear(dim, width), nn.Sigmoid(), nn.Linear(width, width), nn.Sigmoid(), last)
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:

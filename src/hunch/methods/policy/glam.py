@@ -71,7 +71,9 @@ class GLAM(PolicyAgent):
     """
 
     config_class: ClassVar[type[Any]] = GLAMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "warmup": 0, "value_batch_size": 128}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{"separate": False, "kl": 0.0, "kl_end": None, "warmup": 0, "value_batch_size": 128}
+    }
     apart: ClassVar[bool] = False
     """Whether the value is read off the model as it was before training."""
     default: ClassVar[str] = WALKS

@@ -200,7 +200,7 @@ class PPO(PolicyAgent):
 
     config_class = PerceptronPPOConfig
     policy: PerceptronPolicy
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "kl_end": None, "warmup": 0}
 
     def __init__(
         self, encoder: TextTable | None = None, config: PerceptronPPOConfig | None = None, **options: Any

@@ -10,7 +10,7 @@ score is, a method says: :mod:`hunch.methods.prior.instruct_q`, :mod:`hunch.meth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.prior import ActionPrior, DistributionPrior
+from hunch.roles.prior import ActionPrior, Instructed
 from hunch.roles.prior_kinds import PriorConfig, build_prior
 
 
@@ -63,13 +63,13 @@ class Leaning(QLearning):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget what was learnt; what the prior says of a state depends on the seed and it alone."""
-        self.seed = seed
-        self.known: dict[State, tuple[float, ...]] = {}
+        c = self.config
+        self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Any action with probability epsilon, else the best by Q and prior; one model call for all."""
-        self._ask([state for state in states if self.leans(state)])
+        self.told([state for state in states if self.leans(state)])
         return super().act(states)
 
     def leans(self, state: State) -> bool:
@@ -78,26 +78,8 @@ class Leaning(QLearning):
 
     def logprobs(self, state: State) -> tuple[float, ...]:
         """What the prior says of each admissible action: log p(a|s)."""
-        self._ask([state])
-        return self.known[state]
-
-    def _ask(self, states: Sequence[State]) -> None:
-        """Ask the prior about the states that are new."""
-        new = [state for state in dict.fromkeys(states) if state not in self.known]
-        told = [replace(s, task=self.config.instruction or s.task) for s in new]
-        for state, p in zip(new, self._probabilities(told), strict=True):
-            floor = self.config.floor
-            self.known[state] = tuple(np.log((1 - floor) * p + floor / len(p) + 1e-300).tolist())
-
-    def _probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        if isinstance(self.prior, DistributionPrior):
-            return self.prior.probabilities(states)
-        found = []
-        for state in states:  # one by one: samples must not depend on what else was asked
-            (drawn,) = self.prior.propose([state], self.config.samples, np.random.default_rng(self.seed))
-            found.append(np.zeros(len(state.options)))
-            found[-1][drawn.indices] = drawn.weights
-        return found
+        (own,) = self.told([state])
+        return own
 
     def explain(self, state: State) -> Explanation:
         """Prior, Q and score, and how likely each action is while training."""
