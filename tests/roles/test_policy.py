@@ -113,6 +113,20 @@ def test_a_perceptron_begins_nearly_uniform():
     assert torch.equal(values, acting.values(STATES))
 
 
+def test_embeddings_are_standardised_by_all_that_was_seen():
+    """In parts or at once, and saved; what all states share counts nothing."""
+    whole, parts, again = (PerceptronPolicy(TextTable(lm.load("phrases")), 16, 0) for _ in range(3))
+    whole.see(STATES)
+    parts.see(STATES[:1])
+    parts.see(STATES[1:])
+    vectors = whole.spread(whole.features.vectors[whole.features.number(STATES)])
+    np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-5)
+    assert set(vectors.std(axis=0).round(2)) == {0.0, 1.0}
+    again.load_state_dict(parts.state_dict())
+    for found in (parts, again):
+        torch.testing.assert_close(found.both(STATES), whole.both(STATES))
+
+
 def test_the_walks_are_prompts_of_a_policy_and_leave_some_targets_out():
     env = hunch.make("hunch/BabyAI-GoToLocal-v0", history=0)
     state = State.read(*env.reset(seed=3))

@@ -105,8 +105,8 @@ class TrainablePolicy(Protocol):
 
 
 Prior: TypeAlias = Callable[[Sequence[State]], Tensor]
-"""Log-probabilities of the actions of some states, padded with -inf; shape (n, most actions). A row of padding
-alone says nothing, and its state is not pulled."""
+"""Log-probabilities of the actions of some states, padded with -inf; shape (n, most actions). A row of
+padding alone says nothing, and its state is not pulled."""
 
 
 class Batch(NamedTuple):

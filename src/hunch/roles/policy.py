@@ -55,8 +55,9 @@ class PerceptronPolicy:
         self.spread = Spread(self.features.state_dim)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.actor = Scorer(self.features.state_dim, self.features.action_dim, hidden)
-            self.critic = nn.Sequential(*perceptron(self.features.state_dim, hidden), orthogonal(hidden, 1, 1))
+            dim = self.features.state_dim
+            self.actor = Scorer(dim, self.features.action_dim, hidden)
+            self.critic = nn.Sequential(*perceptron(dim, hidden), orthogonal(hidden, 1, 1))
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions, padded with -inf, and values."""
@@ -65,7 +66,8 @@ class PerceptronPolicy:
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Log-probabilities of the actions, shape (n, most actions)."""
         every = [np.arange(len(state.options)) for state in states]
-        scores = forward(self.actor, *self._seen(states), every)
+        seen, numbers = self._seen(states)
+        scores = forward(self.actor, seen, numbers, every)
         return padded(torch.split(scores, [len(own) for own in every]))
 
     def values(self, states: Sequence[State]) -> Tensor:
@@ -94,8 +96,8 @@ class PerceptronPolicy:
 
     def state_dict(self) -> dict[str, Any]:
         """The weights of both, and what they standardise by."""
-        parts = {"actor": self.actor, "critic": self.critic, "spread": self.spread}
-        return {name: part.state_dict() for name, part in parts.items()}
+        networks = {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
+        return {**networks, "spread": self.spread.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up what :meth:`state_dict` gave."""
@@ -104,7 +106,7 @@ class PerceptronPolicy:
         self.spread.load_state_dict(state["spread"])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Seen:
     """Features of a few states: see :class:`hunch.rl.q_learning.Features`."""
 
@@ -125,7 +127,8 @@ class Scorer(nn.Module):
 
     def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
         """Return the scores of pairs, shape (pairs,), as :class:`hunch.rl.q_learning.QNetwork` does."""
-        return (self.wants(states)[owner] * self.offers(actions)[index]).sum(dim=1)
+        scores: Tensor = (self.wants(states)[owner] * self.offers(actions)[index]).sum(dim=1)
+        return scores
 
 
 def perceptron(dim: int, hidden: int) -> list[nn.Module]:

@@ -45,7 +45,7 @@ class EncoderDecoderModel(TransformerModel):
         super().__init__(name, folder, device=device, dtype=dtype)
         if (family := self.network.config.model_type) not in FAMILIES:
             raise UsageError(
-                f"{name} is an encoder-decoder model of the family {family}, and only {' and '.join(FAMILIES)} "
+                f"{name} is an encoder-decoder model of the family {family}; only {' and '.join(FAMILIES)} "
                 "can be trained."
             )
 
@@ -136,4 +136,5 @@ class TrainableEncoderDecoder(Trainable):
             max_distance=attention.relative_attention_max_distance,
         )
         wanted: Tensor = attention.relative_attention_bias(near).permute(0, 3, 1, 2)
-        return wanted - attention.compute_bias(depths.shape[1], depths.shape[1])
+        given: Tensor = attention.compute_bias(depths.shape[1], depths.shape[1])
+        return wanted - given

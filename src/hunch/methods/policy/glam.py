@@ -13,9 +13,9 @@ Loop and update are those of :mod:`hunch.methods.policy.ppo`, of which the polic
 ``start=random`` and ``start=shuffled`` are the controls: the same network without what it has read, and with
 what it has read about other words.
 
-Departures: a causal model, where the paper has an encoder and a decoder; the prompt is the one of all
-priors here; log-probabilities are summed, where the release sums raw logits and counts padding as 1, which
-favours long actions.
+Departures: a causal model by default, where the paper has an encoder and a decoder; the prompt is the one of
+all priors here; log-probabilities are summed, where the release sums raw logits and counts padding as 1,
+which favours long actions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class GLAMConfig(LMPolicyConfig, PPOConfig):
     """A language model as the policy, all of it trained."""
 
     lm: str = ""
-    """Causal model to train, hf:<name or folder>; by default our own small one, pocket?corpus=walks."""
+    """Causal model or T5 to train, hf:<name or folder>; by default our own small one, pocket?corpus=walks."""
     gae: Share = 0.99
     """Decay of the advantage's sum over later steps, lambda (paper)."""
     horizon: PositiveInt = 40

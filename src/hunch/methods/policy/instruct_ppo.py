@@ -38,8 +38,6 @@ from hunch.roles.prior_kinds import PriorConfig, build_prior
 class InstructPPOConfig(PerceptronPPOConfig):
     """PPO regularised by a prior."""
 
-    encoder: str = "phrases"
-    """Frozen text encoder."""
     instruction: str = ""
     """What the prior is told in the place of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
@@ -92,7 +90,7 @@ class InstructPPO(PPO):
         self.learner.prior = self.expected
 
     def expected(self, states: Sequence[State]) -> Tensor:
-        """Log of the prior, shape (n, most actions), padded with -inf; of players it does not pull, padding."""
+        """Log of the prior, padded with -inf, shape (n, most actions); of who is not pulled, padding."""
         pulled = [state for state in states if self.pulls(state)]
         known = dict(zip(pulled, self.told(pulled), strict=True))
         rows = [

@@ -184,7 +184,7 @@ class PerceptronPPOConfig(PPOConfig):
 
     hidden: PositiveInt = 64
     """Width of the perceptrons (CleanRL)."""
-    encoder: str = "minilm"
+    encoder: str = "phrases"
     """Frozen text encoder."""
     standardise: bool = True
     """Standardise the embeddings of states by what was seen so far (ours)."""

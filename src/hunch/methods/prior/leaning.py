@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, Explanation, FloatArray, State, World
+from hunch.core import EvidenceLevel, Explanation, State, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
