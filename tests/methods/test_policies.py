@@ -123,7 +123,7 @@ def test_an_instruction_pulls_the_players_that_it_is_for():
         states = [ROOM, replace(ROOM, stream=1)]
         for _ in range(64):
             acts = zip(states, agent.act(states), strict=True)
-            agent.observe([Transition(s, a, 0.0, END, True, False, stream=s.stream) for s, a in acts])
+            agent.observe([Transition(s, a, 0.0, END, True, False) for s, a in acts])
             told = agent.learn() or {}
         return agent.explain(ROOM).chosen[1], told
 

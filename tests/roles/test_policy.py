@@ -119,7 +119,8 @@ def test_embeddings_are_standardised_by_all_that_was_seen():
     whole.see(STATES)
     parts.see(STATES[:1])
     parts.see(STATES[1:])
-    vectors = whole.spread(whole.features.vectors[whole.features.number(STATES)])
+    numbers = whole.features.number(STATES)
+    vectors = whole.spread(whole.features.vectors[numbers])
     np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-5)
     assert set(vectors.std(axis=0).round(2)) == {0.0, 1.0}
     again.load_state_dict(parts.state_dict())

@@ -194,7 +194,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     Args:
         spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``: of the kind ``hf:``, or one
             whose models say in which ``folder`` they are kept, as ``pocket`` does.
-        **options: More of its options (:func:`hunch.lm.backends.trainable.load`); they win over the spec's.
+        **options: More of its options (:func:`hunch.lm.backends.training.load`); they win over the spec's.
 
     Raises:
         UsageError: for another kind of model, or a wrong option.
@@ -202,7 +202,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """
     head, written = _split(spec)
     kind, _, name = head.partition(":")
-    build_one: Callable[..., Trainable] = import_module("hunch.lm.backends.trainable").load
+    build_one: Callable[..., Trainable] = import_module("hunch.lm.backends.training").load
     chosen = written | dict(options)
     if kind != "hf":
         name, chosen = _kept(kind, name, chosen, set(inspect.signature(build_one).parameters))

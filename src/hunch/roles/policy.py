@@ -78,7 +78,8 @@ class PerceptronPolicy:
 
     def see(self, states: Sequence[State]) -> None:
         """Count states for the mean and deviation; between updates only, as it changes what the policy is."""
-        self.spread.add(self.features.vectors[self.features.number(states)])
+        numbers = self.features.number(states)  # first, as it may put a larger matrix in place
+        self.spread.add(self.features.vectors[numbers])
 
     def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
         """The features of some states, and the number of each among them."""
