@@ -26,7 +26,6 @@ from filelock import FileLock
 from hunch.core import HunchWarning, UsageError
 from hunch.lm.answers.keys import Key, among, checksum
 from hunch.lm.answers.leases import Leases, remove
-from hunch.lm.answers.salvage import salvage
 
 if TYPE_CHECKING:
     from hunch.lm.base import Verb
@@ -254,6 +253,8 @@ class Store:
 
     def _take_over(self, damaged: Path) -> int:
         """Copy the answers that can be read, and return how many they are."""
+        from hunch.lm.answers.salvage import salvage
+
         link = _connect(self.path)
         rows = (row for row in salvage(damaged, COLUMNS) if row[3] == checksum((row[0], row[1]), row[2]))
         with link:
