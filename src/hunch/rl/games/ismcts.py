@@ -3,7 +3,7 @@
     simulations times
         draw a position that agrees with what the player remembers
         go down from it by the upper confidence bound, each player in nodes of its own memories
-        at a new node: add it, and play on at random
+        at a new node: add it, and play on at random, or ask a value function
         add what each player won to its actions on the way
 
 Statistics belong to memories, so a player never acts on what it cannot know, though the position that was
@@ -15,9 +15,11 @@ It does not come to an equilibrium: what was drawn does not follow from how the 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, log, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -67,31 +69,48 @@ class ISMCTS:
         worlds: Positions that are drawn for a search; each way begins at one of them.
         c: Weight of what is uncertain, in units of what is won.
         depth: Moves of a way at most; one that does not end counts nothing.
+        value: What both players will win from positions, in the place of playing on at random; of a position
+            of which it says None, nothing.
     """
 
     simulations: PositiveInt = 200
     worlds: PositiveInt = 32
     c: NonNegativeFloat = 2.0
     depth: PositiveInt = 200
+    value: Callable[[Sequence[Position]], Sequence[tuple[float, float] | None]] | None = None
 
     def search(
         self, game: Game, starts: Sequence[Sequence[Position]], rngs: Sequence[np.random.Generator]
     ) -> list[Node]:
         """Grow a tree for each set of positions, side by side; returns the nodes of those who move."""
         plans = [self.plan(own, rng) for own, rng in zip(starts, rngs, strict=True)]
-        return together(lambda moves: game.follow(*zip(*moves, strict=True)), plans)
+        return together(partial(self._answers, game), plans)
+
+    def _answers(
+        self, game: Game, wanted: Sequence[tuple[Position, str | None]]
+    ) -> list[Position | tuple[float, float] | None]:
+        """The positions that moves lead to; of a position without a move, what both players will win."""
+        moves = [(position, action) for position, action in wanted if action is not None]
+        still = [position for position, action in wanted if action is None]
+        after = iter(game.follow(*zip(*moves, strict=True)) if moves else ())
+        worth = iter(self.value(still) if self.value and still else ())
+        return [next(worth) if action is None else next(after) for _, action in wanted]
 
     def plan(
         self, starts: Sequence[Position], rng: np.random.Generator
-    ) -> Generator[tuple[Position, str], Position | None, Node]:
+    ) -> Generator[tuple[Position, str | None], Any, Node]:
         """Grow one tree; the positions share the memory of the one who moves."""
         tree: dict[tuple[int, Memory], Node] = {}
         for _ in range(self.simulations):
             position: Position | None = starts[int(rng.integers(len(starts)))]
             way: list[tuple[Node, int, str]] = []
-            going = True
+            going, won = True, (0.0, 0.0)
             for _ in range(self.depth):
                 if position is None or position.look.player == END:
+                    won = position.look.returns if position is not None else won
+                    break
+                if self.value and not going and position.look.player != CHANCE:
+                    won = (yield position, None) or won
                     break
                 if position.look.player == CHANCE or not going:
                     action = at_random(position, rng)
@@ -102,7 +121,6 @@ class ISMCTS:
                     action = node.choose(position.look.actions, self.c, rng)
                     way.append((node, position.look.player, action))
                 position = yield position, action
-            won = position.look.returns if position is not None else (0.0, 0.0)
             for node, player, action in way:
                 node.add(action, won[player])
         return tree[starts[0].look.player, starts[0].memory]
