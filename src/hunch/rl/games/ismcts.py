@@ -69,7 +69,7 @@ class ISMCTS:
         worlds: Number of positions drawn for a search; each simulation starts from one of them.
         c: Weight of the uncertainty term, in units of the return.
         depth: Maximum number of moves per simulation; one that does not end counts 0.
-        value: The expected returns of both players from positions, instead of random play; None for a position
+        value: Expected returns of both players from positions, instead of random play; None for a position
             counts 0.
     """
 
