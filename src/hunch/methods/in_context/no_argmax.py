@@ -1,7 +1,7 @@
-"""ICPI without the arg-max: the policy that the successes show acts, and nothing is planned.
+"""ICPI without the arg-max: it imitates its successes, without planning.
 
-The baseline "No ArgMax" of Brooks et al. (2023). It improves by imitation alone: only episodes, and runs of
-their steps, whose discounted return exceeds the domain's threshold are shown. Everything else is ICPI's.
+The baseline "No ArgMax" of Brooks et al. (2023). It improves by imitation only: the prompt shows episodes,
+and parts of them, whose discounted return exceeds the domain's threshold. Everything else is as in ICPI.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = ["NoArgMax", "build"]
 
 
 class NoArgMax(ICPI):
-    """The agent of "No ArgMax"; arguments as of :class:`~hunch.methods.in_context.icpi.ICPI`."""
+    """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`."""
 
     def __init__(self, lm: LanguageModel, config: ICPIConfig | None = None, **options: Any) -> None:
         super().__init__(lm, config, **options)
         self.policy = partial(InContextPolicy, self.completer, successful=True)
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
-        """Whether the return exceeds the domain's threshold."""
+        """Return whether the return exceeds the domain's threshold."""
         return gained(episode, texts) > texts.success_threshold
 
     def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """1 for the action that the policy names, 0 for the others."""
+        """Return 1 for the action that the policy names, 0 for the others."""
         seeds = rng.integers(2**63, size=len(states))
         policy = self.policy(self.experience, self.words)
         named = policy.choose(
@@ -47,5 +47,5 @@ class NoArgMax(ICPI):
         ]
 
     def explain(self, state: State) -> Explanation:
-        """The probability of each action, for one answer of the policy; there are no values."""
+        """Return the probability of each action, given one answer of the policy; there are no values."""
         return Explanation({}, super().explain(state).chosen)
