@@ -1,13 +1,13 @@
-"""The corpus of searches: how someone who reads, and knows where things usually are, finds and places them.
+"""The corpus of searches: how a reader who knows where things usually are finds things and puts them away.
 
-A document is a part of an episode in a generated household game: the prompt of an action prior without the list
-of actions, and what the searcher does, step after step. The searcher has no knowledge of the game but what the
-text has shown. One step in ten is drawn at random, so that the way back from it is seen too; such a step is not
+A document is a part of an episode in a generated household game: the prompt of an action prior without the
+list of actions, and what the searcher does, step after step. The searcher knows of a game only what the text
+has shown. One step in ten is drawn at random, so that the way back from it is seen too; such a step is not
 among the answers that are learnt.
 
-The games are those of pools from :data:`FIRST_POOL` on, of the split ``train``. Experiment: Yan et al.,
-"Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025, with a model of this corpus in
-the place of a language model of seven billion weights.
+The games are those of pools from :data:`FIRST_POOL` on, of the split ``train``. They stand for what a large
+model has read about households (Yan et al., "Efficient Reinforcement Learning with Large Language Model
+Priors", ICLR 2025).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
 from random import Random
 from typing import Any, Final
 
@@ -40,7 +39,8 @@ PIECES: Final = r"\n| ?[A-Za-z]+| ?\d+| ?[^\sA-Za-z\d]|\s+"
 """A line end, a word or a number with the blank before it, or a sign; no byte pair crosses these borders."""
 PHRASES: Final = (
     "Your task is to:",
-    "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a",
+    "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. "
+    "Looking quickly around you, you see a",
     "\nYou arrive at",
     ", you see a",
     ", you see nothing",
