@@ -1,5 +1,5 @@
-"""Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): a small
-causal model that has read searches in other houses, in the place of a large one.
+"""Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): a
+small causal model that has read searches in other houses, in the place of a large one.
 
 Three lengths of training give three priors of measured recall, which write their actions.
 """
@@ -104,8 +104,8 @@ def recalls(priors: dict[str, tuple[str, PriorConfig]], games: int, folder: Path
             astray = np.mean([p.fallbacks for p in proposals])
             lines.append(f"| {label} | {place} | {' | '.join(cells)} | {astray:.2f} |")
     told = (
-        f"recall@{K} on the shortest ways through {games} games, with the 95 % interval over states. Where to "
-        "go is often not in the text; what to take, open and move is."
+        f"recall@{K} on the shortest ways through {games} games, with the 95 % interval over states. Where "
+        "to go is often not in the text; what to take, open and move is."
     )
     return "\n".join([told, "", *lines])
 
@@ -160,10 +160,10 @@ STUDIES = {
         "With k = 5 and a 7B model DQN-Prior reaches 0.62 on the training tasks of Pick and 0.38 on unseen "
         "ones, where the model alone has 0.04; its Q lifts a model of 4B parameters from 0 to 0.35 on seen "
         "tasks (Yan et al., ICLR 2025, tables 1 and 2).",
-        "The models are our own, of 1.9 million weights (evidence L1). They have read searches, by a rule that "
-        "knows where things usually are, in other generated houses. Their prompt is the transcript without a "
-        "list of actions. 8 games of training instead of 28, 9,000 steps. The unseen tasks are 28 games of the "
-        "held-out split, whose pairs of thing and place are in no game of the corpus.",
+        "The models are our own, of 1.9 million weights (evidence L1). They have read searches, by a rule "
+        "that knows where things usually are, in other generated houses. Their prompt is the transcript without a "
+        "list of actions. 8 games of training instead of 28, 9,000 steps. The unseen tasks are 28 games of "
+        "the held-out split, whose pairs of thing and place are in no game of the corpus.",
         _parts,
     )
 }
