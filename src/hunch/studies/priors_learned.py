@@ -161,9 +161,10 @@ STUDIES = {
         "ones, where the model alone has 0.04; its Q lifts a model of 4B parameters from 0 to 0.35 on seen "
         "tasks (Yan et al., ICLR 2025, tables 1 and 2).",
         "The models are our own, of 1.9 million weights (evidence L1). They have read searches, by a rule "
-        "that knows where things usually are, in other generated houses. Their prompt is the transcript without a "
-        "list of actions. 8 games of training instead of 28, 9,000 steps. The unseen tasks are 28 games of "
-        "the held-out split, whose pairs of thing and place are in no game of the corpus.",
+        "that knows where things usually are, in other generated houses. Their prompt is the transcript "
+        "without a list of actions. There are 8 games of training instead of 28, and 9,000 steps. The "
+        "unseen tasks are 28 games of the held-out split, whose pairs of thing and place are in no game of "
+        "the corpus.",
         _parts,
     )
 }
