@@ -236,7 +236,7 @@ def test_more_draws_than_actions_are_draws_with_replacement(table, lake):
 
 
 def test_an_environment_without_listed_actions_is_refused(table):
-    with pytest.raises(UsageError, match="takes any text"):
+    with pytest.raises(UsageError, match="accepts any text"):
         DQNPrior(UniformPrior(), table, **SMALL).act([State("Write a program.")])
 
 

@@ -1,4 +1,6 @@
-"""What a language model can be in a reinforcement-learning loop; a role's file is imported when used."""
+"""The roles that a language model can fill in a reinforcement-learning loop; each file is imported when
+used.
+"""
 
 from __future__ import annotations
 
