@@ -82,20 +82,23 @@ class HunchWarning(UserWarning):
     """Something that a user should know and that does not stop the run."""
 
 
-def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None) -> str:
+def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None, where: str = "") -> str:
     """Say which of the known names a wrong one may have meant, or else which there are.
 
     Args:
         wrong: What was asked for.
         known: The names; with a mapping its values are shown.
         listed: The names to list where none is near. Default: all that are known.
+        where: The command that lists them, named instead where they are many.
     """
     shown = known if isinstance(known, Mapping) else {name: name for name in known}
     near = get_close_matches(wrong.lower(), shown, n=3, cutoff=0.6) or get_close_matches(wrong, shown, n=3)
     if near:
         return f"did you mean {' or '.join(repr(shown[name]) for name in near)}?"
-    names = ", ".join(shown.values() if listed is None else listed)
-    return f"there are {names}." if names else "there are none."
+    names = list(shown.values() if listed is None else listed)
+    if where and len(names) > 20:
+        return f"there are {len(names)}, such as {', '.join(names[:3])}; {where!r} lists them."
+    return f"there are {', '.join(names)}." if names else "there are none."
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,8 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
 
     Its name is the full spec, less the options that the model declares as ``unnamed``.
     """
+    if not isinstance(spec, str):
+        raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
     head, written = _split(spec)
     kind, _, argument = head.partition(":")
     backend = _backend(kind, head)
@@ -225,6 +227,8 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     Raises:
         UsageError: if it has not, naming the models that have.
     """
+    if not hasattr(model, "verbs"):
+        raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
         able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
         why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")

@@ -23,6 +23,9 @@ _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers",
 
 
 LARGEST_SEED = 2**32 - 1
+Threads: TypeAlias = Annotated[int, Interval(ge=1, le=1024)]
+"""A process that asks for more may be ended by the system."""
+Streams: TypeAlias = Annotated[int, Interval(ge=1, le=10_000)]
 Seed: TypeAlias = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
 
@@ -41,7 +44,7 @@ class Setting:
     """With --data: take steps in the environment, too."""
     steps: PositiveInt = 10_000
     """Environment steps of a run, over all its environments; on recorded data alone updates."""
-    envs: PositiveInt = 1
+    envs: Streams = 1
     """Environments stepped side by side."""
     processes: NonNegativeInt = 0
     """Worker processes that step the environments, where a step is slow; 0 steps them in the run's own."""
@@ -53,7 +56,7 @@ class Setting:
     """Episodes per evaluation."""
     episodes_per_player: PositiveInt | None = None
     """Episodes of an evaluation after which a player's memory ends. Default: with the evaluation."""
-    threads: PositiveInt = 1
+    threads: Threads = 1
     """Threads of a run; results are repeatable at the same number only."""
 
 

@@ -37,6 +37,8 @@ def places(place: Place, n: int = 1) -> list[TextEnvironment]:
     if n != 1:
         raise UsageError("envs=... makes several environments of an id; otherwise give them as a list.")
     envs = _single(place)
+    if len({id(env) for env in envs}) < len(envs):
+        raise UsageError("An environment stands there twice: each stream needs one of its own.")
     for env in envs:
         if not isinstance(env, gym.Env):
             raise UsageError(f"An environment is an id or a Gymnasium environment, not {env!r}.")
