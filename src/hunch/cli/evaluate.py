@@ -42,7 +42,7 @@ def evaluate(arguments: Sequence[str]) -> None:
     """Play episodes with the agent of a run, and print the result."""
     if {"-h", "--help"} & set(arguments[:1]):
         read(EvaluateOptions, prog="hunch evaluate RUN", description=DESCRIPTION, args=["--help"])
-    if not arguments or arguments[0].startswith("-"):
+    if not arguments or not arguments[0] or arguments[0].startswith("-"):
         raise UsageError("Name the folder of a run first, as in 'hunch evaluate runs/demo/dqn-prior/seed-0'.")
     folder = Path(arguments[0])
     config = RunConfig.read(folder)

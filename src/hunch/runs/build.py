@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import hunch.envs
 from hunch import methods
 from hunch.core import Agent, HunchError, UsageError
-from hunch.envs import make
 from hunch.methods.settings import configure
 from hunch.rl import dataset
-from hunch.rl.episodes import world_of
+from hunch.rl.episodes import name_of, world_of
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
 from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint
@@ -68,7 +68,27 @@ def environments(config: RunConfig, n: int) -> list[TextEnvironment]:
     if "env" in config.objects:
         raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
     options = tasks(config, recorded(config))
-    return [make(config.env, **options) for _ in range(n)]
+    envs = [hunch.envs.make(config.env, **options) for _ in range(n)]
+    if "agent" not in config.objects:
+        require_fit(config.method, envs[0])
+    return envs
+
+
+def require_fit(method: str, env: TextEnvironment) -> None:
+    """Refuse an environment whose actions are not of the kind that a method takes: listed ones, or programs.
+
+    Raises:
+        UsageError: naming both.
+    """
+    programs, name = isinstance(env.unwrapped, hunch.envs.DesignProblem), name_of(env)
+    writes = "program" in methods.find(method).roles
+    if writes and not programs:
+        raise UsageError(
+            f"{method} writes programs, and {name} takes none: use a design problem (hunch envs)."
+        )
+    if not writes and (programs or env.metadata.get("free_text")):
+        takes = "programs" if programs else "any text"
+        raise UsageError(f"{method} chooses from listed actions, and those of {name} are {takes}.")
 
 
 def recorded(config: RunConfig) -> dataset.Dataset | None:

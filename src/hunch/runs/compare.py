@@ -25,7 +25,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
-from hunch.runs.folder import RunFolder, holds
+from hunch.runs.folder import RunFolder, holds, require_folder
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -169,6 +169,7 @@ def refuse_run(out: Path) -> None:
     """
     if out == Path():
         raise UsageError("A comparison needs its own folder, not the current one: set it with --out.")
+    require_folder(out)
     if any((out / name).exists() for name in ("config.json", "checkpoint", "metadata.json")):
         raise UsageError(f"{out} is the folder of a run or a data set: choose another --out.")
 

@@ -125,6 +125,10 @@ def train(
         objects=config.objects + given,
     )
     check(config)
+    if budget is not None and not isinstance(budget, Budget):
+        raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
+    if isinstance(callbacks, Callback):
+        raise UsageError("callbacks is a list: write callbacks=[...].")
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
@@ -200,6 +204,9 @@ def _read(data: Data) -> tuple[Recorded | None, str]:
     """Return the recorded data, and their folder if they were given as a folder."""
     if isinstance(data, (str, Path)):
         return dataset.load(data), str(data)
+    episodes = isinstance(data, Sequence) and data and all(isinstance(each, Sequence) for each in data)
+    if not (data is None or isinstance(data, dataset.Dataset) or episodes):
+        raise UsageError(f"data is a data set, its folder, or a list of episodes, not {data!r}.")
     return data, ""
 
 

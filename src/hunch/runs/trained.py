@@ -54,9 +54,14 @@ class Trained:
         The choice is random if the agent's choices in evaluations are. Nothing is learnt or remembered.
 
         Raises:
-            UsageError: if ``info`` does not name the admissible actions.
+            UsageError: if the observation is no text, or ``info`` does not name the admissible actions.
         """
-        return self._player.act([State.read(observation, info)])[0]
+        state = State.read(observation, info)
+        if not isinstance(observation, str):
+            raise UsageError(f"An observation is a text, not {observation!r}.")
+        if state.actions == ():
+            raise UsageError("There is no admissible action to choose: the episode is over.")
+        return self._player.act([state])[0]
 
     def explain(self, observation: str, info: Mapping[str, Any]) -> Explanation:
         """Explain the choice; see :class:`hunch.core.Explanation`."""
