@@ -186,9 +186,12 @@ class Ledger:
 
     def _pass(self, name: str, requests: int) -> None:
         """Let requests through to a model, if the budget allows, and note them before they are made."""
-        if self.budget is not None:
-            self.budget.check(self.total(), requests)
-        self._note({name: requests})
+        # What is under way is read first: an answer that is counted meanwhile rather counts twice than not.
+        under_way = {name: model.under_way for name, model in self.models.items()}
+        if self.budget is not None and requests:
+            total = self.total()
+            self.budget.check({**total, "calls": total["calls"] + sum(under_way.values())}, requests)
+        self._note({**under_way, name: under_way[name] + requests})
 
     def _note(self, under_way: Mapping[str, int]) -> None:
         if self.journal is not None:

@@ -42,6 +42,8 @@ PATIENCE = 1.0
 """Seconds to wait for a folder: so long, at most, does a process that was killed take to let go of it."""
 KEPT = ("records.jsonl", "programs.jsonl")
 """Files of what an agent keeps, one of them by agent."""
+JOURNAL = "asked.json"
+"""What a run within a budget is about to ask."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
 OURS = frozenset(
     (*STREAMS, "config.json", "summary.json", "failure.txt", "checkpoint", "tensorboard", "wandb")
@@ -116,7 +118,7 @@ class RunFolder:
 
     def journal(self) -> Path:
         """Where a run within a budget notes what it is about to ask; begun anew with the run."""
-        path = self.path / "asked.json"
+        path = self.path / JOURNAL
         if not (self.path / CHECKPOINT).exists():
             path.unlink(missing_ok=True)
         return path

@@ -159,16 +159,18 @@ class Store:
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
         """Store rows, and those that could not be stored before; return what was there before them."""
-        rows = self._unsaved | rows
-        earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
-        if earlier is None:
-            if not self._unsaved:
-                atexit.register(self.flush)
-            self._unsaved = dict(list(rows.items())[-MOST_UNSAVED:])
-            return {}
-        if self._unsaved:
-            self._unsaved = {}
-            atexit.unregister(self.flush)
+        self._settle()
+        with self._lock:  # or of two threads that fail, one would forget what the other keeps
+            rows = self._unsaved | rows
+            earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
+            if earlier is None:
+                if not self._unsaved:
+                    atexit.register(self.flush)
+                self._unsaved = dict(list(rows.items())[-MOST_UNSAVED:])
+                return {}
+            if self._unsaved:
+                self._unsaved = {}
+                atexit.unregister(self.flush)
         self.leases.answered(rows)
         return earlier
 
@@ -222,6 +224,8 @@ class Store:
         return None
 
     def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._gone():
+            self.close()
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._guard():  # two processes must not turn to WAL mode at the same moment
@@ -230,6 +234,13 @@ class Store:
                 self._connection = _connect(self.path)
                 self._inode = self.path.stat().st_ino
         return self._connection
+
+    def _gone(self) -> bool:
+        """Whether the file was removed or replaced: what is written to it then is lost with its end."""
+        try:
+            return self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def _guard(self) -> FileLock:
         return FileLock(f"{self.path}.lock", timeout=BUSY_SECONDS)

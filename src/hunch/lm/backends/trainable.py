@@ -95,7 +95,7 @@ class Trainable:
             adapt(self.network, rank, alpha, seed)
         # The same prompts come again in every epoch of an update.
         self._tree = lru_cache(KNOWN)(lambda prompt, options: grow(*model._request(prompt, options)))
-        self._chain = lru_cache(KNOWN)(lambda prompt: chain(model._tokens(prompt)))
+        self._chain = lru_cache(KNOWN)(lambda prompt: chain(model._tokens(prompt, scored=True)))
         self._first = {name: weight.clone() for name, weight in self.state_dict().items()}
 
     def restart(self, start: Start = "weights", seed: int = 0) -> None:
