@@ -34,10 +34,10 @@ from hunch.report.curves import draw_curves
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
+from hunch.runs.build import build
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import Setting, check
-from hunch.runs.execute import build
 from hunch.runs.progress import JobBars
 
 

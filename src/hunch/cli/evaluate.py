@@ -13,9 +13,9 @@ from hunch import methods
 from hunch.cli.help import meanings
 from hunch.cli.options import read, split_environment
 from hunch.core import UsageError
+from hunch.runs.build import Checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import Checkpoint
 
 DESCRIPTION = """Play episodes with the agent of a run, from which it does not learn. Options of the
 environment that differ from the run's follow as --env.NAME VALUE: other tasks. What fills the agent's role,

@@ -17,7 +17,8 @@ from hunch.envs.wrappers import History
 from hunch.rl.dataset import Dataset, Recording
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.execute import RunConfig, load_agent
+from hunch.runs.build import load_agent
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.result import read_episode
 

@@ -20,10 +20,10 @@ from hunch.rl import dataset
 from hunch.rl import episodes as whole
 from hunch.rl.rollout import Episode, TextEnvironment
 from hunch.runs import loop
+from hunch.runs.build import build, parts_of
 from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, check, loading
 from hunch.runs.describe import can_be_loaded, describe
-from hunch.runs.execute import build, parts_of
 from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.models import Models
 from hunch.runs.places import Place, identify, places

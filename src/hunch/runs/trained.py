@@ -8,9 +8,9 @@ from typing import Any
 
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.build import Checkpoint, load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.execute import Checkpoint, load_agent
 from hunch.runs.files import CHECKPOINT, write_checkpoint
 from hunch.runs.folder import RunFolder, refuse_foreign
 from hunch.runs.places import identify

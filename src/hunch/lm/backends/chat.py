@@ -1,4 +1,4 @@
-"""Chat templates of transformers: how messages become the text that a model was trained on."""
+"""Chat templates of the transformers library, which turn messages into the text format of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hunch.core import UsageError
 from hunch.lm.prompts import Message, text_of, without_system
 
 TODAY: Final = date(2025, 1, 1)
-"""Some templates print the date; a prompt that changed overnight would be another one."""
+"""Date for templates that print one; with the real date, the prompt would change every day."""
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
 REPLY: Final = "Q9"
 
@@ -19,17 +19,17 @@ class Template:
     """The chat template of a tokenizer.
 
     Attributes:
-        system: Whether it knows messages of the system; else they go into the user's first one.
-        joint: White space between the end of a prompt and the model's reply, where nothing else is.
-        moves: Whether a reply begins elsewhere than the prompt ends: after an empty thought, for example, or
-            before the thought with which the prompt has the model begin.
+        system: True if it accepts system messages; otherwise they go into the first user message.
+        joint: White space between the end of a prompt and the model's reply, if there is nothing else.
+        moves: True if a reply does not begin where the prompt ends: for example after an empty thought, or
+            before a thought that the prompt opens.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         """Try the template.
 
         Raises:
-            UsageError: if it cannot be used at all.
+            UsageError: if it cannot be used.
         """
         self._tokenizer, self._parts = tokenizer, False
         self._see_that_it_prints()
@@ -38,11 +38,11 @@ class Template:
         self.moves = bool(self._extra or self._lead)
 
     def __call__(self, messages: Sequence[Message], replied: bool = False) -> str:
-        """Return the text after which the model goes on.
+        """Return the text after which the model's reply begins or continues.
 
         Args:
             messages: The conversation.
-            replied: Whether the text is to end where a reply begins, thoughts aside.
+            replied: True to end the text where a reply begins, without an open thought.
         """
         text = self._render(messages if self.system else without_system(messages))
         if replied and messages[-1].role != "assistant" and text.endswith(self._extra):
@@ -50,7 +50,7 @@ class Template:
         return text
 
     def _see_that_it_prints(self) -> None:
-        """Find out whether what is said goes in as a text or as a list of parts."""
+        """Find out whether the template takes content as text or as a list of parts."""
         problem = UsageError("The model's chat template does not print what the user says.")
         for self._parts in (False, True):
             try:
@@ -67,18 +67,18 @@ class Template:
             return False
 
     def _seam(self) -> tuple[str, str, str]:
-        """What a prompt ends with that stands before no reply, what stands there, and the white space."""
+        """Return the end of a prompt that no reply has before it, what a reply has instead, and white space."""
         asked = PROBE if self.system else PROBE[1:]
         prompt = self._render(asked)
         try:
             whole = self._render([*asked, Message("assistant", REPLY)], reply=True)
-        except UsageError:  # it takes no replies
+        except UsageError:  # the template accepts no replies
             return "", "", ""
         head = whole.rpartition(REPLY)[0]
         differ = (at for at, signs in enumerate(zip(prompt, head, strict=False)) if len({*signs}) > 1)
         shared = prompt[: next(differ, min(len(prompt), len(head)))]
         extra, lead = prompt[len(shared) :], head[len(shared) :]
-        if PROBE[1].content not in shared:  # the conversation itself is printed in another way
+        if PROBE[1].content not in shared:  # the template prints the conversation itself differently
             return "", "", ""
         return ("", "", lead) if not extra and not lead.strip() else (extra, lead, "")
 
@@ -93,7 +93,7 @@ class Template:
                 strftime_now=TODAY.strftime,
             )
         except Exception as error:  # a template is a program, and may raise anything
-            raise UsageError(f"The model's chat template does not take these messages ({error}).") from error
+            raise UsageError(f"The model's chat template rejects these messages ({error}).") from error
         return text
 
     def _said(self, message: Message) -> Any:
@@ -101,10 +101,10 @@ class Template:
 
 
 def template_of(tokenizer: Any) -> Template | None:
-    """Return the chat template of a tokenizer, None where it has none."""
+    """Return the chat template of a tokenizer, or None if it has none."""
     return Template(tokenizer) if getattr(tokenizer, "chat_template", None) else None
 
 
 def rendered(template: Template | None, messages: Sequence[Message]) -> str:
-    """Return messages as text: by the template, else joined."""
+    """Return messages as text, by the template if there is one, else joined."""
     return text_of(messages) if template is None else template(messages)
