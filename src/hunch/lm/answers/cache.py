@@ -195,7 +195,7 @@ class Cached(Answering):
             self._asking += change
 
     def _count(self, asked: Usage, done: int = 0) -> None:
-        """Add usage to the meter, including the increase of the model's own counters; ``done`` requests ended."""
+        """Add usage to the meter, with the increase of the model's own counters; ``done`` requests ended."""
         with _LOCK:
             if self._asking:
                 now = counters(self.model)

@@ -67,7 +67,7 @@ class Template:
             return False
 
     def _seam(self) -> tuple[str, str, str]:
-        """Return the end of a prompt that no reply has before it, what a reply has instead, and white space."""
+        """Return a prompt's end that no reply has before it, what a reply has instead, and white space."""
         asked = PROBE if self.system else PROBE[1:]
         prompt = self._render(asked)
         try:

@@ -130,7 +130,7 @@ class SeeingModel(TransformerModel):
         return float(each.double().sum())
 
     def _inputs(self, prompt: Prompt) -> dict[str, Any]:
-        """Return the network's inputs for a prompt, without the special tokens after it: tokens and pixels."""
+        """Return the network's inputs for a prompt, without special tokens after it: tokens and pixels."""
         images, text = [_opened(image) for image in shown(prompt)], self._text(prompt)
         marked = bool(self.tokenizer.bos_token) and text.startswith(self.tokenizer.bos_token)
         try:
