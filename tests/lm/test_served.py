@@ -1,4 +1,4 @@
-"""A model behind a real server: ``transformers serve`` over a small Llama with random weights.
+"""A model behind a real server: ``transformers serve`` over a small GPT-2 with random weights.
 
 Run with ``make test-served``; the server's packages are not among those of the other tests.
 """
@@ -46,9 +46,9 @@ class Served(NamedTuple):
 def served(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     import transformers
 
-    folder = Path(shutil.copytree(folders["llama"], tmp_path_factory.mktemp("served") / "llama"))
+    folder = Path(shutil.copytree(folders["gpt2"], tmp_path_factory.mktemp("served") / "gpt2"))
     (folder / "chat_template.jinja").write_text(TEMPLATE)
-    # Without do_sample the server takes the likeliest token, whatever the temperature of a request.
+    # Without do_sample the server always takes the likeliest token, at any temperature.
     transformers.GenerationConfig(
         do_sample=True, top_k=0, bos_token_id=1, eos_token_id=2, pad_token_id=0
     ).save_pretrained(folder)
