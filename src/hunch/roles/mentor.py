@@ -16,7 +16,7 @@ import torch
 
 from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm import Sampling
-from hunch.lm.backends.trainable import TrainableModel, Vocabulary, pretrained, small
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share

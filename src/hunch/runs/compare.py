@@ -25,7 +25,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
-from hunch.runs.folder import RunFolder, holds, require_folder
+from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -216,12 +216,14 @@ def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budg
 
 def _spent(folder: Path) -> dict[str, float]:
     """Return the usage of a run so far; one that was killed has no summary, but lines of metrics."""
-    summary = None
+    summary = journal = None
     with suppress(HunchError):  # damage is reported when the run begins
         summary = read_json(folder / "summary.json")
+        journal = read_json(folder / JOURNAL)
     figures = summary or last_line(folder / "metrics.jsonl") or {}
     usage: dict[str, float] = figures.get("usage", {})
-    return usage
+    noted = list((journal or {}).values())
+    return {name: max(usage.get(name, 0.0), sum(row.get(name, 0.0) for row in noted)) for name in SPENT}
 
 
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:

@@ -42,6 +42,8 @@ PATIENCE = 1.0
 """Seconds to wait for a folder, the longest time that a killed process needs to release it."""
 KEPT = ("records.jsonl", "programs.jsonl")
 """Possible files of an agent's records."""
+JOURNAL = "asked.json"
+"""The requests that a run with a budget is about to make."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
 OURS = frozenset(
     (*STREAMS, "config.json", "summary.json", "failure.txt", "checkpoint", "tensorboard", "wandb")
@@ -116,7 +118,7 @@ class RunFolder:
 
     def journal(self) -> Path:
         """Return the journal in which a run with a budget records its requests; new for a new run."""
-        path = self.path / "asked.json"
+        path = self.path / JOURNAL
         if not (self.path / CHECKPOINT).exists():
             path.unlink(missing_ok=True)
         return path
