@@ -21,7 +21,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import cosines
+from hunch.roles.prior_similarity import cosines
 from hunch.roles.similarity import Similarity
 
 SUMMARIES = (
