@@ -322,13 +322,13 @@ def test_a_gradient_is_clipped(table):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"preset": "paper"}, "preset is one of own, released, released-kitchen"),
+        ({"preset": "paper"}, "preset must be one of own, released, released-kitchen"),
         ({"k": 0}, "k must be at least 1"),
         ({"kk": 3}, "no option 'kk'; did you mean 'k'"),
         ({"gamma": float("nan")}, "gamma must be a finite number"),
         ({"gamma": 1.5}, "gamma must be from 0 to 1"),
         ({"beta": 1.0}, "no option 'beta'"),
-        ({"proposals": "stale"}, "proposals is one of kept, visited, fresh"),
+        ({"proposals": "stale"}, "proposals must be one of kept, visited, fresh"),
     ],
 )
 def test_bad_options(table, options, said):
