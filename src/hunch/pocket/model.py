@@ -13,7 +13,10 @@ from hunch.lm.prompts import Prompt
 from hunch.pocket.decoder import Decoder, Row
 
 SHIPPED: Final = Path(__file__).with_name("weights")
-FOLDERS: Final = {"examples": SHIPPED, "walks": SHIPPED.with_name("walks_weights")}
+FOLDERS: Final = {
+    "examples": SHIPPED,
+    **{corpus: SHIPPED.with_name(f"{corpus}_weights") for corpus in ("walks", "households")},
+}
 """Folders of the models that come with hunch, by the corpus that they were trained on."""
 
 
