@@ -128,8 +128,8 @@ class Space(gymnasium.Env):
         (Discrete(2), ("a", "b", "c"), "2 actions, and 3 are named"),
         (Discrete(2), ("a", "a"), "must differ: a, a"),
         (Discrete(2), ("a", ""), "not empty"),
-        (Discrete(2), "ab", "must be texts"),
-        (Discrete(2), (0, 1), "must be texts"),
+        (Discrete(2), "ab", "must be non-empty texts"),
+        (Discrete(2), (0, 1), "must be non-empty texts"),
     ],
 )
 def test_what_cannot_be_wrapped(space, names, message):

@@ -85,7 +85,7 @@ def tokenise(fitted: Any, documents: Sequence[corpus.Document], length: int) -> 
 
 
 def accuracy(network: Any, batch: Batch) -> list[list[bool]]:
-    """Whether each whole answer of each row would have been given, if every most likely token is."""
+    """Return whether each whole answer of each row would have been given, if every most likely token is."""
     import torch
 
     ids = torch.from_numpy(batch.ids).to(next(network.parameters()).device)

@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
     Attributes:
         text: What it says.
-        answer: Whether it is what a model would be asked for.
+        answer: True if it is what a model would be asked for.
     """
 
     text: str
@@ -101,7 +101,7 @@ def rewards(rng: Random, process: Process, words: Wording, length: int) -> Docum
 
 
 def ends(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Whether it is over after one action, yes as often as no."""
+    """Return whether it is over after one action, yes as often as no."""
     steps = _steps_of_both(rng, process, lambda step: step.done, lambda step: True)
     return _examples(rng, words, steps, lambda step: words.end(step.done), length)
 

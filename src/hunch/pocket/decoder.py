@@ -3,7 +3,7 @@
 A small model spends its time in the calls around its few multiplications. Here prompts are read in blocks,
 what is known of a prompt's beginning is used again, and all prompts write their next token together.
 
-Answers do not depend on their company or on what was asked before, to the last bit: a block always starts at
+Answers do not depend on their company or on what was asked before, bit for bit: a block always starts at
 a multiple of its length and is padded to it, and rows that write are padded to a fixed number, so that every
 product has the same shape each time.
 """
@@ -38,7 +38,7 @@ class Row:
         keys: Shape (layers, heads, context, size of a head); so have ``values``.
         tokens: The last may still be unread.
         known: How many tokens, in whole blocks, are read for good.
-        head: The first block of them, to find the row by; empty where there is none.
+        head: The first block of them, to find the row by; empty if there is none.
         following: Log-probabilities of what follows the tokens that are read, shape (vocabulary,).
     """
 

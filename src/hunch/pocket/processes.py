@@ -33,7 +33,7 @@ class Number:
         edge: What happens beyond the range.
         kind: What changes it: the action's shift, the action's table, the number before it that pulls it, the
             number behind it that is its speed, chance, or the clock.
-        real: Whether it starts between two whole numbers.
+        real: True if it starts between two whole numbers.
     """
 
     low: int
@@ -67,7 +67,7 @@ class Goal:
         values: Of the numbers that are tested.
         action: The only action that counts, or ``None`` where any does.
         pair: Which two numbers must meet.
-        final: Whether it counts only as the clock runs out.
+        final: True if it counts only as the clock runs out.
     """
 
     kind: Literal["equal", "reach", "place", "meet", "hit"]
@@ -77,7 +77,7 @@ class Goal:
     final: bool = False
 
     def met(self, state: Vector, action: int) -> bool:
-        """Whether it is met."""
+        """Return whether it is met."""
         if self.action is not None and action != self.action:
             return False
         if self.kind == "equal":
@@ -101,9 +101,9 @@ class Process:
         walls: Places in which an action changes nothing, with the action.
         goal: What earns the reward.
         reward: How much it is.
-        ends: Whether the goal ends the episode; a countdown at its least value always does.
-        always_ends: Whether the goal's action ends it also where the goal is not met.
-        things: Whether the numbers are the places of things, two for each.
+        ends: True if the goal ends the episode; a countdown at its least value always does.
+        always_ends: True if the goal's action ends it also where the goal is not met.
+        things: True if the numbers are the places of things, two for each.
     """
 
     numbers: tuple[Number, ...]
@@ -290,7 +290,7 @@ def _walls(rng: Random, numbers: Sequence[Number], actions: int) -> frozenset[tu
 
 
 def held_out(process: Process) -> bool:
-    """Whether a process is too near to one of the domains on which the model is judged.
+    """Return whether a process is too near to one of the domains on which the model is judged.
 
     These are: a line of eight places from 0 that is not left (Chain, DistractorChain); a board of three by
     three (Maze); four columns with a clock, or with anything that falls (MiniCatch, MiniInvaders); a real

@@ -67,7 +67,7 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
 
 @cache
 def walk(level: str, number: int) -> tuple[tuple[str, str], ...]:
-    """Prompts and actions of a way to the end; none where the target is held out, or out of reach."""
+    """Prompts and actions of a way to the end; none if the target is held out, or out of reach."""
     env, rng = _level(level), Random(f"{level}-{number}")
     observation, info = env.reset(seed=number)
     if any(target in info["task"] for target in HELD_OUT):

@@ -86,7 +86,7 @@ class Sandbox:
             state: ``kept``: calls go to one process, which remembers. ``fresh``: each call, or batch of
                 calls, goes to a process that has seen no other, with the same random state before each call;
                 the first batch is also run in another order, and if that makes a difference it is an error.
-            finite: Whether NaN and infinity are refused, in arrays too.
+            finite: True if NaN and infinity are refused, in arrays too.
 
         Raises:
             ProgramError: if the source does not run, or lacks the function.

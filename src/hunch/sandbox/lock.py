@@ -70,7 +70,7 @@ def lock(memory: int) -> list[str]:
 
 
 def holds() -> bool:
-    """Whether the kernel refuses this process files, sockets, processes and signals: it tries them all."""
+    """Return whether the kernel refuses this process files, sockets, processes and signals: it tries them all."""
     attempts: list[Callable[[], Any]] = [
         lambda: os.open("/", os.O_RDONLY),
         lambda: os.stat("/"),
@@ -93,7 +93,7 @@ def _refused(attempt: Callable[[], Any]) -> bool:
 
 
 def landlock_version() -> int:
-    """Version of the kernel's Landlock interface; 0 where there is none."""
+    """Version of the kernel's Landlock interface; 0 if there is none."""
     try:
         return libc("syscall", _CREATE_RULESET, None, 0, _ASK_VERSION)
     except OSError:

@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def available() -> bool:
-    """Whether this process may have all of them: a copy of it tries.
+    """Return whether this process may have all of them: a copy of it tries.
 
     Without a filter of system calls they are not used: the caller could not end what a program starts there.
     """

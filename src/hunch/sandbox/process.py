@@ -124,7 +124,7 @@ class Process:
         return answer
 
     def _expect_silence(self) -> None:
-        """Between requests a program has nothing to say.
+        """Between requests per program has nothing to say.
 
         Raises:
             ProgramRefused: if it has said something.
@@ -168,7 +168,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked again, as after an exception of the program."""
+        """True if it can be asked again, as after an exception of the program."""
         return self._end.alive
 
     def end(self) -> None:

@@ -61,7 +61,7 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def supported() -> bool:
-    """Whether there is a table for this processor."""
+    """Return whether there is a table for this processor."""
     return platform.machine() in _AUDIT
 
 
@@ -93,7 +93,7 @@ def restrict() -> bool:
     """Put the filter on this process, for good. Needs ``no_new_privs``.
 
     Returns:
-        Whether it is on; False where the kernel has no filters, or this processor no table.
+        Whether it is on; False if the kernel has no filters, or this processor no table.
 
     Raises:
         OSError: if the kernel refuses.

@@ -34,8 +34,8 @@ class Zygote:
 
     Attributes:
         owner: The process that started it; no other may use it.
-        walled: Whether it has namespaces of its own.
-        contained: Whether the processes that it forks are locked in by the kernel; assumed until tested.
+        walled: True if it has namespaces of its own.
+        contained: True if the processes that it forks are locked in by the kernel; assumed until tested.
 
     Raises:
         HunchError: if it cannot start, with the last line of what it said.
@@ -84,7 +84,7 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs, belongs to this process, and is in step."""
+        """True if it runs, belongs to this process, and is in step."""
         return self.owner == os.getpid() and self._control.fileno() >= 0 and self._process.poll() is None
 
     def fork(self, end: socket.socket, *, test: bool) -> tuple[int, int | None]:

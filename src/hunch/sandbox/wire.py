@@ -91,7 +91,7 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
     Args:
         tree: What JSON decoding gave.
         depth: How much deeper it may nest.
-        finite: Whether NaN and infinity are refused, in arrays too.
+        finite: True if NaN and infinity are refused, in arrays too.
 
     Raises:
         WireError: if the tree is no value of ours.
