@@ -16,23 +16,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hunch.core import UsageError
-from hunch.pocket import corpus, tokenizer, walks
+from hunch.pocket import corpus, households, tokenizer, walks
 from hunch.pocket.batches import Batch, Corpus
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
 CORPORA = {
     "examples": Corpus(corpus.document, tuple(corpus.SHAPES), 8, tokenizer.train),
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
+    "households": Corpus(households.document, households.KINDS, 0, households.fit),
 }
-"""What a model can be trained on: :mod:`hunch.pocket.corpus` or :mod:`hunch.pocket.walks`."""
+"""What a model can be trained on: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` or
+:mod:`~hunch.pocket.households`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
     """How the pocket model is trained."""
 
-    corpus: Literal["examples", "walks"] = "examples"
-    """What is read: examples of made-up worlds, or walkthroughs of BabyAI levels."""
+    corpus: Literal["examples", "walks", "households"] = "examples"
+    """What is read: examples of made-up worlds, walkthroughs of BabyAI levels, or searches in households."""
     tokens: PositiveInt = 40_000_000
     """How many are read in all."""
     width: PositiveInt = 192

@@ -39,8 +39,15 @@ RELEASED_SAMPLING = Sampling(temperature=1.0, top_p=1.0)
 """How the paper's released code samples its answers in training."""
 
 
-def prompt(state: State) -> str:
-    """The text after which a language model is to continue with an action."""
+def prompt(state: State, listed: bool = True) -> str:
+    """The text after which a language model is to continue with an action.
+
+    Args:
+        state: Where an action is due.
+        listed: Name the admissible actions, as the paper does, or leave the bare transcript.
+    """
+    if not listed:
+        return f"Your task is to: {state.task}\n{state.text()}\n>"
     offered = "\n".join(f"- {action}" for action in state.options)
     return (
         f"Your task is to: {state.task}\n{state.text()}\n"
@@ -162,6 +169,7 @@ class LikelihoodPrior(DistributionPrior):
         temperature: Of the softmax.
         over: ``logprobs`` is the usual softmax over log-probabilities. ``probabilities`` is the paper's own
             definition, a softmax over probabilities; as those lie in [0, 1] it is nearly uniform.
+        listed: Whether the prompt names the admissible actions.
 
     Raises:
         UsageError: if the model cannot score or the temperature is not positive.
@@ -174,6 +182,7 @@ class LikelihoodPrior(DistributionPrior):
         normalise: Normalisation = "token",
         temperature: float = 1.0,
         over: Literal["logprobs", "probabilities"] = "logprobs",
+        listed: bool = True,
     ) -> None:
         require(lm, "score", needed_by="The likelihood prior")
         self.lm = lm
@@ -181,9 +190,10 @@ class LikelihoodPrior(DistributionPrior):
         self.normalise: Normalisation = normalise
         self.temperature = _positive(temperature)
         self.over = over
+        self.listed = listed
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        scores = self.lm.score([prompt(s) for s in states], [s.options for s in states])
+        scores = self.lm.score([prompt(s, self.listed) for s in states], [s.options for s in states])
         logprobs = [score.normalised(self.normalise) for score in scores]
         values = [np.exp(x) for x in logprobs] if self.over == "probabilities" else logprobs
         return [softmax(x / self.temperature) for x in values]
@@ -231,6 +241,7 @@ class MappedPrior:
         lm: A model that generates.
         tie: See :func:`hunch.lm.scoring.choose.project`.
         sampling: How the answers are sampled.
+        listed: Whether the prompt names the admissible actions.
 
     Raises:
         UsageError: if the model cannot generate.
@@ -242,12 +253,14 @@ class MappedPrior:
         *,
         tie: Tie = "last",
         sampling: Sampling = RELEASED_SAMPLING,
+        listed: bool = True,
     ) -> None:
         require(lm, "generate", needed_by="The mapped prior")
         self.lm = lm
         self.evidence: EvidenceLevel | None = lm.evidence
         self.tie: Tie = tie
         self.sampling = sampling
+        self.listed = listed
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Sample k answers for each state and project them; see :class:`hunch.roles.prior.ActionPrior`.
@@ -258,7 +271,7 @@ class MappedPrior:
         if k is None:
             raise UsageError("The mapped prior samples its candidates: give the number of proposals k.")
         first = int(rng.integers(2**31))
-        answers = self.lm.generate([prompt(s) for s in states], k, self.sampling, first)
+        answers = self.lm.generate([prompt(s, self.listed) for s in states], k, self.sampling, first)
         return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
 
     def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
@@ -304,6 +317,8 @@ class PriorConfig:
     """likelihood: what a log-probability is divided by (TWOSOME compares the three)."""
     over: Literal["logprobs", "probabilities"] = "logprobs"
     """likelihood: softmax over log-probabilities, or the paper's over probabilities (nearly uniform)."""
+    listed: bool = True
+    """mapped, likelihood: name the admissible actions in the prompt (paper), or leave the bare transcript."""
     tie: Tie = "last"
     """mapped: which of equally often named actions an answer means (released code: last)."""
     rotations: PositiveInt = 1
@@ -330,9 +345,16 @@ def build_prior(
     if kind == "novelty":
         return NoveltyPrior(temperature=temperature, repeat=config.repeat)
     if kind == "mapped":
-        return MappedPrior(lm, tie=config.tie, sampling=replace(RELEASED_SAMPLING, temperature=temperature))
+        sampling = replace(RELEASED_SAMPLING, temperature=temperature)
+        return MappedPrior(lm, tie=config.tie, sampling=sampling, listed=config.listed)
     if kind == "likelihood":
-        return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, over=config.over)
+        return LikelihoodPrior(
+            lm,
+            normalise=config.normalise,
+            temperature=temperature,
+            over=config.over,
+            listed=config.listed,
+        )
     if kind == "labelled":
         return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
     source = table if table is not None and table.lm is lm else lm

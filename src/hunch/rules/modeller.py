@@ -10,8 +10,8 @@ nothing. With probability ``break`` a revision damages another line; ``crash`` a
 of answers with a name misspelt, and without code that parses. ``shy`` is the share of rewards that are
 written from nothing without what pays.
 
-Of games it knows the code of their rules, several functions. There it puts a line right in the functions that
-a failed test is about, or that make states.
+Of games it knows the code of their rules, several functions, and what a position is worth. There it puts a
+line right in the functions that a failed test is about, or that make states.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import cast
 import numpy as np
 
 from hunch.rules.dynamics import DYNAMICS
-from hunch.rules.game_code import GAME_CODE
+from hunch.rules.game_code import GAME_CODE, GAME_VALUE
 
 _SHOWN = re.compile(r"(first lines|was tried)[^\n]*:\n\n```python\n(.*?)\n```(.*)", re.DOTALL)
 _WRONG = re.compile(r"One that is not, in (.+):\nstate: .*\naction: '(.*)'$", re.MULTILINE)
@@ -104,8 +104,9 @@ def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
 
 def _known(prompt: str, wanted: str) -> str | None:
     """The program that a prompt asks for; None where it is of something else."""
-    if wanted == "apply_action":
-        return next((code for words, code in GAME_CODE.items() if words in prompt), None)
+    if wanted in ("apply_action", "value"):
+        known = GAME_CODE if wanted == "apply_action" else GAME_VALUE
+        return next((code for words, code in known.items() if words in prompt), None)
     return next((code for (task, name), code in DYNAMICS.items() if task in prompt and name == wanted), None)
 
 

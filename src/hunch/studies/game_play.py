@@ -93,14 +93,14 @@ def _played(game: Name, n: int, codes: dict[str, str], line: str) -> dict[str, A
             coded = CodedGame(stack.enter_context(loaded(codes[name])))
             seat = Searching(coded, coded if name == line else Filtering(coded), search)
         others: dict[str, Seat] = {"random": AtRandom(), "truth": Searching(true, Filtering(true), search)}
-        won = {name: _both(true, seat, other, n) for name, other in others.items()}
+        won = {name: both(true, seat, other, n) for name, other in others.items()}
         lost = seat.lost / seat.asked if isinstance(seat, Searching) else 0.0
     return {**won, "lost": lost}
 
 
-def _both(game: Known, seat: Seat, other: Seat, n: int) -> list[float]:
+def both(game: Known, seat: Seat, other: Seat, n: int, seed: int = 0) -> list[float]:
     """What a seat wins from another: mean of a match as first and one as second player, of the same seed."""
-    first, second = matches(game, (seat, other), n, 0), matches(game, (other, seat), n, 0)
+    first, second = matches(game, (seat, other), n, seed), matches(game, (other, seat), n, seed)
     return ((first[:, 0] + second[:, 1]) / 2).tolist()  # type: ignore[no-any-return]
 
 

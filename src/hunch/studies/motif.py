@@ -18,7 +18,7 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.motif import MotifConfig
-from hunch.methods.reward.novelty import CountBonusConfig
+from hunch.methods.reward.novelty import CountBonusConfig, RNDConfig
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import Episode
 from hunch.rl.statistics import over_seeds
@@ -37,20 +37,26 @@ RECENT = 10
 """Episodes over which success is looked at."""
 TIDY = "put things down"
 """A goal other than the mission."""
+SHORT = 50
+"""Steps of an episode in which a random walk seldom finds the goal; the level's own limit is 250."""
 
 
-def _arm(label: str, method: str, options: Any, steps: int, lm: str = "") -> Arm:
-    return Arm(label, RunConfig(method=method, env=ENV, lm=lm, steps=steps, options=options))
+def _arm(label: str, method: str, options: Any, steps: int, lm: str = "", **env_options: Any) -> Arm:
+    config = RunConfig(method=method, env=ENV, env_options=env_options, lm=lm, steps=steps, options=options)
+    return Arm(label, config)
 
 
-def arms(steps: int, lms: Sequence[str] = ()) -> tuple[Arm, ...]:
+def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, ...]:
     """Motif by noise, without its parts, and what it is compared with; the same learner in all."""
 
     def motif(label: str, lm: str, **options: Any) -> Arm:
-        return _arm(label, "motif", MotifConfig(table=TABLE, **options), steps, lm)
+        return _arm(label, "motif", MotifConfig(table=TABLE, **options), steps, lm, **env_options)
 
     def count(label: str, **options: Any) -> Arm:
-        return _arm(label, "count-bonus", CountBonusConfig(table=TABLE, **options), steps)
+        return _arm(label, "count-bonus", CountBonusConfig(table=TABLE, **options), steps, **env_options)
+
+    def rnd(label: str, weight: float) -> Arm:
+        return _arm(label, "rnd", RNDConfig(table=TABLE, weight=weight), steps, **env_options)
 
     return (
         *(motif(f"Motif, label noise {noise}", f"{RULE}?error={noise}") for noise in NOISE),
@@ -60,7 +66,16 @@ def arms(steps: int, lms: Sequence[str] = ()) -> tuple[Arm, ...]:
         count("sparse reward alone", weight=0.0),
         count("count of states", weight=0.01),
         count("count of events", weight=0.01, of="event"),
+        *(rnd(f"RND, weight {weight}", weight) for weight in (0.01, 0.001)),
         *(motif(f"Motif, {lm}", lm) for lm in lms),
+    )
+
+
+def hard_to_find(steps: int) -> tuple[Arm, ...]:
+    """Motif with 10 % of wrong labels, and its controls, in episodes of ``SHORT`` steps."""
+    left_out = ("0.0", "0.3", "without")
+    return tuple(
+        arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)
     )
 
 
@@ -177,10 +192,12 @@ def _agrees(pair: Pair, rewards: dict[str, float]) -> bool:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    listed, goals = arms(scale.steps(STEPS), scale.lms), steering(scale.steps(STEPS // 2))
+    steps = scale.steps(STEPS)
+    listed, hard, goals = arms(steps, scale.lms), hard_to_find(steps), steering(scale.steps(STEPS // 2))
     return [
         Part("The fit by noise", (), beside=lambda folder: fits(scale.seeds, folder)),
         Part("DoorKey-5x5", listed, beside=partial(speeds, listed, scale.seeds)),
+        Part(f"Episodes of {SHORT} steps", hard, beside=partial(speeds, hard, scale.seeds)),
         Part("Two goals", goals, beside=partial(behaviours, goals, scale.seeds)),
     ]
 

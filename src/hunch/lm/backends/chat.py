@@ -1,4 +1,4 @@
-"""Chat templates of transformers: how messages become the text that a model was trained on."""
+"""Chat templates of the transformers library, which turn messages into the text format of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hunch.core import UsageError
 from hunch.lm.prompts import Message, text_of, without_system
 
 TODAY: Final = date(2025, 1, 1)
-"""Some templates print the date; a prompt that changed overnight would be another one."""
+"""Date for templates that print one; with the real date, the prompt would change every day."""
 CLOCK: Final = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
 REPLY: Final = "Q9"
@@ -21,15 +21,15 @@ class Template:
     """The chat template of a tokenizer.
 
     Attributes:
-        system: Whether it knows messages of the system; else they go into the user's first one.
-        joint: What stands between the end of a prompt and the model's reply.
+        system: True if it accepts system messages; otherwise they go into the first user message.
+        joint: Text between the end of a prompt and the model's reply.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         """Try the template.
 
         Raises:
-            UsageError: if it cannot be used at all.
+            UsageError: if it cannot be used.
         """
         self._tokenizer = tokenizer
         self._template = CLOCK.sub(
@@ -42,7 +42,7 @@ class Template:
         self.joint = between if not between.strip() else ""
 
     def __call__(self, messages: Sequence[Message]) -> str:
-        """Return the text after which the model's reply begins, or goes on."""
+        """Return the text after which the model's reply begins or continues."""
         return self._render(messages if self.system else without_system(messages))
 
     def _knows_system(self) -> bool:
@@ -62,15 +62,15 @@ class Template:
                 chat_template=self._template,
             )
         except Exception as error:  # a template is a program, and may raise anything
-            raise UsageError(f"The model's chat template does not take these messages ({error}).") from error
+            raise UsageError(f"The model's chat template rejects these messages ({error}).") from error
         return text
 
 
 def template_of(tokenizer: Any) -> Template | None:
-    """Return the chat template of a tokenizer, None where it has none."""
+    """Return the chat template of a tokenizer, or None if it has none."""
     return Template(tokenizer) if getattr(tokenizer, "chat_template", None) else None
 
 
 def rendered(template: Template | None, messages: Sequence[Message]) -> str:
-    """Return messages as text: by the template, else joined."""
+    """Return messages as text, by the template if there is one, else joined."""
     return text_of(messages) if template is None else template(messages)

@@ -1,9 +1,9 @@
-"""Models of transformers that see: messages with pictures, in this process.
+"""Image-text models of the transformers library, run in this process.
 
-Each sample is written by transformers' ``generate`` by itself, and each option is read after its prompt by
-itself, as every architecture has its own way to lay pictures between tokens.
+Each sample is generated alone with ``generate`` of the library, and each option is scored alone, because
+every architecture places pictures between tokens in its own way.
 
-Imports torch, so it is imported where such a model is loaded.
+This module imports torch, so import it only where such a model is loaded.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from hunch.lm.prompts import Message, Prompt, as_prompt, shown, text_of
 
 
 class SeeingModel(TransformerModel):
-    """An image-text model: it generates and scores after messages with and without pictures.
+    """An image-text model: it generates and scores, for messages with and without pictures.
 
-    A prompt that is a text is a message of the user where the model has a chat template.
+    If the model has a chat template, a text prompt is sent as a user message.
     """
 
     head = "AutoModelForImageTextToText"
@@ -52,20 +52,20 @@ class SeeingModel(TransformerModel):
             with weights.quietly():
                 self.processor = transformers.AutoProcessor.from_pretrained(str(folder))
         except Exception as error:  # transformers raises almost anything for a folder that it cannot read
-            raise HunchError(f"The folder {folder} holds no processor of pictures.") from error
+            raise HunchError(f"The folder {folder} holds no image processor.") from error
         self._chats = bool(getattr(self.processor, "chat_template", None))
         self.dim = 0
         by = "messages, by its chat template" if self._chats else "messages joined to one text"
-        self.prompting = f"text as a message of the user; {by}" if self._chats else f"text as it is; {by}"
+        self.prompting = f"text as a user message; {by}" if self._chats else f"text unchanged; {by}"
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Refuse: this model does not embed."""
+        """Raise a UsageError: this model does not embed."""
         raise self._lacks("embed")
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k continuations of each prompt: the samples first, ..., first + k - 1.
+        """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
         Raises:
             UsageError: if a prompt has pictures that the model cannot place.
@@ -111,7 +111,7 @@ class SeeingModel(TransformerModel):
 
     def _score(self, inputs: dict[str, Any], tail: torch.Tensor) -> float:
         head = inputs["input_ids"]
-        # What goes with each token is 0 for text, but the mask, which is 1 for a token that is there.
+        # Of the inputs per token, text tokens are 1 in the attention mask and 0 in all others.
         longer = {
             name: torch.cat([part, torch.full_like(tail, int(name == "attention_mask"))], dim=1)
             for name, part in inputs.items()
@@ -125,20 +125,20 @@ class SeeingModel(TransformerModel):
         return float(each.double().sum())
 
     def _inputs(self, prompt: Prompt) -> dict[str, Any]:
-        """Return what the network takes for a prompt: tokens and pixels."""
+        """Return the network's inputs for a prompt: tokens and pixels."""
         images = [_opened(image) for image in shown(prompt)]
         try:
             made = self.processor(text=self._text(prompt), images=images or None, return_tensors="pt")
         except Exception as error:  # processors raise almost anything
             raise UsageError(
-                f"{self.name} cannot take this prompt with {len(images)} pictures ({error})."
+                f"{self.name} cannot process this prompt with {len(images)} pictures ({error})."
             ) from error
         return {name: part.to(self.device) for name, part in made.items()}
 
     def _text(self, prompt: Prompt) -> str:
         if not self._chats:
             if shown(prompt):
-                raise UsageError(f"{self.name} has no chat template, so that there is no place for pictures.")
+                raise UsageError(f"{self.name} has no chat template, so it cannot place pictures.")
             return text_of(prompt)
         said = (Message("user", prompt),) if isinstance(prompt, str) else prompt
         parts = [
@@ -157,15 +157,15 @@ class SeeingModel(TransformerModel):
 
 
 def _opened(image: str) -> Any:
-    """Return a picture as processors take it.
+    """Return a picture in the format of image processors.
 
     Raises:
-        HunchError: if the library for pictures is missing, or it cannot be read.
+        HunchError: if Pillow is missing, or the picture cannot be read.
     """
     try:
         from PIL import Image
     except ImportError as error:
-        raise HunchError("Pictures need pillow: pip install 'hunch-rl[plot]'.") from error
+        raise HunchError("Pictures need Pillow: pip install 'hunch-rl[plot]'.") from error
     try:
         return Image.open(io.BytesIO(base64.b64decode(image.partition(",")[2]))).convert("RGB")
     except OSError as error:
