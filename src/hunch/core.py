@@ -84,13 +84,13 @@ class HunchWarning(UserWarning):
 
 
 def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None, where: str = "") -> str:
-    """End an error message with known names that are similar to a wrong one, or with all known names.
+    """Suggest known names like a wrong one, or list them: the end of an error message.
 
     Args:
         wrong: The name that was given.
         known: The known names. Of a mapping, the keys are compared and the values shown.
         listed: The names to list if none is similar. Default: all known names.
-        where: The command that lists them, named instead if there are many.
+        where: The command that lists them, which is named instead if they are many.
     """
     shown = known if isinstance(known, Mapping) else {name: name for name in known}
     near = get_close_matches(wrong.lower(), shown, n=3, cutoff=0.6) or get_close_matches(wrong, shown, n=3)

@@ -63,7 +63,7 @@ BAD = [
         (*RUN, "--env.history", "x"),
         "history, the number of earlier observation-action pairs, is a whole number",
     ),
-    (("data", "collect", "--env", "hunch/FrozenLake-v0", "--out", "d", "--mix", "noisy:2"), "noisy:E takes"),
+    (("data", "collect", "--env", "hunch/FrozenLake-v0", "--out", "d", "--mix", "noisy:2"), "noisy:E"),
     (("report", "run", "--episodes", "-3"), "--episodes must not be negative"),
     (("report", "run", "--out", "missing/page.html"), "There is no folder missing"),
     (("report", "missing"), "There is no folder missing"),
@@ -168,7 +168,7 @@ def test_a_file_of_somebody_elses_is_no_cache(hunch, monkeypatch, tmp_path):
     monkeypatch.setenv("HUNCH_CACHE", str(letter))
     code, _, errors = hunch(*RUN, *SMALL)
     assert code == 2
-    assert "which is no file of answers" in errors
+    assert "not a file of answers" in errors
     assert letter.read_text() == "Dear Sir"
 
 

@@ -77,7 +77,8 @@ def load(
         price_out: Price per million tokens written.
 
     Raises:
-        UsageError: for a wrong option, a missing key, or a model that the server does not have.
+        UsageError: for a wrong option, a missing key, a model that the server does not have, or a price where
+            the server states no token counts.
         HunchError: if the server cannot be reached or refuses the key, or the package is missing.
     """
     if chat not in (True, False, "auto"):
@@ -92,6 +93,10 @@ def load(
     found = OpenAIModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
     run(found.probe(routes))
+    if (price_in or price_out) and not found.loading.prompt_tokens + found.loading.completion_tokens:
+        raise UsageError(
+            f"{found.name} has a price, but its server states no token counts, so its cost cannot be known."
+        )
     if see and found.route != "chat":
         raise UsageError(f"{found.name} uses the completions route, which accepts no pictures.")
     found.verbs |= {"see"} if see else set()
