@@ -25,7 +25,8 @@ CORPORA = {
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
     "households": Corpus(households.document, households.KINDS, 0, households.fit),
 }
-"""The training corpora: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks`, :mod:`~hunch.pocket.households`."""
+"""The training corpora: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` and
+:mod:`~hunch.pocket.households`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class PretrainConfig:
     """Settings of the training."""
 
     corpus: Literal["examples", "walks", "households"] = "examples"
-    """Training corpus: examples of random worlds, walkthroughs of BabyAI levels, or searches in households."""
+    """Training corpus: examples of random worlds, walks in BabyAI levels, or searches in households."""
     tokens: PositiveInt = 40_000_000
     """Training tokens in total."""
     width: PositiveInt = 192

@@ -284,7 +284,7 @@ def _median(runs: Runs) -> str:
 def ratio_table(runs: Mapping[str, Runs]) -> str:
     """GPT-4's proposals against every other line, and the verdict."""
     lines = [
-        "| line | against | puzzles | its steps over the other's | fewer steps | more steps |",
+        "| arm | against | puzzles | ratio of steps | fewer steps | more steps |",
         "|---|---|---|---|---|---|",
     ]
     said: dict[str, list[str]] = {}

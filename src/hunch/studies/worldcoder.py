@@ -137,7 +137,7 @@ def curriculum_table(seeds: int, folder: Path) -> str:
     """Programs and first successes by level, for one agent through all and a new one for each."""
     keys = [(line, seed) for line in CURRICULUM for seed in range(seeds)]
     rows = kept(folder / "runs.jsonl", keys, _level)
-    lines = ["| line | level | programs | steps to the first success | never | solved |", "|---" * 6 + "|"]
+    lines = ["| arm | level | programs | steps to the first success | never | solved |", "|---" * 6 + "|"]
     for line in CURRICULUM:
         own = [row["levels"] for row in rows if row["key"][0] == line]
         for i, level in enumerate(LEVELS):
