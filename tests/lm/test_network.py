@@ -394,7 +394,7 @@ def test_a_reply_without_end_is_not_read(server: Server, monkeypatch: pytest.Mon
     model = load(server)
     for fault in ("long", "endless"):
         server.share, server.faults = 1.0, (fault,)
-        with pytest.raises(HunchError, match="sends a reply of more than 100,000 bytes"):
+        with pytest.raises(HunchError, match="sent a reply of more than 100,000 bytes"):
             model.generate(PROMPTS[:1])
     assert server.wrote < 50_000_000
 
