@@ -9,8 +9,8 @@ each, temperature 1, no end token. Transformers gets the prompts as one batch, p
 lengths differ, with ``num_return_sequences=5``. Nothing is cached between calls, but where prompts share a
 beginning it is computed once within a call. Tokens written a CPU second, the best of several runs.
 
-``served`` asks a model behind a server once for as many samples of as many prompts, in words; tokens per second
-that the server counts as written.
+``served`` asks a model behind a server once for as many samples of as many prompts, in words, and shows the
+tokens per second that the server counts as written.
 """
 
 from __future__ import annotations

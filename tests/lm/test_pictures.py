@@ -91,9 +91,9 @@ def test_pictures_are_data_urls(tmp_path: Path) -> None:
 def test_who_does_not_see_says_so(folders: dict[str, Path]) -> None:
     for spec in ("uniform", f"hf:{folders['gpt2']}"):
         model = lm.load(spec, cache=None)
-        with pytest.raises(UsageError, match="sees no pictures"):
+        with pytest.raises(UsageError, match="cannot see pictures"):
             model.generate([ask(RED)])
-        with pytest.raises(UsageError, match="sees no pictures"):
+        with pytest.raises(UsageError, match="cannot see pictures"):
             model.score([ask(RED)], [["a"]])
     with pytest.raises(UsageError, match="images of a message"):
         lm.load("uniform").generate([ask("http://example.org/a.png")])
@@ -155,7 +155,7 @@ def test_neither_marks_nor_a_second_space_come_between(tmp_path: Path) -> None:
 
 def test_servers_get_pictures(server: Server) -> None:
     blind = lm.load("openai:gpt2", cache=None, base_url=server.url)
-    with pytest.raises(UsageError, match="sees no pictures"):
+    with pytest.raises(UsageError, match="cannot see pictures"):
         blind.generate([ask(RED)])
     model = lm.load("openai:gpt2?see=true", cache=None, base_url=server.url)
     model.generate([ask(RED)], sampling=SHORT)

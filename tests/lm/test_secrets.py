@@ -133,7 +133,7 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(
 ) -> None:
     for kind, load in (("OPENAI", "openai:gpt2"), ("ANTHROPIC", "anthropic:gpt2")):
         monkeypatch.setenv(f"{kind}_API_KEY", f"{KEY}{inside}{KEY}")
-        with pytest.raises(UsageError, match=f"The key in {kind}_API_KEY has .* at place 22 of") as caught:
+        with pytest.raises(UsageError, match=f"The key in {kind}_API_KEY has .* at position 22 of") as caught:
             lm.load(load, cache=None, base_url=server.url)
         assert KEY not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None

@@ -96,7 +96,7 @@ def test_the_command_says_which_limit_and_fails(tmp_path, capsys, monkeypatch):
     errors = capsys.readouterr().err
     assert stopped.value.code == 1
     assert "The budget of 30 calls is reached" in errors
-    assert "same command with a larger budget goes on" in errors
+    assert "same command with a larger budget continues" in errors
     assert (tmp_path / "r" / "checkpoint" / "state.pt").exists()
 
 
@@ -216,7 +216,7 @@ def test_an_estimate_asks_no_model_and_leaves_no_trace(tmp_path, monkeypatch, ca
     out = capsys.readouterr().out
     assert "expected" in out
     assert "at most" in out
-    assert "No model was asked" in out
+    assert "no model was asked" in out
     assert asked == []
     assert list(tmp_path.iterdir()) == []
 

@@ -191,7 +191,7 @@ def test_what_is_kept_is_read_again_and_never_overwritten(run, tmp_path):
 def test_no_run_is_written_into(run, baseline):
     before = content(run) | content(baseline)
     for out in (run, run / "checkpoint", run / "new" / "deep", baseline):
-        with pytest.raises(UsageError, match="belongs to a run"):
+        with pytest.raises(UsageError, match="is the folder of a run"):
             evaluate_run(Trial(run=run, episodes=1), out)
     assert content(run) | content(baseline) == before
     assert not (run / "new").exists()

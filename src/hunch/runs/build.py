@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import hunch.envs
 from hunch import methods
 from hunch.core import Agent, HunchError, UsageError
-from hunch.envs import make
 from hunch.methods.settings import configure
 from hunch.rl import dataset
-from hunch.rl.episodes import world_of
+from hunch.rl.episodes import name_of, world_of
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
 from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hunch.roles.planner import Skill, Trained
 
 Checkpoint: TypeAlias = Literal["last", "best"]
-"""Which state of an agent: that of the end, or that of the best evaluation."""
+"""The state of an agent: at the end, or at the best evaluation."""
 
 
 def build(config: RunConfig, join: Join | None = None) -> tuple[Agent, Models]:
@@ -50,7 +50,7 @@ def build(config: RunConfig, join: Join | None = None) -> tuple[Agent, Models]:
 
 
 def parts_of(options: Any) -> dict[str, Any]:
-    """What a method is built of besides models: the skills that its option ``skills`` names the runs of.
+    """Load the parts of a method besides models: the skills from the runs in its option ``skills``.
 
     Raises:
         UsageError: if a folder holds no run of an environment of skills.
@@ -60,22 +60,42 @@ def parts_of(options: Any) -> dict[str, Any]:
 
 
 def environments(config: RunConfig, n: int) -> list[TextEnvironment]:
-    """Make n environments of a run; those of its data where there are any, and it does not say otherwise.
+    """Make n environments of a run; by default with the options of its data, if there are any.
 
     Raises:
         UsageError: on an unknown environment or option.
     """
     if "env" in config.objects:
-        raise UsageError(f"The environment {config.env} was made in Python; no settings make it again.")
+        raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
     options = tasks(config, recorded(config))
-    return [make(config.env, **options) for _ in range(n)]
+    envs = [hunch.envs.make(config.env, **options) for _ in range(n)]
+    if "agent" not in config.objects:
+        require_fit(config.method, envs[0])
+    return envs
+
+
+def require_fit(method: str, env: TextEnvironment) -> None:
+    """Refuse an environment whose actions are not of the kind that a method takes: listed ones, or programs.
+
+    Raises:
+        UsageError: naming both.
+    """
+    programs, name = isinstance(env.unwrapped, hunch.envs.DesignProblem), name_of(env)
+    writes = "program" in methods.find(method).roles
+    if writes and not programs:
+        raise UsageError(
+            f"{method} writes programs, and {name} takes none: use a design problem (hunch envs)."
+        )
+    if not writes and (programs or env.metadata.get("free_text")):
+        takes = "programs" if programs else "any text"
+        raise UsageError(f"{method} chooses from listed actions, and those of {name} are {takes}.")
 
 
 def recorded(config: RunConfig) -> dataset.Dataset | None:
     """Read the data that a run learns from; None if there are none.
 
     Raises:
-        UsageError: if the data are missing, inconsistent, or of another environment.
+        UsageError: if the data are missing, inconsistent, or from another environment.
     """
     if not config.data:
         return None
@@ -85,16 +105,15 @@ def recorded(config: RunConfig) -> dataset.Dataset | None:
 
 
 def tasks(config: RunConfig, data: dataset.Dataset | None) -> dict[str, Any]:
-    """Options of the environments of a run.
+    """Return the options of the environments of a run.
 
-    They are the run's own; on recorded data also those under which these were recorded, where the run's own
-    do not say otherwise.
+    These are the run's own, and for other options those under which its data were recorded.
     """
     return {**(data.env_options if data else {}), **config.env_options}
 
 
 def limit_threads(threads: int) -> None:
-    """Compute with so many threads from now on."""
+    """Set the number of torch threads."""
     import torch
 
     torch.set_num_threads(threads)
@@ -109,25 +128,25 @@ def load_agent(
     agent: Agent | None = None,
     env: TextEnvironment | None = None,
 ) -> tuple[Agent, RunConfig]:
-    """Load the agent of a run as a checkpoint has it, without touching the folder.
+    """Load the agent of a run from a checkpoint, without changing the folder.
 
-    It computes with the run's number of threads, as the run did.
+    The number of threads is set to the run's.
 
     Args:
         folder: The run's folder.
         lm: Another model for the method's role. Default: the run's own.
-        options: Options of the method that differ from the run's, of those that it calls ``changeable``.
-        checkpoint: The last one, or that of the best evaluation.
-        agent: An agent like the run's, to be filled; needed where the run was made in Python with an agent
-            that its settings do not make again.
-        env: An environment like the run's; the same holds.
+        options: Changed options of the method, among its ``changeable`` ones.
+        checkpoint: The last checkpoint, or that of the best evaluation.
+        agent: An agent like the run's, into which the checkpoint is loaded. Needed only if the run was made
+            in Python with an agent that cannot be rebuilt from settings.
+        env: An environment like the run's; needed in the same case.
 
     Returns:
-        The agent, and the settings that it has now.
+        The agent and its settings.
 
     Raises:
         UsageError: if the folder holds no run, the method has no such option or role, the model cannot fill
-            it, the checkpoint's agent does not fit, or an object is needed and not given.
+            it, the checkpoint does not fit, or a needed object is missing.
         HunchError: if there is no such checkpoint.
     """
     config = RunConfig.read(folder)
@@ -151,35 +170,35 @@ def load_agent(
 
 
 def _told(state: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint tells of its agent."""
+    """Return what identifies the agent of a checkpoint."""
     return {name: state["identity"][name] for name in ("agent", "settings", "evidence")}
 
 
 def _refuse_objects(config: RunConfig, folder: str | Path) -> None:
     if "agent" in config.objects:
         raise UsageError(
-            f"The run in {folder} was made in Python, with a {config.method} that its settings do not make "
-            f"again: hunch.load({str(folder)!r}, agent=...) fills one that you make."
+            f"The run in {folder} was made in Python with a {config.method} that cannot be rebuilt from "
+            f"settings: make one, and load it with hunch.load({str(folder)!r}, agent=...)."
         )
 
 
 def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
-    """The settings of a run with another model in its role, or another way to ask it.
+    """Return the settings of a run with another model in its role, or other settings of the role.
 
     Raises:
-        UsageError: if the method asks no model, or an option is none of those that it calls ``changeable``.
+        UsageError: if the method uses no model, or an option is not ``changeable``.
     """
     if not lm and not options:
         return config
     method = methods.find(config.method)
     if lm and "lm" not in method.models:
-        raise UsageError(f"{method.name} asks no language model: there is no role for {lm} to fill.")
+        raise UsageError(f"{method.name} uses no language model, so there is no role for {lm}.")
     own = config.options or method.config_class()
     free = method.changeable
     for name in options:
         if name not in free:
             has = hasattr(own, name) and name not in method.agent_class.fixed
-            why = f"{name} shaped what was learnt" if has else f"{method.name} has no {name}"
+            why = f"{name} affected what was learnt" if has else f"{method.name} has no {name}"
             raise UsageError(
                 f"{why}; an evaluation of {method.name} can change {', '.join(free) or 'nothing'}."
             )
@@ -187,10 +206,10 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
 
 
 def load_skills(folder: str | Path) -> list[Skill]:
-    """The skills of a run's agent: one for each subtask of the environment that it was trained in.
+    """Return the skills of a run's agent, one per subtask of the environment that it was trained in.
 
     Raises:
-        UsageError: if the folder holds no run, or its environment names no subtasks.
+        UsageError: if the folder holds no run, or its environment has no subtasks.
         HunchError: if there is no checkpoint.
     """
     subtasks = _subtasks(folder)
@@ -199,7 +218,7 @@ def load_skills(folder: str | Path) -> list[Skill]:
 
 
 def load_trained(folder: str | Path) -> Trained:
-    """The agent of a run with its values calibrated, in an environment like the run's."""
+    """Return the agent of a run with calibrated values, tested in an environment like the run's."""
     from hunch.roles.planner import Trained
 
     agent, config = load_agent(folder)
@@ -213,6 +232,6 @@ def _subtasks(folder: str | Path) -> Sequence[Any]:
     found: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
     if not found:
         raise UsageError(
-            f"{folder} is a run in {config.env}, which names no subtasks: it brings no skills to a planner."
+            f"{folder} is a run in {config.env}, which has no subtasks, so it has no skills for a planner."
         )
     return found

@@ -1,4 +1,4 @@
-"""A run given by its settings: what ``hunch run`` does, and what every other command is made of."""
+"""Executes a run given by its settings, as ``hunch run`` does, and loads its agent for other commands."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def execute(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
-    """Do a run, or what is left of it, in its folder.
+    """Execute a run, or the rest of it, in its folder.
 
     Args:
-        config: All settings. Those of a run that is there may differ in larger ``steps``, which prolong it.
-        out: The folder; one that is held already is let go at the end.
-        budget: How much it may ask of language models; no part of the settings, so that it may be raised.
+        config: All settings. For an existing run, ``steps`` may be larger, which extends it.
+        out: The folder; if it is open already, it is closed at the end.
+        budget: Limits on model calls; not part of the settings, so that it can be raised.
         stop: See :func:`hunch.train`.
         report: See :func:`hunch.train`.
 
     Raises:
-        UsageError: on settings that cannot be met, a folder that holds another run, or a budget of money
-            for a model without a price. Nothing was loaded or written but in the last case.
+        UsageError: if a setting is invalid, the folder holds another run, or there is a budget of money for a
+            model without a price. Except in the last case, nothing is loaded or written before.
         HunchError: if the run fails.
     """
     check(config)
@@ -73,9 +73,9 @@ def execute(
 
 
 def evaluation(config: RunConfig) -> Evaluation | None:
-    """When and on what a run evaluates; None if it does not.
+    """Return when and where a run evaluates; None if it does not.
 
-    On recorded data alone evaluation is all that there is to see, so it is never left out.
+    With recorded data only, there are always evaluations, because there is nothing else to see.
     """
     offline = bool(config.data) and not config.online
     every = config.eval_every or (max(1, config.steps // 10) if offline else 0)

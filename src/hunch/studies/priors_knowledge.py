@@ -27,7 +27,8 @@ from hunch.methods.prior.zero_shot import ZeroShot
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import PriorConfig, SimilarityPrior
+from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior_similarity import SimilarityPrior
 from hunch.runs.compare import Arm, Job, compare, environment, processors, thread_limits
 from hunch.runs.files import read_json, write_atomically
 from hunch.studies.priors import PICK, dqn_prior

@@ -1,7 +1,7 @@
-"""A network of any tokens that learns to write texts after prompts, as imitation of recorded actions does.
+"""A network that learns to write texts after prompts, by imitation of recorded actions.
 
-It has no cache and no meter, because its answers change with every update. A model of transformers that is used
-like ``hf:`` is a :class:`hunch.lm.backends.trainable.Trainable`.
+It has no cache and no meter, because its answers change with every update. For a model of transformers that
+is used like ``hf:``, see :class:`hunch.lm.backends.trainable.Trainable`.
 
 This module imports torch and transformers, so import it only where such a model is made.
 """
