@@ -25,16 +25,6 @@ from hunch.lm.scoring.writer import Writer
 from scoring import SIZES, fastest
 
 PROMPTS, SAMPLES, TOKENS = 16, 5, 32
-SHAPES = {
-    "15M": {
-        "hidden_size": 384,
-        "intermediate_size": 1024,
-        "num_hidden_layers": 6,
-        "num_attention_heads": 6,
-        "vocab_size": 8000,
-    },
-    "100M": SIZES["100M"],
-}
 CASES = {
     "30 tokens": (0, (30, 30)),
     "30 to 60 tokens": (0, (30, 60)),
@@ -48,7 +38,7 @@ def main() -> None:
     torch.set_num_threads(1)
     size = (*sys.argv[1:], "15M")[0]
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(max_position_embeddings=1024, tie_word_embeddings=True, **SHAPES[size])
+    config = transformers.LlamaConfig(max_position_embeddings=1024, tie_word_embeddings=True, **SIZES[size])
     network = transformers.LlamaForCausalLM(config).eval()
     network.generation_config.update(eos_token_id=None, pad_token_id=0)
     engine, single = (Engine(network, "benchmark", 1024, prefix_cache=2**28) for _ in range(2))

@@ -12,7 +12,7 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
 from hunch.rl.q_learning import values
 from hunch.roles import LikelihoodPrior, SimilarityPrior, TextTable, UniformPrior
-from hunch.roles.prior_kinds import prompt
+from hunch.roles.prior_language import prompt
 
 EAGER = {
     "k": None,
@@ -179,7 +179,7 @@ def test_kept_candidates_of_another_prior_are_forgotten(table, lake):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("bag-of-words", "embeddings of minilm; with those of bag-of-words,"),
+        ("bag-of-words", "embeddings of minilm; .* those of bag-of-words,"),
         ("bag-of-words?dim=64", r"those of bag-of-words\?dim=64,"),
     ],
 )
@@ -236,7 +236,7 @@ def test_more_draws_than_actions_are_draws_with_replacement(table, lake):
 
 
 def test_an_environment_without_listed_actions_is_refused(table):
-    with pytest.raises(UsageError, match="takes any text"):
+    with pytest.raises(UsageError, match="accepts any text"):
         DQNPrior(UniformPrior(), table, **SMALL).act([State("Write a program.")])
 
 

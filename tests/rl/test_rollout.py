@@ -238,7 +238,7 @@ def test_what_is_refused_moves_nothing():
             rollout.step(actions)
     assert rollout.state_dict() == before
     free = hunch.envs.DesignProblem(len, task="t")
-    with pytest.raises(UsageError, match="others take any text"):
+    with pytest.raises(UsageError, match="others accept any text"):
         Rollout([hunch.make(LAKE), free], 0)
 
 

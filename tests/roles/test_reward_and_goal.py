@@ -164,7 +164,7 @@ def test_rewards_are_standardised_by_all_so_far():
 
     assert shaped("11", Unknown, standardise=True) == [0.0, 0.0]
     assert shaped("13", Unknown, standardise=True) == [0.0, 1.0]
-    with pytest.raises(UsageError, match="known from data"):
+    with pytest.raises(UsageError, match="known rewards"):
         Rewarded(learner(), Unknown(), shaping=Shaping(quantile=0.5))
     with pytest.raises(UsageError, match="quantile"):
         Rewarded(learner(), Named(), shaping=Shaping(quantile=1.5))

@@ -177,11 +177,13 @@ def describe(id: str) -> str:
 
 
 def _spec(id: str) -> EnvSpec:
+    if not isinstance(id, str):
+        raise UsageError(f"An environment is named by its id, a text, not {id!r}.")
     module, _, name = id.rpartition(":")
     if module:
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except Exception as error:  # whatever importing somebody's module brings up
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
@@ -189,7 +191,9 @@ def _spec(id: str) -> EnvSpec:
     try:
         return gymnasium.spec(name)
     except gymnasium.error.Error:
-        hint = suggest(name, gymnasium.registry.keys(), listed=names())
+        if module:
+            raise UsageError(f"Importing {module} registers no environment {name!r}.") from None
+        hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 
 

@@ -95,7 +95,9 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
         HunchError: if the folder holds no model.
     """
     if corpus not in FOLDERS:
-        raise UsageError(f"There is no pocket model of the corpus {corpus!r}; {suggest(corpus, FOLDERS)}")
+        raise UsageError(
+            f"There is no pocket model of the corpus {corpus!r}; {suggest(corpus, FOLDERS.keys())}"
+        )
     place = Path(folder).expanduser() if folder else FOLDERS[corpus]
     if not (place / "config.json").exists():
         raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' makes one.")

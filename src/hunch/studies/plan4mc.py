@@ -28,8 +28,9 @@ from hunch.rl.rollout import Episode
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner import Skill
 from hunch.roles.skill_graph import SkillGraph, extract
+from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute, load_agent, load_skills
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.models import Models
 from hunch.studies.plan4mc_graphs import SILENT, corrupted, reason
 from hunch.studies.planners import SKILL, kept, skill_run, table

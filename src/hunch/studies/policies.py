@@ -26,8 +26,9 @@ from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import over_seeds
 from hunch.roles.policy import LMPolicy, LMPolicyConfig
 from hunch.roles.prior_kinds import PriorConfig
+from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished, load_agent
+from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, write_atomically
 from hunch.studies.study import Part, Scale, Study
 

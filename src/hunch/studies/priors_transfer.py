@@ -13,6 +13,10 @@ from hunch.studies.transfer import Filling, Transfer
 
 EPISODES = 50
 UNSEEN = {"pool_seed": 7, "games": 28}
+HELD_OUT = {"split": "unseen", "games": 28}
+"""Games whose pairs of thing and place are in no game of training."""
+GAMES = (8, 28, 112)
+"""Of training; the paper has 28."""
 TRAINED = 0.5
 """Error rate of the rule with which Q is trained on Overcooked; k = 5 hold the right action with 0.97."""
 
@@ -45,6 +49,20 @@ def _pick(scale: Scale) -> Part:
     )
 
 
+def _by_games(scale: Scale, games: int) -> Part:
+    """Q of so many games, on these and on games of other goals, by number of proposals."""
+    models = {"similarity": ("minilm", PriorConfig())}
+    return Part(
+        f"Household-Pick, {games} games",
+        (dqn_prior("DQN-Prior", "hunch/Household-Pick-v0", "minilm", scale.steps(9_000), {"games": games}),),
+        Transfer(
+            _fillings(scale, (1, 5) if scale.smoke else (1, 5, 10, 15), models),
+            scale.episodes(2 * EPISODES),
+            HELD_OUT,
+        ),
+    )
+
+
 def _salad(scale: Scale) -> Part:
     models = {
         f"rule, error {error}": (f"scripted:kitchen?error={error}", PriorConfig())
@@ -61,7 +79,7 @@ def _salad(scale: Scale) -> Part:
 
 
 def _transfer(scale: Scale, data: Path) -> list[Part]:
-    return [_pick(scale), _salad(scale)]
+    return [_pick(scale), _salad(scale), *(_by_games(scale, games) for games in GAMES)]
 
 
 STUDIES = {

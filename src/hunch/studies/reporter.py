@@ -20,8 +20,9 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds
 from hunch.roles.planner import Skill
+from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute, load_agent, load_skills
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.loop import train
 from hunch.runs.models import Models

@@ -17,7 +17,7 @@ from hunch.report.reliability import draw_reliability
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.prior_kinds import PriorConfig
-from hunch.runs.execute import load_trained
+from hunch.runs.build import load_trained
 from hunch.studies.planners import Bench, Line, share, skill_runs, success, table
 from hunch.studies.study import Part, Scale, Study
 
