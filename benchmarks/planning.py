@@ -1,7 +1,7 @@
 """Model steps per second of Monte Carlo tree search, in a sandboxed program and in the true simulator.
 
-Trees grow side by side, so that a batch of their questions is one call. The aim is 5,000 steps a second in the
-program with 64 trees; seconds are elapsed ones, so that other work on the machine counts.
+Trees grow side by side, so that a batch of their questions is one call. The aim is 5,000 steps a second in
+the program with 64 trees; seconds are elapsed ones, so that other work on the machine counts.
 
     python benchmarks/planning.py [trees ...]
 """

@@ -21,7 +21,7 @@ from hunch.roles.program import ModelWriter
 from hunch.studies.code_world_models import kept, three
 from hunch.studies.game_play import both, programs
 
-WRITER: Final = "scripted:modeller?bugs=0.3&crash=0.1"
+WRITER: Final = "scripted:modeller?bugs=0.1&crash=0.1"
 PLAYED: tuple[Name, ...] = ("tic-tac-toe", "connect-four", "leduc", "squall")
 """Games of which the scripted writer knows a value function."""
 CANDIDATES: Final = 4
