@@ -123,7 +123,7 @@ def valid(statement: Statement, plan: Sequence[Atom] | None) -> bool:
 
 
 def solved(domain: str, answers: Iterable[Answer]) -> dict[int, bool]:
-    """Return whether each answer is right: a valid plan or, in an unsolvable domain, the word that there is none."""
+    """Return whether each answer is right: a valid plan, or the word that there is none if so."""
     if domain.startswith("unsolvable"):
         return {a.instance: not a.plan and bool(_NO_PLAN.search(a.text)) for a in answers}
     return {answer.instance: valid(answer.statement, answer.plan) for answer in answers}
