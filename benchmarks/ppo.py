@@ -5,11 +5,11 @@
     python benchmarks/ppo.py FrozenLake minilm 20000 5 # steps and seeds
     python benchmarks/ppo.py CartPole numbers 100000 5 ours     # one side alone; sb3 is the other
 
-The settings are CleanRL's for CartPole: 4 streams, 128 steps of each, Adam at 2.5e-4 falling to 0, 4 epochs of
-4 batches, gamma 0.99, lambda 0.95, clip 0.2 (values, too), entropy 0.01, value 0.5, gradient norm 0.5. On texts
-both sides read the same frozen embedding of the observation, standardised by a running mean and deviation
-(VecNormalize on theirs). Figures: mean return and success of the episodes that end in the last tenth of the
-steps, for each seed. The other side needs 'pip install stable-baselines3'.
+The settings are CleanRL's for CartPole: 4 streams, 128 steps of each, Adam at 2.5e-4 falling to 0, 4 epochs
+of 4 batches, gamma 0.99, lambda 0.95, clip 0.2 (values, too), entropy 0.01, value 0.5, gradient norm 0.5. On
+texts both sides read the same frozen embedding of the observation, standardised by a running mean and
+deviation (VecNormalize on theirs). Figures: mean return and success of the episodes that end in the last
+tenth of the steps, for each seed. The other side needs 'pip install stable-baselines3'.
 """
 
 from __future__ import annotations
@@ -39,20 +39,18 @@ Ended = list[tuple[int, float, bool]]
 def main() -> None:
     torch.set_num_threads(1)
     name, features, *rest = sys.argv[1:]
-    steps, seeds = int((rest + ["100000"])[0]), int((rest[1:] + ["3"])[0])
+    steps, seeds = (int(given) for given in (rest + ["100000", "3"][len(rest) :])[:2])
     sides = {"ours": ours, "sb3": theirs}
     for side in rest[2:] or sides:
         found = []
         for seed in range(seeds):
             start = time.process_time()
             ended = sides[side](name, features, steps, seed)
-            last = [(own, won) for step, own, won in ended if step > 0.9 * steps]
+            last = [(own, success) for step, own, success in ended if step > 0.9 * steps]
             found.append(np.mean(last, axis=0))
-            print(
-                f"{name}, {features}, {side}, seed {seed}: return {found[-1][0]:.2f}, success {found[-1][1]:.2f}, "
-                f"{time.process_time() - start:.0f} s",
-                flush=True,
-            )
+            gained, won = found[-1]
+            told = f"return {gained:.2f}, success {won:.2f}, {time.process_time() - start:.0f} s"
+            print(f"{name}, {features}, {side}, seed {seed}: {told}", flush=True)
         mean = np.mean(found, axis=0)
         print(f"{name}, {features}, {side}, {seeds} seeds: return {mean[0]:.2f}, success {mean[1]:.2f}")
 
@@ -72,6 +70,7 @@ class OnNumbers(PolicyAgent):
     """PPO on the numbers of an environment, with CleanRL's networks."""
 
     def make_policy(self, seed: int) -> Numbers:
+        """Perceptrons on the numbers."""
         return Numbers(seed)
 
 
@@ -84,24 +83,31 @@ class Numbers:
             self.actor, self.critic = perceptron(2, 0.01), perceptron(1, 1.0)
 
     def both(self, states: list[State]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and values."""
         return self.logprobs(states), self.values(states)
 
     def logprobs(self, states: list[State]) -> torch.Tensor:
+        """Log-probabilities of the actions."""
         return padded(list(self.actor(self.read(states))))
 
     def values(self, states: list[State]) -> torch.Tensor:
+        """Values."""
         return self.critic(self.read(states))[:, 0]
 
     def read(self, states: list[State]) -> torch.Tensor:
+        """The numbers of some states."""
         return torch.tensor([state.raw for state in states], dtype=torch.float32)
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
+        """The weights."""
         return {"policy": list(self.actor.parameters()), "value": list(self.critic.parameters())}
 
     def state_dict(self) -> dict[str, Any]:
+        """The weights."""
         return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the weights."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
 
@@ -150,14 +156,17 @@ class Vectors(gymnasium.Env[Any, int]):
         self.action_space = gymnasium.spaces.Discrete(len(info["actions"]))
 
     def read(self, text: str, info: dict[str, Any]) -> np.ndarray:
+        """What is observed."""
         return np.array(info["raw"], np.float32) if self.model is None else self.model.embed([text])[0]
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode."""
         text, info = self.env.reset(seed=seed)
         self.total = 0.0
         return self.read(text, info), {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Take an action."""
         text, reward, terminated, truncated, info = self.env.step(int(action))
         self.steps, self.total = self.steps + 1, self.total + reward
         if terminated or truncated:

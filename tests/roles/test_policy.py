@@ -15,7 +15,8 @@ pytest.importorskip("transformers")
 from hunch.pocket import walks  # noqa: E402
 from hunch.roles import TextTable  # noqa: E402
 from hunch.roles.policy import LMPolicy, LMPolicyConfig, PerceptronPolicy  # noqa: E402
-from hunch.roles.prior_kinds import PriorConfig, build_prior, prompt  # noqa: E402
+from hunch.roles.prior_kinds import PriorConfig, build_prior  # noqa: E402
+from hunch.roles.prior_language import prompt  # noqa: E402
 
 WALKS = "pocket?corpus=walks"
 STATES = [

@@ -1,8 +1,8 @@
-"""The policy role: what gives each admissible action its probability, and is trained.
+"""The policy role: a trained distribution over admissible actions.
 
-A perceptron on embeddings is the baseline of every policy here. A language model acts by how likely it would
-go on with each action after a prompt: the log-probabilities of its tokens are summed, and the softmax over
-the admissible actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Tan et al., ICLR 2024)::
+A perceptron on embeddings is the baseline of every policy here. A language model scores each action as the
+continuation of a prompt: the log-probabilities of its tokens are summed, and the softmax over the admissible
+actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Tan et al., ICLR 2024)::
 
     log p(a|s)  =  sum over tokens of log p_LM(token | prompt(s), tokens before)  /  length(a)
     pi(a|s)     =  softmax over the admissible a of  log p(a|s) / temperature
@@ -10,7 +10,7 @@ the admissible actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Ta
 The length is 1 (``sum``, GLAM), or the number of tokens or words of the action (TWOSOME). The value is a
 perceptron on the hidden state of the prompt's last token.
 
-Imports torch, so it is imported where a policy is made.
+This module imports torch, so import it only where a policy is made.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from hunch.lm.base import Normalisation, count_words
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.q_learning import forward
 from hunch.roles.encoder import StateFeatures, TextTable, Vectors
-from hunch.roles.prior_kinds import prompt
+from hunch.roles.prior_language import prompt
 
 KNOWN: Final = 10_000
-"""States of which the features are kept."""
+"""Number of states of which the features are kept."""
 
 
 class PerceptronPolicy:
-    """A perceptron on frozen embeddings that says what is wanted in a state, and one that values it.
+    """Two perceptrons on frozen embeddings: one scores the actions of a state, one evaluates states.
 
-    The score of an action is the inner product of what is wanted with a linear map of the action's embedding
-    (He et al., "Deep Reinforcement Learning with a Natural Language Action Space", ACL 2016), so that where
-    all states have the same actions it is CleanRL's network: two layers of tanh, orthogonal weights, and an
-    output for each action. Embeddings of states differ little, as most of their text is the same; so each of
-    their numbers is standardised by the mean and deviation that :meth:`see` has counted.
+    The score of an action is the inner product of the first perceptron's output with a linear map of the
+    action's embedding (He et al., "Deep Reinforcement Learning with a Natural Language Action Space", ACL
+    2016). If all states have the same actions this is CleanRL's network: two tanh layers, orthogonal weights,
+    and one output per action. Embeddings of states differ little, because most of their text is the same, so
+    they are standardised by the mean and standard deviation of the states passed to :meth:`see`.
 
     Args:
         table: Embeds texts.
-        hidden: Width of both.
-        seed: Of the weights.
+        hidden: Width of both perceptrons.
+        seed: Seed of the weights.
     """
 
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
@@ -77,12 +77,12 @@ class PerceptronPolicy:
         return found
 
     def see(self, states: Sequence[State]) -> None:
-        """Count states for the mean and deviation; between updates only, as it changes what the policy is."""
+        """Add states to mean and standard deviation; only between updates, because it changes the policy."""
         numbers = self.features.number(states)  # first, as it may put a larger matrix in place
         self.spread.add(self.features.vectors[numbers])
 
     def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
-        """The features of some states, and the number of each among them."""
+        """Return the features of the distinct states, and the row of each state."""
         if len(self.features.states) > KNOWN:
             self.features = StateFeatures(self.features.table)
         own = self.features
@@ -96,12 +96,12 @@ class PerceptronPolicy:
         return {"policy": list(self.actor.parameters()), "value": list(self.critic.parameters())}
 
     def state_dict(self) -> dict[str, Any]:
-        """The weights of both, and what they standardise by."""
+        """The weights of both, and the statistics of the embeddings."""
         networks = {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
         return {**networks, "spread": self.spread.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
         self.spread.load_state_dict(state["spread"])
@@ -109,7 +109,7 @@ class PerceptronPolicy:
 
 @dataclass
 class Seen:
-    """Features of a few states: see :class:`hunch.rl.q_learning.Features`."""
+    """Features of some states; see :class:`hunch.rl.q_learning.Features`."""
 
     state_dim: int
     action_dim: int
@@ -119,7 +119,7 @@ class Seen:
 
 
 class Scorer(nn.Module):
-    """What a state wants, times what an action is."""
+    """Inner products of states and actions, each after a network of its own."""
 
     def __init__(self, state_dim: int, action_dim: int, hidden: int) -> None:
         super().__init__()
@@ -133,12 +133,12 @@ class Scorer(nn.Module):
 
 
 def perceptron(dim: int, hidden: int) -> list[nn.Module]:
-    """Two layers of tanh (CleanRL)."""
+    """Return two tanh layers (CleanRL)."""
     return [orthogonal(dim, hidden, 2**0.5), nn.Tanh(), orthogonal(hidden, hidden, 2**0.5), nn.Tanh()]
 
 
 def orthogonal(dim: int, out: int, gain: float) -> nn.Linear:
-    """A layer of orthogonal weights (CleanRL)."""
+    """Return a layer with orthogonal weights (CleanRL)."""
     layer = nn.Linear(dim, out)
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
@@ -146,7 +146,7 @@ def orthogonal(dim: int, out: int, gain: float) -> nn.Linear:
 
 
 class Spread:
-    """Mean and deviation of vectors so far, by which others are standardised (Chan et al., 1979).
+    """Running mean and standard deviation of vectors (Chan et al., 1979).
 
     Args:
         dim: Length of a vector.
@@ -156,7 +156,7 @@ class Spread:
         self.count, self.mean, self.squares = 0, np.zeros(dim), np.zeros(dim)
 
     def add(self, rows: Vectors) -> None:
-        """Count vectors, shape (n, dim)."""
+        """Add vectors, shape (n, dim)."""
         total, mean = self.count + len(rows), rows.mean(axis=0, dtype=np.float64)
         apart, within = mean - self.mean, ((rows - mean) ** 2).sum(axis=0)
         self.squares = self.squares + within + apart**2 * self.count * len(rows) / total
@@ -164,18 +164,18 @@ class Spread:
         self.count = total
 
     def __call__(self, rows: Vectors) -> Vectors:
-        """Vectors in deviations from the mean, at most 10; as they are while none was counted."""
+        """Return standardised vectors, clipped to +-10; unchanged before the first :meth:`add`."""
         if not self.count:
             return rows
         scale = np.sqrt(self.squares / self.count + 1e-8)
         return np.clip((rows - self.mean) / scale, -10, 10).astype(np.float32)
 
     def state_dict(self) -> dict[str, Any]:
-        """What was counted."""
+        """Return the statistics."""
         return {"count": self.count, **{n: torch.from_numpy(getattr(self, n)) for n in ("mean", "squares")}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.count, self.mean, self.squares = state["count"], state["mean"].numpy(), state["squares"].numpy()
 
 
@@ -184,34 +184,34 @@ class LMPolicyConfig:
     """A language model as a policy."""
 
     normalise: Normalisation = "sum"
-    """What an action's log-probability is divided by: nothing, its tokens or its words."""
+    """Divisor of an action's log-probability: none, its tokens or its words."""
     temperature: PositiveFloat = 1.0
-    """Of the softmax over the admissible actions."""
+    """Temperature of the softmax over the admissible actions."""
     width: PositiveInt = 1024
-    """Of the two layers of the value's perceptron (paper)."""
+    """Width of the two layers of the value's perceptron (paper)."""
     start: Start = "weights"
-    """What the network begins as: its own weights, these with its vocabulary shuffled, or random ones; the
-    latter two are controls."""
+    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
+    are controls."""
 
 
 class LMPolicy:
     """A language model whose probabilities of the action texts are the policy.
 
     Args:
-        lm: The model; it is trained, and begins anew.
-        config: How it acts.
-        seed: Of the value's weights, and of a model that begins otherwise than with its own.
-        apart: Read the value off the model as it was before training, with its adapters off, and let its
-            error not reach the model.
+        lm: The model; it is reset and trained.
+        config: Settings of the policy.
+        seed: Seed of the value's weights, and of shuffled or random initial weights.
+        apart: Compute the value from the model before training, with its adapters off, so that the value's
+            error does not train the model.
 
     Raises:
-        UsageError: if the value is to be read off a model of which all weights are trained.
+        UsageError: if ``apart`` is set and the model has no adapters.
     """
 
     def __init__(self, lm: Trainable, config: LMPolicyConfig, seed: int, *, apart: bool = False) -> None:
         if apart and not lm.adapted:
             raise UsageError(
-                f"The value is read off {lm.model.name} without its adapters, and it has none: add "
+                f"The value is computed from {lm.model.name} without its adapters, but it has none: add "
                 "train=lora to its spec."
             )
         self.lm, self.config, self.apart = lm, config, apart
@@ -222,7 +222,7 @@ class LMPolicy:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the model; L0 where it does not begin with its own weights."""
+        """The evidence level of the model; L0 if it does not start with its own weights."""
         return self.lm.model.evidence if self.config.start == "weights" else "L0"
 
     @property
@@ -232,7 +232,7 @@ class LMPolicy:
 
     @property
     def base(self) -> str:
-        """What tells the model's files from others."""
+        """Identifier of the model's files."""
         return self.lm.model.revision.partition(":")[0]
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
@@ -265,27 +265,27 @@ class LMPolicy:
         return answer.logprobs / (self.config.temperature * lengths)
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
-        """The model's weights that are trained, and those of the value's perceptron."""
+        """Return the trained weights of the model, and those of the value's perceptron."""
         return {"policy": self.lm.parameters(), "value": list(self.head.parameters())}
 
     def state_dict(self) -> dict[str, Any]:
-        """What is trained; of adapters a small part of the model."""
+        """Return the trained weights; with adapters, a small part of the model."""
         return {"lm": self.lm.state_dict(), "head": self.head.state_dict(), "base": self.base}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave.
+        """Restore a state from :meth:`state_dict`.
 
         Raises:
-            HunchError: if it is of another model or way to train, or adapters of another base.
+            HunchError: if it is from another model or setting of ``train``, or has adapters of other weights.
         """
         if self.lm.adapted and state["base"] != self.base:
-            raise HunchError(f"These adapters were trained beside other weights than those of {self.name}.")
+            raise HunchError(f"These adapters were trained for other weights than those of {self.name}.")
         self.lm.load_state_dict(state["lm"])
         self.head.load_state_dict(state["head"])
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:
-    """A perceptron of three layers with one output, which begins near 0."""
+    """Return a three-layer perceptron with one output, which starts near 0."""
     last = nn.Linear(width, 1)
     with torch.no_grad():
         last.weight.mul_(0.1)
@@ -294,6 +294,6 @@ def value_head(dim: int, width: int) -> nn.Sequential:
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:
-    """Log-probabilities of scores of different numbers of actions, shape (n, most actions)."""
+    """Return log-probabilities from scores of varying numbers of actions, shape (n, max. actions)."""
     logprobs = [torch.log_softmax(row, dim=0) for row in rows]
     return nn.utils.rnn.pad_sequence(logprobs, batch_first=True, padding_value=-torch.inf)

@@ -27,21 +27,21 @@ def load(
     dtype: str = "float32",
     chat: bool = False,
 ) -> Trainable:
-    """Load a causal model of transformers or a T5 to train; see :class:`Trainable`.
+    """Load a causal model or T5 of the transformers library for training; see :class:`Trainable`.
 
     Args:
-        name: The hub's name or a folder.
-        train: See :class:`Trainable`; so are rank, alpha and seed.
-        rank: Of the adapters.
-        alpha: Of the adapters.
-        seed: Of the adapters.
-        device: By default ``"cuda"`` where there is one, else ``"cpu"``.
-        dtype: What it computes with.
-        chat: Whether prompts that are texts go through its chat template.
+        name: Name on the hub, or a folder.
+        train: ``all`` or ``lora``.
+        rank: Rank of the adapters.
+        alpha: Scale of the adapters.
+        seed: Seed of the adapters.
+        device: Default: ``"cuda"`` if available, else ``"cpu"``.
+        dtype: Number format of the computation.
+        chat: Pass text prompts through its chat template.
 
     Raises:
         UsageError: for a wrong option, or a model of another kind.
-        HunchError: if the model cannot be had or read, or takes no tree of options.
+        HunchError: if the model cannot be loaded, or does not support trees of options.
     """
     if huggingface.kind_of(folder := weights.find(name)) == "encoder-decoder":
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -49,7 +49,7 @@ def load(
         return TrainableEncoderDecoder(read, train, rank, alpha, seed)
     model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
     if not isinstance(model, CausalModel):
-        raise UsageError(f"hf:{name} is an encoder, and only causal models and T5 can be trained.")
+        raise UsageError(f"hf:{name} is an encoder; only causal models and T5 can be trained.")
     if model._engine.unfit:
-        raise HunchError(f"hf:{name} takes no tree of options, and so cannot be trained.")
+        raise HunchError(f"hf:{name} does not support trees of options, so it cannot be trained.")
     return Trainable(model, train, rank, alpha, seed)
