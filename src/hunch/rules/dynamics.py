@@ -1,4 +1,4 @@
-"""The dynamics of some environments as programs, a statement a line, by a sentence of their task."""
+"""The dynamics of some environments as programs with one statement per line, by a sentence of their task."""
 
 from __future__ import annotations
 
@@ -189,4 +189,4 @@ DYNAMICS: dict[tuple[str, str], str] = {
     (_DRIVE, "transition"): TAXI_MOVES,
     (_DRIVE, "reward"): TAXI_REWARD,
 }
-"""Programs by words that stand in the prompt, and the function that is asked for."""
+"""Programs by words in the prompt and the requested function."""
