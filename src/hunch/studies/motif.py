@@ -1,5 +1,5 @@
 """Study of "Motif: Intrinsic Motivation from Artificial Intelligence Feedback" (Klissarov, D'Oro et al., ICLR
-2024): do preferences between captions help where the reward is sparse, and how much noise do they bear?
+2024): whether preferences between captions help with sparse rewards, and how much noise they tolerate.
 
     hunch study motif
 """
