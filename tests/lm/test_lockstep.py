@@ -11,6 +11,7 @@ import pytest
 from hunch import lm
 from hunch.core import HunchWarning
 from hunch.lm import Sampling
+from hunch.lm.backends import seam
 from hunch.lm.backends.huggingface import CausalModel
 
 torch = pytest.importorskip("torch")
@@ -84,7 +85,7 @@ def test_greedy_is_that_of_transformers(model: CausalModel) -> None:
         with torch.inference_mode():
             out = model.network.generate(ids, do_sample=False, max_new_tokens=8, pad_token_id=0)
         tokens = [token for token in out[0, ids.shape[1] - 1 :].tolist() if token not in model._ends]
-        assert own == [model._text(tokens, 1)] * 2
+        assert own == [seam.continuation(model.tokenizer, tokens[0], tokens[1:])] * 2
 
 
 def test_rows_end_by_themselves(folders: dict[str, Path]) -> None:

@@ -13,13 +13,8 @@ from hunch.core import HunchError, UsageError
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from hunch.lm.backends.trainable import (  # noqa: E402
-    Trainable,
-    TrainableModel,
-    Vocabulary,
-    pretrained,
-    small,
-)
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small  # noqa: E402
+from hunch.lm.backends.trainable import Trainable  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>"]
 OPTIONS = ["go left", "go", "open the fridge 1", "open the fridge"]

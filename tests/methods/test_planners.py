@@ -23,9 +23,12 @@ from hunch.roles.planner import (
     single,
 )
 from hunch.roles.prior import UniformPrior
-from hunch.roles.prior_kinds import LikelihoodPrior, PriorConfig, SimilarityPrior
+from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior_language import LikelihoodPrior
+from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.runs.build import load_skills
 from hunch.runs.config import RunConfig
-from hunch.runs.execute import execute, load_skills
+from hunch.runs.execute import execute
 from hunch.studies import planners
 from hunch.studies.study import Scale
 

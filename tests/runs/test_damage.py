@@ -12,8 +12,9 @@ import torch
 from hunch.core import HunchError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.runs.board import Boards
+from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, Job, compare, outcome, thread_limits
-from hunch.runs.execute import RunConfig, execute, load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import CHECKPOINT, last_line, read_lines, write_atomically
 from hunch.runs.folder import RunFolder
 

@@ -16,8 +16,9 @@ from hunch.rl.episodes import replay
 from hunch.roles import TextTable
 from hunch.roles.prior import UniformPrior
 from hunch.roles.prior_kinds import PriorConfig
+from hunch.runs.build import load_agent
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import RunConfig, execute, load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_checkpoint, read_lines
 from hunch.runs.record import collect, parse_mix
 

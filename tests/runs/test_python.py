@@ -12,8 +12,9 @@ import pytest
 import hunch
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
+from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, execute, load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import BEST, read_checkpoint, read_lines
 
 LAKE = "hunch/FrozenLake-v0"

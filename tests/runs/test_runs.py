@@ -20,7 +20,8 @@ from hunch.rl.rollout import Episode
 from hunch.rl.statistics import over_episodes
 from hunch.runs import folder as folders
 from hunch.runs.board import Boards, WandB
-from hunch.runs.execute import RunConfig, execute, finished, load_agent
+from hunch.runs.build import load_agent
+from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loop import Evaluation, train

@@ -34,10 +34,10 @@ from hunch.report.curves import draw_curves
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
+from hunch.runs.build import build, require_fit
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import Setting, check
-from hunch.runs.execute import build
 from hunch.runs.progress import JobBars
 
 
@@ -133,7 +133,9 @@ def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for arm in listed:
         check(arm.config)
-    make(where.env, **listed[0].config.env_options)
+    env = make(where.env, **listed[0].config.env_options)
+    for arm in listed:
+        require_fit(arm.config.method, env)
     models = [model for arm in listed for model in build(arm.config)[1].values()]
     budget.check_prices(models)
 

@@ -13,9 +13,9 @@ from hunch import methods
 from hunch.cli.help import meanings
 from hunch.cli.options import read, split_environment
 from hunch.core import UsageError
+from hunch.runs.build import Checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import Checkpoint
 
 DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment that
 differ from the run's, for other tasks, are given as --env.NAME VALUE. Settings of the agent's role, such as
@@ -42,7 +42,7 @@ def evaluate(arguments: Sequence[str]) -> None:
     """Play episodes with the agent of a run, and print the result."""
     if {"-h", "--help"} & set(arguments[:1]):
         read(EvaluateOptions, prog="hunch evaluate RUN", description=DESCRIPTION, args=["--help"])
-    if not arguments or arguments[0].startswith("-"):
+    if not arguments or not arguments[0] or arguments[0].startswith("-"):
         raise UsageError("Name the folder of a run first, as in 'hunch evaluate runs/demo/dqn-prior/seed-0'.")
     folder = Path(arguments[0])
     config = RunConfig.read(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _warn
-    arguments = ["--help"] if arguments == ["help"] else arguments
+    arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -119,7 +120,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("HUNCH_DEBUG"):
             raise
-        _leave(f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)", 1)
+        _leave(_unexpected(error), 1)
+
+
+def _unexpected(error: Exception) -> str:
+    """A sentence for what nobody foresaw: a file, too little memory, a mistake of ours."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"Cannot use {str(error.filename)!r}: {error.strerror}."
+    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", str(error)):
+        return "These settings need more memory than there is."
+    return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +28,10 @@ def read(cls: Any, **options: Any) -> Any:
     """Read a command line with tyro, but report an error in one sentence.
 
     Raises:
-        UsageError: on an unknown option, a missing one, or a value that cannot be read.
+        UsageError: on an unknown option, a missing one, an empty value, or one that cannot be read.
     """
+    arguments = list(options.get("args") or ())
+    _refuse_empty(arguments)
     said = io.StringIO()
     try:
         with redirect_stderr(said):
@@ -42,7 +45,44 @@ def read(cls: Any, **options: Any) -> Any:
             .partition("For full helptext")[0]
             .rstrip(" .-─")
         )
-        raise UsageError(f"{words}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
+        problem = _plainly(words, arguments)
+        raise UsageError(f"{problem}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
+
+
+MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
+"""Ends of the names of options for which an empty text means something: texts for prompts."""
+TYPES = {"INT": "a whole number", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{None}": "None"}
+"""What the reader calls the types of values, in words."""
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse an empty value, which is mostly a variable of the shell that is not set.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    for before, token in pairwise(["", *arguments]):
+        flag, equals, value = token.partition("=") if token.startswith("--") else (before, "=", token)
+        if equals and not value and not flag.endswith(MAY_BE_EMPTY):
+            raise UsageError(f"{flag} is empty." if flag.startswith("--") else "An argument is empty.")
+
+
+def _plainly(words: str, arguments: Sequence[str]) -> str:
+    """What tyro says of a value that it cannot read, in words."""
+    words = re.sub(r"^Error parsing \w+Options: ", "", words)
+    found = re.match(
+        r"Error parsing (--\S+): .*Argument helptext: --\S+ ((?:[A-Z]{3,}|{\S+)\S*(?: [A-Z]{3,})*)", words
+    )
+    if not found or found[1] not in arguments:
+        return words.partition(" Argument helptext:")[0]
+    flag, types = (
+        found[1],
+        [" or ".join(TYPES.get(t, t) for t in each.split("|")) for each in found[2].split()],
+    )
+    after = arguments[len(arguments) - arguments[::-1].index(flag) :]
+    given = " ".join(takewhile(lambda token: not token.startswith("--"), after))
+    takes = types[0] if len(types) == 1 else f"{len(types)} values ({', '.join(types)})"
+    return f"{flag} takes {takes}, not {given!r}"
 
 
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

@@ -24,8 +24,8 @@ from hunch.cli.options import read, split_environment
 from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.runs.build import Checkpoint, load_agent
 from hunch.runs.config import RunConfig
-from hunch.runs.execute import Checkpoint, load_agent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,8 @@ from typing import Any
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.pocket.pretrain import PretrainConfig
+from hunch.ranges import check_settings
+from hunch.runs.folder import require_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,8 @@ def pretrain(arguments: Sequence[str]) -> None:
     if not arguments or arguments[0] != "pocket":
         raise UsageError("Name what to train: 'hunch pretrain pocket' is the only choice.")
     options = read(PretrainOptions, prog="hunch pretrain pocket", args=list(arguments[1:]))
+    check_settings(options)
+    require_folder(options.out)
     from hunch.pocket import pretrain as recipe
 
     folder = recipe.pretrain(options, options.out, _tell)

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from hunch import methods
 from hunch.cli import help
-from hunch.cli.estimate import dry_run
 from hunch.cli.options import Limits, default_folder, options_of, parse, run_config, split_environment
 from hunch.core import HunchError, UsageError
 from hunch.runs.board import PROJECT
@@ -62,6 +61,8 @@ def run(arguments: Sequence[str]) -> None:
     check(config)
     budget = where.budget.budget()
     if where.dry_run:
+        from hunch.cli.estimate import dry_run
+
         return dry_run([method.name], [config])
     if where.wandb:
         os.environ[PROJECT] = where.wandb

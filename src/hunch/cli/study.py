@@ -11,6 +11,7 @@ from hunch import lm, methods, studies
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.runs.compare import Job
+from hunch.runs.folder import require_folder
 from hunch.runs.progress import JobBars
 from hunch.studies.study import FULL, SMOKE, Part, Study, Watch, conduct
 
@@ -56,8 +57,11 @@ def study(arguments: Sequence[str]) -> None:
             f"reads {found.recorded}: give their folder with --data" if found.recorded else "reads no data"
         )
         raise UsageError(f"{found.name} {needs}.")
+    if options.data and not Path(options.data).is_dir():
+        raise UsageError(f"There is no folder {options.data!r}.")
     scale = replace(scale, data=options.data)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
+    require_folder(out)
     with ExitStack() as stack:
 
         def watch(part: Part, todo: Sequence[Job]) -> Watch:

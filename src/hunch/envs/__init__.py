@@ -98,10 +98,13 @@ _ENTRY_POINTS = {
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
+    "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
     "hunch/TextCraft-v0": "hunch.envs.textcraft:TextCraft",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
+    "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",
     "hunch/HomeGrid-v0": "hunch.envs.home_grid:HomeGrid",
+    "hunch/Bargaining-v0": "hunch.envs.bargaining:Bargaining",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/SaySelect-v0": "hunch.envs.say_select:SaySelect",
@@ -177,11 +180,13 @@ def describe(id: str) -> str:
 
 
 def _spec(id: str) -> EnvSpec:
+    if not isinstance(id, str):
+        raise UsageError(f"An environment is named by its id, a text, not {id!r}.")
     module, _, name = id.rpartition(":")
     if module:
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except Exception as error:  # whatever importing somebody's module brings up
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
@@ -189,7 +194,9 @@ def _spec(id: str) -> EnvSpec:
     try:
         return gymnasium.spec(name)
     except gymnasium.error.Error:
-        hint = suggest(name, gymnasium.registry.keys(), listed=names())
+        if module:
+            raise UsageError(f"Importing {module} registers no environment {name!r}.") from None
+        hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 
 

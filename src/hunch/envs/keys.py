@@ -18,7 +18,7 @@ _FACING: Final = ("right", "down", "left", "up")
 
 
 class Keys(GridEnv):
-    """A level of ``minigrid`` with a locked door, fully described: one line per thing except walls.
+    """A level of ``minigrid`` fully described: one line per thing except walls.
 
     The six actions are always admissible. Reward 1, and success, for the mission, otherwise 0.
     ``info["event"]`` is a caption of what happened, except for walking and turning. The same seed gives the
@@ -31,12 +31,16 @@ class Keys(GridEnv):
         self, level: str, settings: Mapping[str, Any], max_steps: int, render_mode: str | None
     ) -> None:
         super().__init__(max_steps, render_mode)
+        self._take_up(level, settings)
+
+    def _take_up(self, level: str, settings: Mapping[str, Any]) -> None:
+        """Make a level."""
         try:
             with contextlib.redirect_stdout(None):  # pygame greets
                 levels = import_module("minigrid.envs")
         except ImportError:
             raise UsageError(f"{level} needs minigrid: pip install 'hunch-rl[minigrid]'.") from None
-        self._level = getattr(levels, f"{level}Env")(max_steps=max_steps + 1, **settings)
+        self._level = getattr(levels, f"{level}Env")(max_steps=self.max_steps + 1, **settings)
         self._level.gen_obs = _nothing
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
@@ -63,7 +67,7 @@ class Keys(GridEnv):
     def _caption(self, action: str, before: tuple[Any, ...], ahead: Any, locked: bool, success: bool) -> str:
         """What an action did, in words; empty if it is not worth telling."""
         (here, carried), name = self._seen(), _name(ahead)
-        if success:
+        if success and action != "toggle":
             return "You reach the goal." if carried is before[1] else f"You pick up the {_name(carried)}."
         if carried is not before[1]:
             return f"You pick up the {name}." if carried else f"You put down the {_name(before[1])}."

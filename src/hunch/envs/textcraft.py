@@ -173,7 +173,7 @@ class TextCraft(TextEnv):
         UsageError: if the recipes cannot be read, or there is none for the goal.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "free_text": True}  # type: ignore[misc]
 
     def __init__(
         self,

@@ -187,9 +187,12 @@ class Ledger:
 
     def _pass(self, name: str, requests: int) -> None:
         """Check requests to a model against the budget, and record them before they are made."""
-        if self.budget is not None:
-            self.budget.check(self.total(), requests)
-        self._note({name: requests})
+        # Read first, so that an answer counted in between counts twice rather than not at all.
+        under_way = {name: model.under_way for name, model in self.models.items()}
+        if self.budget is not None and requests:
+            total = self.total()
+            self.budget.check({**total, "calls": total["calls"] + sum(under_way.values())}, requests)
+        self._note({**under_way, name: under_way[name] + requests})
 
     def _note(self, under_way: Mapping[str, int]) -> None:
         if self.journal is not None:

@@ -170,6 +170,8 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
 
     Its name is the full spec without the options that the model declares as ``unnamed``.
     """
+    if not isinstance(spec, str):
+        raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
     head, written = _split(spec)
     kind, _, argument = head.partition(":")
     backend = _backend(kind, head)
@@ -228,6 +230,8 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     Raises:
         UsageError: if it does not; the message names models that do.
     """
+    if not hasattr(model, "verbs"):
+        raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
         able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
         why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")

@@ -55,7 +55,9 @@ def find(name: str) -> Method:
     known = registered()
     if name in known:
         return known[name]
-    raise UsageError(f"There is no method called {name!r}; {suggest(name, known.keys())}")
+    raise UsageError(
+        f"There is no method called {name!r}; {suggest(name, known.keys(), where='hunch methods')}"
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,10 @@ from hunch.lm.prompts import Prompt
 from hunch.pocket.decoder import Decoder, Row
 
 SHIPPED: Final = Path(__file__).with_name("weights")
-FOLDERS: Final = {"examples": SHIPPED, "walks": SHIPPED.with_name("walks_weights")}
+FOLDERS: Final = {
+    "examples": SHIPPED,
+    **{corpus: SHIPPED.with_name(f"{corpus}_weights") for corpus in ("walks", "households")},
+}
 """Folders of the models that come with hunch, by training corpus."""
 
 
@@ -95,7 +98,9 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
         HunchError: if the folder holds no model.
     """
     if corpus not in FOLDERS:
-        raise UsageError(f"There is no pocket model of the corpus {corpus!r}; {suggest(corpus, FOLDERS)}")
+        raise UsageError(
+            f"There is no pocket model of the corpus {corpus!r}; {suggest(corpus, FOLDERS.keys())}"
+        )
     place = Path(folder).expanduser() if folder else FOLDERS[corpus]
     if not (place / "config.json").exists():
         raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' trains one.")

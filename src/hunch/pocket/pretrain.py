@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
@@ -15,43 +16,46 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hunch.core import UsageError
-from hunch.pocket import corpus, tokenizer, walks
+from hunch.pocket import corpus, households, tokenizer, walks
 from hunch.pocket.batches import Batch, Corpus
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
 CORPORA = {
     "examples": Corpus(corpus.document, tuple(corpus.SHAPES), 8, tokenizer.train),
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
+    "households": Corpus(households.document, households.KINDS, 0, households.fit),
 }
-"""The training corpora: :mod:`hunch.pocket.corpus` or :mod:`hunch.pocket.walks`."""
+"""The training corpora: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` and
+:mod:`~hunch.pocket.households`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
     """Settings of the training."""
 
-    corpus: Literal["examples", "walks"] = "examples"
-    """Training corpus: examples of random worlds, or walkthroughs of BabyAI levels."""
-    tokens: int = 40_000_000
+    corpus: Literal["examples", "walks", "households"] = "examples"
+    """Training corpus: examples of random worlds, walks in BabyAI levels, or searches in households."""
+    tokens: PositiveInt = 40_000_000
     """Training tokens in total."""
-    width: int = 192
+    width: PositiveInt = 192
     """Width of the hidden states."""
-    layers: int = 6
+    layers: PositiveInt = 6
     """Number of layers of the decoder."""
-    context: int = 1024
+    context: PositiveInt = 1024
     """Maximum tokens that the model reads."""
-    stages: tuple[tuple[float, int], ...] = ((0.5, 256), (0.8, 512), (1.0, 1024))
+    stages: tuple[tuple[Share, PositiveInt], ...] = ((0.5, 256), (0.8, 512), (1.0, 1024))
     """Length of rows until each share of training; starting with short rows is faster."""
-    batch_tokens: int = 4096
+    batch_tokens: PositiveInt = 4096
     """Tokens per step."""
-    learning_rate: float = 2e-3
+    learning_rate: PositiveFloat = 2e-3
     """Maximum learning rate, of Muon for matrices and of AdamW for other weights."""
-    warmup: int = 100
+    warmup: NonNegativeInt = 100
     """Warm-up steps of the learning rate."""
-    ease: float = 0.8
+    ease: Share = 0.8
     """Share of simple worlds, and of plain wordings."""
-    save_every: float = 300.0
+    save_every: NonNegativeFloat = 300.0
     """Seconds between checkpoints."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of weights and corpus."""
     start: str = ""
     """Folder of a model of the same kind to start from, such as the one that comes with hunch; a token that
@@ -66,10 +70,14 @@ class PretrainConfig:
         return {name: value for name, value in asdict(self).items() if name in own}
 
     def __post_init__(self) -> None:
-        if self.width % 32 or min(self.tokens, self.layers, self.batch_tokens) < 1:
-            raise UsageError("width must be a multiple of 32; tokens, layers and batch_tokens positive.")
+        if self.width % 32:
+            raise UsageError(f"width must be a multiple of 32, not {self.width}.")
         if not self.stages or self.stages[-1][0] != 1.0 or self.stages[-1][1] > self.context:
             raise UsageError("The last of the stages must reach 1.0, at most at the context's length.")
+        if self.start and not (Path(self.start) / "model.safetensors").is_file():
+            raise UsageError(f"There is no pocket model in {self.start!r} to begin with.")
+        if not re.fullmatch(r"(cpu|cuda|mps)(:\d+)?", self.device):
+            raise UsageError(f"device must be cpu, cuda, mps or cuda:NUMBER, not {self.device!r}.")
 
 
 class Pretraining:

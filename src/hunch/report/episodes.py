@@ -17,7 +17,8 @@ from hunch.core import Agent, Explanation, HunchError
 from hunch.envs import make
 from hunch.rl.episodes import replay as again
 from hunch.rl.rollout import Episode, TextEnvironment
-from hunch.runs.execute import RunConfig, load_agent
+from hunch.runs.build import load_agent
+from hunch.runs.execute import RunConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def collect(folders: Sequence[Path]) -> tuple[list[Comparison], list[LeftOut]]:
         try:
             runs.append(_once(_read(path, name), runs))
         except HunchError as error:
-            left_out.append(LeftOut(name, str(error).replace(f"{root}/", "")))
+            left_out.append(LeftOut(name, str(error).replace(f"{root}/", "").rstrip(".")))
     if not runs:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in left_out)
         looked = ", ".join(map(str, folders))

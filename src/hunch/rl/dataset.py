@@ -239,7 +239,7 @@ def load(folder: str | Path) -> Dataset:
     folder = Path(folder)
     try:
         about = json.loads((folder / "metadata.json").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"There is no data set in {folder}.") from None
     except ValueError as error:
         raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
@@ -293,15 +293,22 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
         history: Value of ``history`` for episodes without this field.
 
     Raises:
-        UsageError: if a line is not a valid episode, or the data are inconsistent.
+        UsageError: if there is no such file, a line is not a valid episode, or the data are inconsistent.
     """
+    try:
+        lines = Path(file).read_text().splitlines()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is no text, so it holds no episodes.") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
     episodes = []
-    with open(file) as lines:
-        for number, line in enumerate(lines):
-            try:
-                episodes.append(_from_plain({"history": history, **json.loads(line)}))
-            except (TypeError, ValueError, KeyError) as error:
-                raise UsageError(f"Line {number + 1} of {file} is not an episode: {error}.") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            episodes.append(_from_plain({"history": history, **json.loads(line)}))
+        except KeyError as error:
+            raise UsageError(f"Line {number} of {file} is not an episode: it has no {error}.") from None
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"Line {number} of {file} is not an episode: {error}.") from None
     dataset = Dataset(env, env_options, tuple(episodes), {"imported_from": Path(file).name})
     check(dataset)
     return dataset
@@ -318,6 +325,11 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
     values = dict(plain)
     for name in ("observations", "actions"):
         values[name] = tuple(values[name])
+        if not all(isinstance(text, str) for text in values[name]):
+            raise TypeError(f"{name} must be texts")
+    for name in ("terminated", "truncated", "success"):
+        if not isinstance(values.get(name, False), bool):
+            raise TypeError(f"{name} must be true or false")
     values["admissible"] = tuple(map(tuple, values["admissible"]))
     values["rewards"] = tuple(map(float, values["rewards"]))
     return Recording(**values)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hunch.core import IntArray, State
+from hunch.core import IntArray, State, UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel
 
@@ -90,6 +90,8 @@ class StateFeatures:
     """
 
     def __init__(self, table: TextTable, *, joint: bool = False, known: StateFeatures | None = None) -> None:
+        if not isinstance(table, TextTable):
+            raise UsageError(f"An encoder is a hunch.roles.TextTable of a language model, not {table!r}.")
         self.table, self.joint, self.known = table, joint, known
         self.state_dim = 0 if joint else 3 * table.dim
         self.action_dim = table.dim

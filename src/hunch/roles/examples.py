@@ -13,7 +13,8 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.scoring.choose import softmax
 from hunch.roles.planner import FAILED
 from hunch.roles.prior import ActionPrior
-from hunch.roles.prior_kinds import PriorConfig, SimilarityPrior, build_prior, choose_kind, cosines
+from hunch.roles.prior_kinds import PriorConfig, build_prior, choose_kind
+from hunch.roles.prior_similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
 """Temperature over cosines of instructions (our choice)."""

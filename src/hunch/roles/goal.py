@@ -124,6 +124,7 @@ class Goaled(Wrapper):
     """
 
     source: GoalSource
+    needs = ("suggest", "evidence")
 
     def __init__(
         self,

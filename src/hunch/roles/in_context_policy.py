@@ -51,7 +51,7 @@ class InContextPolicy:
         ]
         examples, epoch = list(chain.from_iterable(stretches)), len(experience.episodes)
         blanks = [
-            Blank(wording.reset + state, [examples], rng, epoch)
+            Blank(wording.reset + state, [examples], rng, epoch, list(wording.actions.values()))
             for state, rng in zip(states, rngs, strict=True)
         ]
         answers = self.completer.fill(

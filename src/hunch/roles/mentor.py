@@ -9,19 +9,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
 
 from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm import Sampling
-from hunch.lm.backends.trainable import TrainableModel, Vocabulary, pretrained, small
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import cosines
+from hunch.roles.prior_similarity import cosines
 from hunch.roles.similarity import Similarity
 
 SUMMARIES = (
@@ -65,7 +65,28 @@ def comprehension(cosine: float) -> float:
     return float(1 / (1 + np.exp(-10 * (cosine - 0.1))))
 
 
-class Adapter:
+class Sayer(Protocol):
+    """Says which summary fits a player."""
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """What a result with it may claim."""
+        ...
+
+    def say(self, prompt: str, rng: np.random.Generator) -> str:
+        """A summary, by what the player did."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has learnt."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state that :meth:`state_dict` gave."""
+        ...
+
+
+class Adapter(Sayer):
     """A small causal model that chooses a summary, and is trained on summaries that did well.
 
     Args:
@@ -178,11 +199,14 @@ class Mentor:
         """Start with a new adapter and no lessons."""
         self.seed = seed
         self.length = max(1, world.steps // self.config.stages)
-        self.adapter = None if self.config.adapter == "none" else Adapter(self.config, seed)
+        self.adapter = self._adapter(seed)
         self.lessons: dict[int, Lesson] = {}  # by stream
         self.finished: list[tuple[str, str, float]] = []  # prompts, summaries, scores of this stage
         self.told: list[float] = []  # scores since the last call of metrics
         self.steps = self.stage = 0
+
+    def _adapter(self, seed: int) -> Sayer | None:
+        return None if self.config.adapter == "none" else Adapter(self.config, seed)
 
     def twin(self, seed: int) -> Self:
         """Return a mentor with the same adapter but its own lessons, which trains nothing."""
@@ -259,7 +283,7 @@ class Mentor:
         figures = {"comprehension": float(np.mean(told))} if told else {}
         if self.steps // self.length > self.stage:
             self.stage = self.steps // self.length
-            if self.adapter is not None and self.config.adapter == "trained":
+            if isinstance(self.adapter, Adapter) and self.config.adapter == "trained":
                 rng = np.random.default_rng([self.seed, 1, self.stage])
                 figures["adapter_loss"] = self.adapter.train(self.best(), rng)
             self.finished = []

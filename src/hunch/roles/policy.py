@@ -29,7 +29,7 @@ from hunch.lm.base import Normalisation, count_words
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.q_learning import QNetwork, forward
 from hunch.roles.encoder import StateFeatures, TextTable
-from hunch.roles.prior_kinds import prompt
+from hunch.roles.prior_language import prompt
 
 
 class PerceptronPolicy:

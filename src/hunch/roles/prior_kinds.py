@@ -16,265 +16,16 @@ Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
-from hunch.core import EvidenceLevel, FloatArray, State, UsageError
-from hunch.lm import require
-from hunch.lm.base import LanguageModel, Normalisation, Sampling, Verb
-from hunch.lm.scoring.choose import Tie, choose, estimator_of, project, softmax
-from hunch.lm.usage import count_fallbacks
+from hunch.lm.base import LanguageModel, Normalisation, Verb
+from hunch.lm.scoring.choose import Tie
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
-from hunch.roles.encoder import TextTable, Vectors, recency_weights
-from hunch.roles.prior import DistributionPrior, Proposal, UniformPrior
-
-SEEN_DECAY = 0.3
-"""similarity: weight of a line relative to the next more recent one."""
-DONE_DECAY = 0.8
-"""similarity: weight of a past action relative to the next more recent one."""
-RELEASED_SAMPLING = Sampling(temperature=1.0, top_p=1.0)
-"""Sampling of answers in training, as in the paper's released code."""
-
-
-def prompt(state: State) -> str:
-    """Return the prompt that a language model continues with an action."""
-    offered = "\n".join(f"- {action}" for action in state.options)
-    return (
-        f"Your task is to: {state.task}\n{state.text()}\n"
-        f"You are allowed to take the following actions:\n{offered}\n"
-        "The next action is one of them, copied exactly.\n>"
-    )
-
-
-def question(state: State) -> str:
-    """Return the prompt below which the admissible actions are listed with letters."""
-    return f"Your task is to: {state.task}\n{state.text()}\nWhich of these actions comes next?"
-
-
-class NoveltyPrior(DistributionPrior):
-    """A prior that only avoids repeating recent actions. The control of the similarity prior's second term.
-
-    It is the same rule without a model: two actions are similar only if their texts are equal. Anything that
-    a similarity prior achieves beyond it is due to the embeddings.
-    """
-
-    def __init__(self, *, temperature: float = 0.1, repeat: float = 1.0) -> None:
-        super().__init__("L0")
-        self.temperature = _positive(temperature)
-        self.repeat = repeat
-
-    def _compute(self, states: list[State]) -> list[FloatArray]:
-        return [softmax(-self.repeat * self._staleness(state) / self.temperature) for state in states]
-
-    def _staleness(self, state: State) -> FloatArray:
-        past = [action for _, action in state.history]
-        alike = np.array([[float(action == earlier) for earlier in past] for action in state.options])
-        return staleness(alike) if past else np.zeros(len(state.options))
-
-
-class SimilarityPrior(DistributionPrior):
-    """p(a|s) from sentence embeddings: similar to the task and observations, unlike recent actions.
-
-    With q the embedding of the task plus ``history`` times the recency-weighted mean of the embeddings of
-    observed lines, and a_1, a_2, ... the actions already taken, most recent first::
-
-        p(a|s) = softmax( [cos(q, a) - repeat * max_i 0.8^i max(0, cos(a, a_i))^4] / temperature )
-
-    The second term is needed because similarity ignores what has been done: without it the prior goes to the
-    receptacle that the task names and examines it for ever.
-
-    Args:
-        lm: A model that embeds, or a table over one.
-        temperature: Temperature of the softmax over cosines, which are in [-1, 1].
-        history: Weight of observed lines relative to the task.
-        repeat: Weight of the penalty for actions similar to recent ones.
-
-    Raises:
-        UsageError: if the model cannot embed or the temperature is not positive.
-    """
-
-    def __init__(
-        self,
-        lm: LanguageModel | TextTable,
-        *,
-        temperature: float = 0.1,
-        history: float = 0.2,
-        repeat: float = 1.0,
-    ) -> None:
-        self.table = lm if isinstance(lm, TextTable) else TextTable(lm)
-        super().__init__(self.table.lm.evidence)
-        self.temperature = _positive(temperature)
-        self.history = history
-        self.repeat = repeat
-
-    def _compute(self, states: list[State]) -> list[FloatArray]:
-        self.table.add(
-            t
-            for state in states
-            for t in (state.task, *seen(state), *(a for _, a in state.history), *state.options)
-        )
-        return [softmax(self.affinities(state) / self.temperature) for state in states]
-
-    def affinities(self, state: State) -> FloatArray:
-        """Return the logits of the softmax, shape (number of actions,)."""
-        texts, past = seen(state), [action for _, action in state.history]
-        query = self.table.encode([state.task])[0].copy()
-        query += self.history * (recency_weights(len(texts), SEEN_DECAY) @ self.table.encode(texts))
-        actions = self.table.encode(state.options)
-        affinities = cosines(actions, query[None])[:, 0]
-        if past:
-            affinities -= self.repeat * staleness(cosines(actions, self.table.encode(past)))
-        return affinities
-
-
-def seen(state: State) -> list[str]:
-    """Return the lines observed in the episode, oldest first."""
-    texts = (*(observation for observation, _ in state.history), state.observation)
-    return [line for text in texts for line in text.splitlines() if line.strip()]
-
-
-def staleness(likeness: FloatArray) -> FloatArray:
-    """Return the similarity of each action to recent ones: max_i 0.8^i likeness_i^4, most recent i = 0.
-
-    Args:
-        likeness: Cosine of each action with each earlier one, oldest first, shape (actions, earlier actions).
-            The fourth power suppresses values that are not near 1; values below 0 count as 0.
-    """
-    fading = DONE_DECAY ** np.arange(likeness.shape[1] - 1, -1, -1)
-    return np.asarray((fading * np.maximum(likeness, 0) ** 4).max(axis=1))
-
-
-def cosines(rows: Vectors, columns: Vectors) -> FloatArray:
-    """Return the cosine of each row of one matrix with each row of the other."""
-    lengths = np.linalg.norm(rows, axis=1)[:, None] * np.linalg.norm(columns, axis=1)
-    return np.asarray(rows @ columns.T / np.maximum(lengths, 1e-12), dtype=np.float64)
-
-
-class LikelihoodPrior(DistributionPrior):
-    """p(a|s) from how likely each action is as the continuation of the prompt.
-
-    Args:
-        lm: A model that scores.
-        normalise: ``sum`` (of token log-probabilities), per ``token`` or per ``word``.
-        temperature: Temperature of the softmax.
-        over: ``logprobs`` is the usual softmax over log-probabilities. ``probabilities`` is the paper's
-            definition, a softmax over probabilities; it is nearly uniform, because they are in [0, 1].
-
-    Raises:
-        UsageError: if the model cannot score or the temperature is not positive.
-    """
-
-    def __init__(
-        self,
-        lm: LanguageModel,
-        *,
-        normalise: Normalisation = "token",
-        temperature: float = 1.0,
-        over: Literal["logprobs", "probabilities"] = "logprobs",
-    ) -> None:
-        require(lm, "score", needed_by="The likelihood prior")
-        self.lm = lm
-        super().__init__(lm.evidence)
-        self.normalise: Normalisation = normalise
-        self.temperature = _positive(temperature)
-        self.over = over
-
-    def _compute(self, states: list[State]) -> list[FloatArray]:
-        scores = self.lm.score([prompt(s) for s in states], [s.options for s in states])
-        logprobs = [score.normalised(self.normalise) for score in scores]
-        values = [np.exp(x) for x in logprobs] if self.over == "probabilities" else logprobs
-        return [softmax(x / self.temperature) for x in values]
-
-
-class LabelledPrior(DistributionPrior):
-    """p(a|s) from the probability of each action's letter as the answer; see :mod:`hunch.lm.scoring.choose`.
-
-    It suits chat models behind a server that lists the most likely first tokens.
-
-    Args:
-        lm: A model that labels, or scores.
-        temperature: Temperature of the softmax over the letters' log-probabilities.
-        rotations: Number of orders of the list to average over, since models favour some letters.
-
-    Raises:
-        UsageError: if the model can do neither, or a number is not positive.
-    """
-
-    def __init__(self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1) -> None:
-        estimator_of(lm, "labelled")
-        self.lm = lm
-        super().__init__(lm.evidence)
-        self.temperature = _positive(temperature)
-        if rotations < 1:
-            raise UsageError(f"The labelled prior needs at least one rotation, not {rotations}.")
-        self.rotations = rotations
-
-    def _compute(self, states: list[State]) -> list[FloatArray]:
-        found = choose(
-            self.lm,
-            [question(s) for s in states],
-            [s.options for s in states],
-            how="labelled",
-            rotations=self.rotations,
-        )
-        shares = [choice.probabilities ** (1 / self.temperature) for choice in found]
-        return [share / share.sum() for share in shares]
-
-
-class MappedPrior:
-    """p(a|s) from free-form answers, each mapped by a rule to an admissible action.
-
-    Args:
-        lm: A model that generates.
-        tie: How ties are broken, see :func:`hunch.lm.scoring.choose.project`.
-        sampling: How answers are sampled.
-
-    Raises:
-        UsageError: if the model cannot generate.
-    """
-
-    def __init__(
-        self,
-        lm: LanguageModel,
-        *,
-        tie: Tie = "last",
-        sampling: Sampling = RELEASED_SAMPLING,
-    ) -> None:
-        require(lm, "generate", needed_by="The mapped prior")
-        self.lm = lm
-        self.evidence: EvidenceLevel | None = lm.evidence
-        self.tie: Tie = tie
-        self.sampling = sampling
-
-    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
-        """Sample k answers for each state and map them; see :class:`hunch.roles.prior.ActionPrior`.
-
-        Raises:
-            UsageError: if ``k`` is None, because a sampled prior has no full distribution.
-        """
-        if k is None:
-            raise UsageError("The mapped prior samples its candidates: set the number of proposals k.")
-        first = int(rng.integers(2**31))
-        answers = self.lm.generate([prompt(s) for s in states], k, self.sampling, first)
-        return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
-
-    def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
-        projected = [project(answer, state.options, self.tie, rng) for answer in answers]
-        counts = np.bincount([index for index, _ in projected], minlength=len(state.options))
-        fallbacks = sum(not named for _, named in projected)
-        count_fallbacks(self.lm, fallbacks)
-        indices = np.flatnonzero(counts)
-        return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))
-
-
-def _positive(temperature: float) -> float:
-    if not temperature > 0:
-        raise UsageError(f"A prior's temperature must be positive, not {temperature}.")
-    return temperature
-
+from hunch.roles.encoder import TextTable
+from hunch.roles.prior import DistributionPrior, UniformPrior
+from hunch.roles.prior_language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior_similarity import NoveltyPrior, SimilarityPrior
 
 TEMPERATURES = {"similarity": 0.1, "novelty": 0.1}
 """Default temperature of the softmax of each kind, if it is not 1."""
@@ -305,6 +56,8 @@ class PriorConfig:
     """likelihood: divisor of a log-probability (TWOSOME compares the three)."""
     over: Literal["logprobs", "probabilities"] = "logprobs"
     """likelihood: softmax over log-probabilities, or over probabilities as in the paper (nearly uniform)."""
+    listed: bool = True
+    """mapped, likelihood: name the admissible actions in the prompt (paper), or leave the bare transcript."""
     tie: Tie = "last"
     """mapped: which of equally often named actions wins (released code: last)."""
     rotations: PositiveInt = 1
@@ -331,9 +84,16 @@ def build_prior(
     if kind == "novelty":
         return NoveltyPrior(temperature=temperature, repeat=config.repeat)
     if kind == "mapped":
-        return MappedPrior(lm, tie=config.tie, sampling=replace(RELEASED_SAMPLING, temperature=temperature))
+        sampling = replace(RELEASED_SAMPLING, temperature=temperature)
+        return MappedPrior(lm, tie=config.tie, sampling=sampling, listed=config.listed)
     if kind == "likelihood":
-        return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, over=config.over)
+        return LikelihoodPrior(
+            lm,
+            normalise=config.normalise,
+            temperature=temperature,
+            over=config.over,
+            listed=config.listed,
+        )
     if kind == "labelled":
         return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
     source = table if table is not None and table.lm is lm else lm

@@ -19,6 +19,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.scoring.choose import softmax
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 
@@ -34,6 +35,9 @@ RESERVE: Final = 100
 class PromptConfig:
     """How prompts of examples are made and their answers sampled."""
 
+    answers: Literal["write", "choose"] = "write"
+    """Let the model write (released code), or draw by likelihood among the possible answers: actions, ends,
+    and the rewards that were seen. Next states are always written."""
     resamples: PositiveInt = 3
     """Maximum completions per prediction (released code)."""
     prompt_draws: PositiveInt = 5
@@ -88,12 +92,14 @@ class Blank:
         groups: Examples; each of several groups has an equal share of the prompt.
         rng: Orders the examples.
         epoch: Number of finished episodes, on which a prompt kept for an episode also depends.
+        options: All possible answers in full; empty where they are not known.
     """
 
     query: str
     groups: Sequence[Sequence[str]]
     rng: np.random.Generator
     epoch: int
+    options: Sequence[str] = ()
 
 
 class Completer:
@@ -112,6 +118,8 @@ class Completer:
 
     def __init__(self, lm: LanguageModel, config: PromptConfig) -> None:
         self.lm = require(lm, "generate", needed_by="A prompt of examples")
+        if config.answers == "choose":
+            require(lm, "score", needed_by="A choice among answers")
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
         self.config = config
@@ -148,6 +156,10 @@ class Completer:
         self.counts.bare += len(blanks) - len(open_)
         used: list[set[str]] = [set() for _ in blanks]
         degree = self.config.temperature if temperature is None else temperature
+        if self.config.answers == "choose" and open_ and all(blanks[i].options for i in open_):
+            for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree), strict=True):
+                answers[i] = read(text.removesuffix(stop))
+            return answers
         sampling = Sampling(self.config.max_tokens, degree, self.config.top_p, (stop,))
         for attempt in range(self.config.resamples):
             if not open_:
@@ -161,6 +173,18 @@ class Completer:
             count_fallbacks(self.lm, len(open_))
         self.counts.failed += sum(answer is None for answer in answers)
         return answers
+
+    def _choose(self, blanks: Sequence[Blank], temperature: float) -> list[str]:
+        """Draw one of the possible answers of each blank by its likelihood."""
+        prompts = [self._prompt(blank, set(), 0) for blank in blanks]
+        scores = self.lm.score(prompts, [blank.options for blank in blanks])
+        self.counts.completions += len(blanks)
+        chosen = []
+        for blank, score in zip(blanks, scores, strict=True):
+            shares = softmax(score.logprobs / temperature) if temperature else score.logprobs
+            i = blank.rng.choice(len(shares), p=shares) if temperature else np.argmax(shares)
+            chosen.append(blank.options[int(i)])
+        return chosen
 
     def metrics(self) -> dict[str, float]:
         """Return shares since the last call: unread completions, failed predictions, cut prompts."""

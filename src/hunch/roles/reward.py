@@ -62,6 +62,7 @@ class Rewarded(Wrapper):
     """
 
     source: RewardSource
+    needs = ("rewards", "evidence")
 
     def __init__(
         self,

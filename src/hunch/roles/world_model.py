@@ -86,8 +86,9 @@ class InContextWorldModel:
 
     def _predict_ends(self, cases: Sequence[_Case]) -> None:
         wording = self.wording
+        both = [wording.done(True), wording.done(False)]
         blanks = [
-            case.blank(wording, case.steps, lambda step: wording.done(step.done), self._split("done"))
+            case.blank(wording, case.steps, lambda step: wording.done(step.done), self._split("done"), both)
             for case in cases
         ]
         answers = self.completer.fill(blanks, wording.done_stop, wording.read_done)
@@ -96,12 +97,14 @@ class InContextWorldModel:
 
     def _predict_rewards(self, cases: Sequence[_Case]) -> None:
         wording = self.wording
+        seen = list(dict.fromkeys(wording.reward(step.reward) for step in self.steps))
         blanks = [
             case.blank(
                 wording,
                 self._only(case.steps, done=case.found.done),
                 lambda step: wording.reward(step.reward),
                 self._split("reward"),
+                seen,
             )
             for case in cases
         ]
@@ -146,12 +149,13 @@ class _Case:
         steps: Sequence[Example],
         tell: Callable[[Example], str],
         by: Callable[[Example], Any] | None = None,
+        options: Sequence[str] = (),
     ) -> Blank:
         """Return a query for a part of the step, with examples that show that part."""
         groups: dict[Any, list[str]] = {}
         for step in steps:
             groups.setdefault(by(step) if by else None, []).append(example(step, tell(step), wording))
-        return Blank(self.query, list(groups.values()), self.rng, self.epoch)
+        return Blank(self.query, list(groups.values()), self.rng, self.epoch, options)
 
 
 def question(state: str, action: str, wording: Texts) -> str:

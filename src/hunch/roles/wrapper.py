@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from hunch.core import Agent, EvidenceLevel, Explanation, Player, State, Transition, World, weakest
+from hunch.core import (
+    Agent,
+    EvidenceLevel,
+    Explanation,
+    Player,
+    State,
+    Transition,
+    UsageError,
+    World,
+    weakest,
+)
 
 
 class Wrapper(Agent):
@@ -19,9 +29,19 @@ class Wrapper(Agent):
     Args:
         agent: Any agent.
         source: The source of rewards or goals.
+
+    Raises:
+        UsageError: if there is no agent, or a source lacks what every source has.
     """
 
+    needs: ClassVar[tuple[str, ...]] = ("evidence",)
+    """What every source has."""
+
     def __init__(self, agent: Agent, source: Any) -> None:
+        if not isinstance(agent, Agent):
+            raise UsageError(f"{type(self).__name__} takes an agent first, not {agent!r}.")
+        if lacking := [name for name in self.needs if not hasattr(source, name)]:
+            raise UsageError(f"The source {type(source).__name__} lacks {' and '.join(lacking)}.")
         self.agent, self.source = agent, source
         self.models: Mapping[str, Any] = {**getattr(agent, "models", {}), **getattr(source, "models", {})}
 

@@ -25,7 +25,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
-from hunch.runs.folder import RunFolder, holds
+from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -169,6 +169,7 @@ def refuse_run(out: Path) -> None:
     """
     if out == Path():
         raise UsageError("A comparison needs its own folder, not the current one: set it with --out.")
+    require_folder(out)
     if any((out / name).exists() for name in ("config.json", "checkpoint", "metadata.json")):
         raise UsageError(f"{out} is the folder of a run or a data set: choose another --out.")
 
@@ -215,12 +216,14 @@ def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budg
 
 def _spent(folder: Path) -> dict[str, float]:
     """Return the usage of a run so far; one that was killed has no summary, but lines of metrics."""
-    summary = None
+    summary = journal = None
     with suppress(HunchError):  # damage is reported when the run begins
         summary = read_json(folder / "summary.json")
+        journal = read_json(folder / JOURNAL)
     figures = summary or last_line(folder / "metrics.jsonl") or {}
     usage: dict[str, float] = figures.get("usage", {})
-    return usage
+    noted = list((journal or {}).values())
+    return {name: max(usage.get(name, 0.0), sum(row.get(name, 0.0) for row in noted)) for name in SPENT}
 
 
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:

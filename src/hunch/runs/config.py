@@ -23,6 +23,9 @@ _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers",
 
 
 LARGEST_SEED = 2**32 - 1
+Threads: TypeAlias = Annotated[int, Interval(ge=1, le=1024)]
+"""A process that asks for more may be ended by the system."""
+Streams: TypeAlias = Annotated[int, Interval(ge=1, le=10_000)]
 Seed: TypeAlias = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
 
@@ -41,7 +44,7 @@ class Setting:
     """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000
     """Environment steps in total, over all environments; with recorded data only, updates."""
-    envs: PositiveInt = 1
+    envs: Streams = 1
     """Environments stepped side by side."""
     processes: NonNegativeInt = 0
     """Worker processes for the environments, useful if a step is slow; 0 uses the main process."""
@@ -53,7 +56,7 @@ class Setting:
     """Episodes per evaluation."""
     episodes_per_player: PositiveInt | None = None
     """Episodes of an evaluation after which the player's memory is cleared. Default: never."""
-    threads: PositiveInt = 1
+    threads: Threads = 1
     """Torch threads per run; results repeat exactly only with the same number."""
 
 

@@ -12,8 +12,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from hunch.lm.answers.rehearsal import CHARACTERS_A_TOKEN, Rehearsal
+from hunch.runs.build import build, environments, recorded
 from hunch.runs.config import RunConfig, check
-from hunch.runs.execute import build, environments, evaluation, recorded
+from hunch.runs.execute import evaluation
 from hunch.runs.loop import train
 
 SAMPLE: Final = 1_000

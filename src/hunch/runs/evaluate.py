@@ -20,8 +20,8 @@ from hunch.lm.budget import Ledger
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_episodes
+from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
-from hunch.runs.execute import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.files import BEST, CHECKPOINT, read_json, write_atomically, writing
 from hunch.runs.folder import differences, leaves
 from hunch.runs.result import ledger, mean_return

@@ -102,7 +102,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """
     try:
         value: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, OSError) as error:
         raise HunchError(f"{path} is damaged: {error}.") from error
@@ -128,6 +128,8 @@ def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(line)
     except ValueError as error:
         raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
+    if not isinstance(value, dict):
+        raise HunchError(f"Line {number} of {path} is damaged: it holds no JSON object.")
     return value
 
 

@@ -42,6 +42,8 @@ PATIENCE = 1.0
 """Seconds to wait for a folder, the longest time that a killed process needs to release it."""
 KEPT = ("records.jsonl", "programs.jsonl")
 """Possible files of an agent's records."""
+JOURNAL = "asked.json"
+"""The requests that a run with a budget is about to make."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
 OURS = frozenset(
     (*STREAMS, "config.json", "summary.json", "failure.txt", "checkpoint", "tensorboard", "wandb")
@@ -116,7 +118,7 @@ class RunFolder:
 
     def journal(self) -> Path:
         """Return the journal in which a run with a budget records its requests; new for a new run."""
-        path = self.path / "asked.json"
+        path = self.path / JOURNAL
         if not (self.path / CHECKPOINT).exists():
             path.unlink(missing_ok=True)
         return path
@@ -197,15 +199,27 @@ def refuse_foreign(folder: Path) -> None:
     """
     if folder == Path():
         raise UsageError("A run needs its own folder, not the current one: set it with --out.")
-    there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
-    if not there.is_dir():
-        raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
+    require_folder(folder)
+    around = next((path for path in folder.parents if (path / "config.json").exists()), None)
+    if around is not None and (around / CHECKPOINT).parent.exists():
+        raise UsageError(f"{folder} is inside the folder of a run, {around}: choose another --out.")
     with suppress(OSError):  # no folder, or an unreadable one; reported when it is written
         names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
         if names and not OURS & set(names):
             raise UsageError(
                 f"{folder} holds files that are not a run's, such as {names[0]}: choose another --out."
             )
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a path that is a file, or lies below one.
+
+    Raises:
+        HunchError: naming the file.
+    """
+    there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
+    if not there.is_dir():
+        raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
 
 
 def holds(folder: Path, settings: dict[str, Any]) -> bool:

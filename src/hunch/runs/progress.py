@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from hunch.runs.compare import Job
 from hunch.runs.result import money
+
+if TYPE_CHECKING:
+    from hunch.runs.compare import Job
 
 PLAIN_SECONDS = 15.0
 

@@ -14,10 +14,12 @@ import numpy as np
 from hunch.core import HunchError, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.wrappers import History
+from hunch.ranges import PositiveInt, Share, check_value
 from hunch.rl.dataset import Dataset, Recording
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.execute import RunConfig, load_agent
+from hunch.runs.build import load_agent
+from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import read_lines
 from hunch.runs.result import read_episode
 
@@ -27,14 +29,14 @@ DISCARDED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Part:
     """A behaviour and its share of the steps."""
 
     behaviour: str
     share: float
 
 
-def parse_mix(text: str) -> tuple[Share, ...]:
+def parse_mix(text: str) -> tuple[Part, ...]:
     """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without shares, all are equal.
 
     Raises:
@@ -45,20 +47,20 @@ def parse_mix(text: str) -> tuple[Share, ...]:
     if not parts or any(bool(name) != bool(stated[0][0]) for name, _, _ in stated):
         raise UsageError(f"A mix must read 'oracle=0.5,random=0.5' or 'oracle,random', not {text!r}.")
     if not stated[0][0]:
-        return tuple(Share(part, 1 / len(parts)) for part in parts)
+        return tuple(Part(part, 1 / len(parts)) for part in parts)
     try:
         shares = [float(value) for _, _, value in stated]
     except ValueError:
         raise UsageError(f"Every share must be a number, unlike in {text!r}.") from None
     if not all(share > 0 for share in shares):
         raise UsageError(f"Shares must be positive, unlike in {text!r}.")
-    return tuple(Share(name, share / sum(shares)) for (name, _, _), share in zip(stated, shares, strict=True))
+    return tuple(Part(name, share / sum(shares)) for (name, _, _), share in zip(stated, shares, strict=True))
 
 
 def collect(
     env_id: str,
     env_options: Mapping[str, Any],
-    mix: tuple[Share, ...],
+    mix: tuple[Part, ...],
     steps: int,
     *,
     good: float | None = None,
@@ -79,8 +81,9 @@ def collect(
             episodes of the required kind.
         HunchError: if a behaviour hardly ever produces episodes of the required kind.
     """
-    if steps < 1 or not (good is None or 0 <= good <= 1):
-        raise UsageError(f"Recording needs steps >= 1 and a share good in [0, 1], not {steps} and {good}.")
+    check_value("steps", steps, PositiveInt)
+    check_value("good", good, Share | None)
+    check_value("seed", seed, Seed)
     env = make(env_id, **env_options)
     wanted = _quotas(mix, steps, good)
     episodes: list[Recording] = []
@@ -97,7 +100,7 @@ def collect(
     return Dataset(env_id, dict(env_options), tuple(episodes), provenance)
 
 
-def _quotas(mix: tuple[Share, ...], steps: int, good: float | None) -> list[dict[bool | None, int]]:
+def _quotas(mix: tuple[Part, ...], steps: int, good: float | None) -> list[dict[bool | None, int]]:
     """Return the steps per behaviour: from successful episodes, from others, or from any (None)."""
     edges = np.round(np.cumsum([0.0, *(share.share for share in mix)]) * steps).astype(int)
     totals = [int(n) for n in np.diff(edges)]
@@ -144,6 +147,8 @@ def _episodes(
         yield from _replayed(Path(argument), env, env_id, behaviour)
         return
     rng = np.random.default_rng(seeds)
+    if kind == "agent":
+        _same_environment(Path(argument), env_id)
     act = _policy(kind, argument, env, rng)
     while True:
         seed = int(rng.integers(2**31))
@@ -193,6 +198,12 @@ def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -
             episode = read_episode(line)
             steps = replay(env, episode.seed, episode.actions, episode.number)
             yield record(env, steps, behaviour, episode.seed)
+
+
+def _same_environment(folder: Path, env_id: str) -> None:
+    config = RunConfig.read(folder)
+    if config.env != env_id:
+        raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
 
 
 def record(env: TextEnvironment, steps: Iterable[Transition], behaviour: str, seed: int) -> Recording:

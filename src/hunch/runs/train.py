@@ -20,10 +20,10 @@ from hunch.rl import dataset
 from hunch.rl import episodes as whole
 from hunch.rl.rollout import Episode, TextEnvironment
 from hunch.runs import loop
+from hunch.runs.build import build, parts_of
 from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, check, loading
 from hunch.runs.describe import can_be_loaded, describe
-from hunch.runs.execute import build, parts_of
 from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.models import Models
 from hunch.runs.places import Place, identify, places
@@ -125,6 +125,10 @@ def train(
         objects=config.objects + given,
     )
     check(config)
+    if budget is not None and not isinstance(budget, Budget):
+        raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
+    if isinstance(callbacks, Callback):
+        raise UsageError("callbacks is a list: write callbacks=[...].")
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
@@ -200,6 +204,9 @@ def _read(data: Data) -> tuple[Recorded | None, str]:
     """Return the recorded data, and their folder if they were given as a folder."""
     if isinstance(data, (str, Path)):
         return dataset.load(data), str(data)
+    episodes = isinstance(data, Sequence) and data and all(isinstance(each, Sequence) for each in data)
+    if not (data is None or isinstance(data, dataset.Dataset) or episodes):
+        raise UsageError(f"data is a data set, its folder, or a list of episodes, not {data!r}.")
     return data, ""
 
 

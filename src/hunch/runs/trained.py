@@ -8,9 +8,9 @@ from typing import Any
 
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.build import Checkpoint, load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.execute import Checkpoint, load_agent
 from hunch.runs.files import CHECKPOINT, write_checkpoint
 from hunch.runs.folder import RunFolder, refuse_foreign
 from hunch.runs.places import identify
@@ -54,9 +54,14 @@ class Trained:
         The choice is random if the agent's choices in evaluations are. Nothing is learnt or remembered.
 
         Raises:
-            UsageError: if ``info`` does not name the admissible actions.
+            UsageError: if the observation is no text, or ``info`` does not name the admissible actions.
         """
-        return self._player.act([State.read(observation, info)])[0]
+        state = State.read(observation, info)
+        if not isinstance(observation, str):
+            raise UsageError(f"An observation is a text, not {observation!r}.")
+        if state.actions == ():
+            raise UsageError("There is no admissible action to choose: the episode is over.")
+        return self._player.act([state])[0]
 
     def explain(self, observation: str, info: Mapping[str, Any]) -> Explanation:
         """Explain the choice; see :class:`hunch.core.Explanation`."""

@@ -17,6 +17,7 @@ _MODULES = {
     "priors-temperature": "priors",
     "priors-cache": "priors",
     "priors-offline": "priors_offline",
+    "priors-learned": "priors_learned",
     "priors-transfer": "priors_transfer",
     "priors-encoder": "priors_encoder",
     "saycan": "saycan",

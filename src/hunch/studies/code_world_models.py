@@ -104,9 +104,7 @@ def search_table(base: str, seeds: int, calls: int, folder: Path) -> str:
     """What each rule found, by repair rate, and how far the tree is ahead."""
     found = searched(base, seeds, calls, folder)
     head = (
-        "| repair rate | line | fitness | right held out | all right | calls until then |\n"
-        + "|---" * 6
-        + "|"
+        "| repair rate | arm | fitness | right held out | all right | calls until then |\n" + "|---" * 6 + "|"
     )
     lines = [head]
     for repair in RATES[base]:

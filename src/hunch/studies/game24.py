@@ -25,7 +25,7 @@ from hunch.envs.game24.tree_of_thought import Tree, tree
 from hunch.lm import load
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.rl.tabular import QTable
-from hunch.roles.prior_kinds import SimilarityPrior
+from hunch.roles.prior_similarity import SimilarityPrior
 from hunch.runs.files import write_atomically
 from hunch.studies.study import Part, Scale, Study
 
@@ -284,7 +284,7 @@ def _median(runs: Runs) -> str:
 def ratio_table(runs: Mapping[str, Runs]) -> str:
     """GPT-4's proposals against every other line, and the verdict."""
     lines = [
-        "| line | against | puzzles | its steps over the other's | fewer steps | more steps |",
+        "| arm | against | puzzles | ratio of steps | fewer steps | more steps |",
         "|---|---|---|---|---|---|",
     ]
     said: dict[str, list[str]] = {}

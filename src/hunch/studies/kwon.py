@@ -77,7 +77,7 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
 def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """How often labels, and the policies trained on them, agree with the objective; in Markdown."""
     lines = [
-        "| line | evidence | labels right | policy right | model calls | cache hits | seconds |",
+        "| arm | evidence | labels right | policy right | model calls | cache hits | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
     for arm in listed:

@@ -171,7 +171,7 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
 
 def markdown(table: Sequence[Row]) -> str:
     """Return a table in Markdown, with results, evidence level and cost."""
-    names = ["line", "model", "evidence", "success", "return", "area", "steps to half"]
+    names = ["arm", "model", "evidence", "success", "return", "area", "steps to half"]
     names += ["requests", "model calls", "tokens", "minutes"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in table:

@@ -176,7 +176,7 @@ def _figure(row: dict[str, Any], what: str) -> float:
 
 def _by_reward(domain: str, rows: Sequence[dict[str, Any]], examples: Sequence[int]) -> str:
     """Mean return of planning on the seeds on which a reward is among the steps shown, and on the others."""
-    lines = ["| steps shown | line | return with a reward among them | with none |", "|---" * 4 + "|"]
+    lines = ["| steps shown | arm | return with a reward among them | with none |", "|---" * 4 + "|"]
     for n in examples:
         for line in BESIDE:
             by: dict[bool, list[float]] = {True: [], False: []}

@@ -34,8 +34,10 @@ REQUESTS_A_COMMIT = 32
 REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
 SHORTEST_WAIT, LONGEST_WAIT = 0.005, 0.1  # seconds between checks for an answer that others asked for
 _LOCK = threading.Lock()  # guards meters; held for microseconds
+_GATE = threading.Lock()  # held while the gate is asked
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+    for _lock in (_GATE, _LOCK):
+        os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Cached(Answering):
@@ -46,7 +48,8 @@ class Cached(Answering):
         store: Where answers are kept on disk; None for memory only.
         usage: The meter.
         gate: Called with the number of requests before they reach the model; it may raise an error to refuse
-            them, as a budget does.
+            them, as a budget does. Called with 0 after answers were counted.
+        under_way: Number of requests that passed the gate and are not counted yet.
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
     """
@@ -62,7 +65,7 @@ class Cached(Answering):
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.context, self.count_tokens = model.context, model.count_tokens
         self._memory = Memory() if memory is None else memory
-        self._asking = 0
+        self._asking = self.under_way = 0
         self._counted = Usage()
         self._loading: Usage = getattr(model, "loading", Usage())
 
@@ -130,24 +133,31 @@ class Cached(Answering):
         answers: dict[Question, Any] = {}
         if not questions:
             return answers
+        self._let_through(len(questions))
         self._watch(+1)
-        start = time.perf_counter()
+        start, left = time.perf_counter(), len(questions)
         try:
             for part in self._arriving(questions):
                 embedded = sum(question.verb == "embed" for question in part)
-                seconds = time.perf_counter() - start
-                self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds))
+                seconds, left = time.perf_counter() - start, left - len(part)
+                self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds), len(part))
                 answers |= self._keep(part)
+                self._let_through(0)
                 start = time.perf_counter()
         finally:
-            self._count(Usage(seconds=time.perf_counter() - start))
+            self._count(Usage(seconds=time.perf_counter() - start), left)
             self._watch(-1)
         return answers
 
+    def _let_through(self, requests: int) -> None:
+        """Ask the gate, one thread at a time, because requests under way count as well."""
+        with _GATE:
+            if self.gate:
+                self.gate(requests)
+            self.under_way += requests
+
     def _arriving(self, questions: list[Question]) -> Iterator[dict[Question, Any]]:
         """Yield the model's answers, some at a time."""
-        if self.gate:
-            self.gate(len(questions))
         stream = getattr(self.model, "stream", None)
         if stream:
             yield from stream(questions, self._is_stored)
@@ -184,13 +194,14 @@ class Cached(Answering):
                 self._counted = counters(self.model)
             self._asking += change
 
-    def _count(self, asked: Usage) -> None:
-        """Add usage to the meter, including the increase of the model's own counters."""
+    def _count(self, asked: Usage, done: int = 0) -> None:
+        """Add usage to the meter, with the increase of the model's own counters; ``done`` requests ended."""
         with _LOCK:
             if self._asking:
                 now = counters(self.model)
                 asked, self._counted = asked + (now - self._counted), now
             self.usage.add(asked)
+            self.under_way -= done
 
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])

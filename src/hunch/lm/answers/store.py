@@ -26,7 +26,6 @@ from filelock import FileLock
 from hunch.core import HunchWarning, UsageError
 from hunch.lm.answers.keys import Key, among, checksum
 from hunch.lm.answers.leases import Leases, remove
-from hunch.lm.answers.salvage import salvage
 
 if TYPE_CHECKING:
     from hunch.lm.base import Verb
@@ -162,16 +161,18 @@ class Store:
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
         """Store rows, including those that failed before; return the answers that were already stored."""
-        rows = self._unsaved | rows
-        earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
-        if earlier is None:
-            if not self._unsaved:
-                atexit.register(self.flush)
-            self._unsaved = dict(list(rows.items())[-MOST_UNSAVED:])
-            return {}
-        if self._unsaved:
-            self._unsaved = {}
-            atexit.unregister(self.flush)
+        self._settle()
+        with self._lock:  # otherwise a failing thread could drop the unsaved rows of another
+            rows = self._unsaved | rows
+            earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
+            if earlier is None:
+                if not self._unsaved:
+                    atexit.register(self.flush)
+                self._unsaved = dict(list(rows.items())[-MOST_UNSAVED:])
+                return {}
+            if self._unsaved:
+                self._unsaved = {}
+                atexit.unregister(self.flush)
         self.leases.answered(rows)
         return earlier
 
@@ -225,6 +226,8 @@ class Store:
         return None
 
     def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._gone():
+            self.close()
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._guard():  # two processes must not turn to WAL mode at the same moment
@@ -233,6 +236,13 @@ class Store:
                 self._connection = _connect(self.path)
                 self._inode = self.path.stat().st_ino
         return self._connection
+
+    def _gone(self) -> bool:
+        """Return True if the file was removed or replaced; rows written to the old one would be lost."""
+        try:
+            return self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def _guard(self) -> FileLock:
         return FileLock(f"{self.path}.lock", timeout=BUSY_SECONDS)
@@ -257,6 +267,8 @@ class Store:
 
     def _take_over(self, damaged: Path) -> int:
         """Copy the readable answers, and return their number."""
+        from hunch.lm.answers.salvage import salvage
+
         link = _connect(self.path)
         rows = (row for row in salvage(damaged, COLUMNS) if row[3] == checksum((row[0], row[1]), row[2]))
         with link:

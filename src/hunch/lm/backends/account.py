@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -10,10 +12,22 @@ from urllib.parse import urlsplit
 
 from hunch.core import HunchError, UsageError
 
-BLANK: Final = "".join(
+BLANK: Final = "\"'" + "".join(
     map(chr, (*range(33), 0x7F, 0x85, 0xA0, *range(0x2000, 0x2010), 0x2028, 0x2029, 0x2060, 0xFEFF))
 )
-"""White space, control and zero-width characters, which settings files may leave around a key."""
+"""Quotes, white space, control and zero-width characters, which settings files may leave around a key."""
+
+
+def key_in(variable: str) -> str:
+    """Return the key in an environment variable, without surrounding quotes and white space."""
+    return os.environ.get(variable, "").strip(BLANK)
+
+
+def _written(sign: str) -> str:
+    """Return a regular expression for the ways to write one character of a key."""
+    number = ord(sign)
+    plain = "|".join(re.escape(form) for form in (sign, f"\\{sign}", html.escape(sign)))
+    return rf"(?:{plain}|%{number:02x}|&#(?:{number}|x{number:x});|\\u{number:04x})"
 
 
 class Account(NamedTuple):
@@ -31,8 +45,8 @@ class Account(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key, read from the environment each time, without surrounding white space."""
-        return os.environ.get(self.variable, "").strip(BLANK) if self.variable else ""
+        """The key, read from the environment each time, without surrounding quotes and white space."""
+        return key_in(self.variable) if self.variable else ""
 
     def check_key(self) -> None:
         """Check that the key can be sent. A transport library's own error would show the key.
@@ -46,6 +60,12 @@ class Account(NamedTuple):
                 f"The key in {self.variable} has a space or an invalid character at position {odd} of "
                 f"{len(self.key)}."
             )
+
+    def hidden(self, text: str) -> str:
+        """Return a text without the key, even if the key is escaped as in JSON, a URL or HTML."""
+        if not self.key:
+            return text
+        return re.sub("".join(map(_written, self.key)), "[key]", text, flags=re.IGNORECASE)
 
     @property
     def host(self) -> str:

@@ -212,7 +212,7 @@ class Line:
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {says or 'no reason given'}"
             return RequestError(sentence, passing=status in PASSING, status=status, after=after)
         cause = error.__cause__ or error
-        if isinstance(cause, TooLongError):
+        if isinstance(cause, ReplyError):
             return RequestError(f"{host} {cause}.", passing=False)
         if isinstance(error, library.APIError):
             unreached = type(cause).__name__ == "ConnectError"
@@ -229,8 +229,7 @@ class Line:
 
     def _clean(self, text: str) -> str:
         """Shorten text to one line without the key, which some servers repeat."""
-        key = self.account.key
-        line = " ".join((text.replace(key, "[key]") if key else text).split())
+        line = " ".join(self.account.hidden(text).split())
         return line[:SHOWN] + "..." * (len(line) > SHOWN)
 
 
@@ -256,16 +255,13 @@ def retry_after(headers: Any) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return max(0.0, seconds) if seconds == seconds else None
 
 
-class TooLongError(Exception):
-    """A reply is longer than the limit."""
-
-    def __init__(self) -> None:
-        super().__init__(f"sent a reply of more than {LONGEST_REPLY:,} bytes, which no answer has")
+class ReplyError(Exception):
+    """A reply that is not read because it is, or could be, longer than the limit."""
 
 
 def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
@@ -274,6 +270,7 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
     Args:
         streams: The client's byte-stream class.
     """
+    too_long = f"sent a reply of more than {LONGEST_REPLY:,} bytes, which no answer has"
 
     class Limited(streams):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:
@@ -284,16 +281,17 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
             async for part in self.stream:
                 size += len(part)
                 if size > LONGEST_REPLY:
-                    raise TooLongError
+                    raise ReplyError(too_long)
                 yield part
 
         async def aclose(self) -> None:
             await self.stream.aclose()
 
     async def apply(response: Any) -> None:
-        packed = response.headers.get("content-encoding", "identity") != "identity"
-        if packed or int(response.headers.get("content-length") or 0) > LONGEST_REPLY:
-            raise TooLongError  # a compressed reply could be of any length
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ReplyError("sent a compressed reply that was not asked for")
+        if int(response.headers.get("content-length") or 0) > LONGEST_REPLY:
+            raise ReplyError(too_long)
         response.stream = Limited(response.stream)
 
     return apply

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
 from hunch.core import FloatArray, HunchError, UsageError
-from hunch.lm.backends import weights
+from hunch.lm.backends import seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
 from hunch.lm.base import (
@@ -147,7 +147,8 @@ class CausalModel(TransformerModel):
         limit = int(prefix_cache * 2**20)
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         self._writer = Writer(self._engine)
-        self._opening, self._template = opening(self.tokenizer), template_of(self.tokenizer)
+        self._opening, self._template = seam.around(self.tokenizer)[0], template_of(self.tokenizer)
+        self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
             raise UsageError(f"{name} has no chat template, so chat=true cannot be used.")
         self.chat = chat
@@ -205,13 +206,7 @@ class CausalModel(TransformerModel):
 
     def _continuation(self, prompt: list[int], tokens: list[int], sampling: Sampling) -> str:
         own = tokens[:-1] if tokens[-1] in self._ends else tokens
-        return cut(self._text([prompt[-1], *own], 1), sampling.stop)
-
-    def _text(self, ids: list[int], prompt_length: int) -> str:
-        """Decode the tokens after the prompt; its last token is decoded too, to keep a leading space."""
-        before = self.tokenizer.decode(ids[prompt_length - 1 : prompt_length], skip_special_tokens=True)
-        text: str = self.tokenizer.decode(ids[prompt_length - 1 :], skip_special_tokens=True)
-        return text[len(before) :]
+        return cut(seam.continuation(self.tokenizer, prompt[-1], own), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens.
@@ -234,17 +229,17 @@ class CausalModel(TransformerModel):
             for logprobs, (_, tails), (_, own) in zip(sums, requests, pairs, strict=True)
         ]
 
-    def _tokens(self, prompt: Prompt) -> list[int]:
+    def _tokens(self, prompt: Prompt, scored: bool = False) -> list[int]:
         """Tokenise a prompt with the special tokens before a text, but not with those after it.
 
         Some tokenizers add an end token, after which a model would not continue. A chat template adds its
-        special tokens itself.
+        special tokens itself; for options that are scored, it says where a reply begins.
         """
         if shown(prompt):
             raise self._lacks("see")
         messages = self._conversation(prompt)
         if messages and self._template:
-            return self._plain_tokens(self._template(messages))
+            return self._plain_tokens(self._template(messages, replied=scored))
         return self._opening + self._plain_tokens(text_of(prompt)) or self._start()
 
     def _conversation(self, prompt: Prompt) -> Sequence[Message]:
@@ -262,38 +257,23 @@ class CausalModel(TransformerModel):
         return " " if text and not text[-1].isspace() else ""
 
     def _plain_tokens(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids
+        return seam.plain(self.tokenizer, text)
 
     def _request(self, prompt: Prompt, options: tuple[str, ...]) -> tuple[list[int], list[list[int]]]:
         """Tokenise a prompt and, separately, its options; after an empty prompt they begin the text."""
         joint = self._joint(prompt)
-        tokenise = self._after_break if prompt else self._plain_tokens
-        head, tails = self._tokens(prompt), [tokenise(joint + option) for option in options]
+        tokenise = seam.after_break if prompt else seam.plain
+        head = self._tokens(prompt, scored=True)
+        tails = [tokenise(self.tokenizer, joint + option) for option in options]
         for option, tail in zip(options, tails, strict=True):
             if not tail:
                 raise UsageError(f"The tokenizer of {self.name} has no token for the option {option!r}.")
         self._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
         return head, tails
 
-    def _after_break(self, text: str) -> list[int]:
-        """Tokenise a text as if after a line break, because some tokenizers add a space before every text."""
-        alone, joined = self._plain_tokens("\n"), self._plain_tokens("\n" + text)
-        return joined[len(alone) :] if joined[: len(alone)] == alone else self._plain_tokens(text)
-
     def _check_length(self, tokens: int, what: str) -> None:
         if self.context is not None and tokens > self.context:
             raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self.context}.")
-
-
-def opening(tokenizer: Any) -> list[int]:
-    """Return the tokens that a tokenizer adds before every text."""
-    bare, whole = (
-        tokenizer("a", add_special_tokens=special, verbose=False)["input_ids"] for special in (False, True)
-    )
-    starts = [at for at in range(len(whole)) if bare and whole[at : at + len(bare)] == bare]
-    before: list[int] = whole[: starts[0]] if starts else []
-    return before
 
 
 def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:

@@ -77,7 +77,8 @@ def load(
         price_out: Price per million tokens written.
 
     Raises:
-        UsageError: for a wrong option, a missing key, or a model that the server does not have.
+        UsageError: for a wrong option, a missing key, a model that the server does not have, or a price where
+            the server states no token counts.
         HunchError: if the server cannot be reached or refuses the key, or the package is missing.
     """
     if chat not in (True, False, "auto"):
@@ -92,6 +93,10 @@ def load(
     found = OpenAIModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
     run(found.probe(routes))
+    if (price_in or price_out) and not found.loading.prompt_tokens + found.loading.completion_tokens:
+        raise UsageError(
+            f"{found.name} has a price, but its server states no token counts, so its cost cannot be known."
+        )
     if see and found.route != "chat":
         raise UsageError(f"{found.name} uses the completions route, which accepts no pictures.")
     found.verbs |= {"see"} if see else set()
@@ -230,6 +235,8 @@ class OpenAIModel(RemoteModel):
         for text, choice in zip(texts, chosen, strict=True):
             if not choice.get("logprobs") or not str(choice["text"]).startswith(text):
                 raise self._cannot("does not return the log-probabilities of a prompt (echo)")
+        if not reply.get("usage"):
+            raise self._cannot("does not count the tokens of a prompt")
         rows = [tokens_of(choice["logprobs"]) for choice in chosen]
         written = sum(map(len, rows)) - reply["usage"]["prompt_tokens"]
         if written not in (0, len(rows) * self._echo):

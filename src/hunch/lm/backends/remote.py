@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -12,12 +13,16 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.account import Account
+from hunch.lm.backends.account import Account, key_in
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.loop import loop
 from hunch.lm.base import Model, Verb
 from hunch.lm.usage import Usage
 
+MOST_TOKENS = 10**9
+"""More tokens than any request reads or writes."""
+LONG_KEY = 16
+"""Length from which a key is not a placeholder such as 'EMPTY'."""
 GROUP_SECONDS = 0.02
 """Seconds within which arriving answers are yielded, and stored, together."""
 TRANSPORT = frozenset(("base_url", "key_env", "chat", "concurrency", "timeout", "retries", "patience"))
@@ -155,7 +160,7 @@ def _gathered(arrivals: SimpleQueue[tuple[Question, Any] | None]) -> dict[Questi
 
 def tokens(stated: Any) -> int:
     """Return the number of tokens that a server states; 0 if it is not a valid number."""
-    return stated if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0 else 0
+    return stated if type(stated) is int and 0 < stated <= MOST_TOKENS else 0
 
 
 def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) -> Account:
@@ -175,17 +180,22 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
     own = f"{sdk.upper()}_API_KEY"
     url = (base_url or os.environ.get(f"{sdk.upper()}_BASE_URL") or hosted).rstrip("/")
     parts = urlsplit(url)
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
             "base_url must not contain a user name, password or query: the key comes from the environment."
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
     names = [key_env] if key_env else ["HUNCH_API_KEY", own]
-    variable = next((name for name in names if os.environ.get(name)), "")
+    variable = next((name for name in names if key_in(name)), "")
     if not variable and (key_env or url == hosted):
-        raise UsageError(f"{url} needs a key in the environment variable {' or '.join(names)}.")
+        # If the key itself was given instead of the variable's name, it must not be shown.
+        plain = all(re.fullmatch("[A-Z_][A-Z0-9_]*", name) for name in names)
+        where = f"variable {' or '.join(names)}" if plain else "variable that key_env names"
+        raise UsageError(f"{url} needs a key in the environment {where}.")
     found = Account(sdk, url, variable)
     found.check_key()
+    if len(found.key) >= LONG_KEY and found.key in url:
+        raise UsageError("base_url must not contain the key: the address is stored with the answers.")
     found.library()
     return found

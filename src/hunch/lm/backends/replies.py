@@ -33,8 +33,10 @@ def by_name(reply: Any) -> dict[str, Any]:
 
 def context_size(entry: Mapping[str, Any]) -> int | None:
     """Return the maximum number of tokens that a model reads, if its entry in the list states it."""
-    told = entry.get("max_model_len") or entry.get("context_length") or (entry.get("meta") or {}).get("n_ctx")
-    return int(told) if told else None
+    more = entry.get("meta")
+    stated = [entry.get("max_model_len"), entry.get("context_length")]
+    stated += [more.get("n_ctx")] if isinstance(more, dict) else []
+    return next((told for told in stated if type(told) is int and told > 0), None)
 
 
 def whole(text: str) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends import weights
+from hunch.lm.backends import seam, weights
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import (
     ONE_LINE,
@@ -47,7 +47,14 @@ class SeeingModel(TransformerModel):
 
     def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
         super().__init__(name, folder, device=device, dtype=dtype)
+        self.revision += ":apart"
         _, transformers = weights.libraries()
+        own = self.network.generation_config  # only its special tokens are kept
+        marks = ("bos_token_id", "eos_token_id", "pad_token_id")
+        self.network.generation_config = transformers.GenerationConfig(
+            **{mark: getattr(own, mark) for mark in marks}
+        )
+        self._closing = len(seam.around(self.tokenizer)[1])
         try:
             with weights.quietly():
                 self.processor = transformers.AutoProcessor.from_pretrained(str(folder))
@@ -93,7 +100,8 @@ class SeeingModel(TransformerModel):
         new = out[0, inputs["input_ids"].shape[1] :].tolist()
         self.tokens_read += inputs["input_ids"].shape[1]
         self.tokens_written += len(new)
-        return cut(self.tokenizer.decode(new, skip_special_tokens=True), sampling.stop)
+        last = int(inputs["input_ids"][0, -1])
+        return cut(seam.continuation(self.tokenizer, last, new), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens."""
@@ -102,10 +110,7 @@ class SeeingModel(TransformerModel):
 
     def _scores(self, prompt: Prompt, options: tuple[str, ...]) -> OptionScores:
         inputs, joint = self._inputs(prompt), "" if self._text(prompt)[-1:].isspace() else " "
-        tails = [
-            self.tokenizer(joint + option, add_special_tokens=False, return_tensors="pt")["input_ids"]
-            for option in options
-        ]
+        tails = [torch.tensor([seam.after_break(self.tokenizer, joint + option)]) for option in options]
         sums = np.array([self._score(inputs, tail.to(self.device)) for tail in tails])
         return OptionScores(sums, np.array([tail.shape[1] for tail in tails]), count_words(options))
 
@@ -125,15 +130,22 @@ class SeeingModel(TransformerModel):
         return float(each.double().sum())
 
     def _inputs(self, prompt: Prompt) -> dict[str, Any]:
-        """Return the network's inputs for a prompt: tokens and pixels."""
-        images = [_opened(image) for image in shown(prompt)]
+        """Return the network's inputs for a prompt, without special tokens after it: tokens and pixels."""
+        images, text = [_opened(image) for image in shown(prompt)], self._text(prompt)
+        marked = bool(self.tokenizer.bos_token) and text.startswith(self.tokenizer.bos_token)
         try:
-            made = self.processor(text=self._text(prompt), images=images or None, return_tensors="pt")
+            made = self.processor(
+                text=text, images=images or None, return_tensors="pt", add_special_tokens=not marked
+            )
         except Exception as error:  # processors raise almost anything
             raise UsageError(
                 f"{self.name} cannot process this prompt with {len(images)} pictures ({error})."
             ) from error
-        return {name: part.to(self.device) for name, part in made.items()}
+        shape, end = made["input_ids"].shape, made["input_ids"].shape[1] - self._closing * (not marked)
+        return {
+            name: (part[:, :end] if part.shape == shape else part).to(self.device)
+            for name, part in made.items()
+        }
 
     def _text(self, prompt: Prompt) -> str:
         if not self._chats:

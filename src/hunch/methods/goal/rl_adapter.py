@@ -68,6 +68,7 @@ class RLAdapter(Goaled):
 
     config_class: ClassVar[type[Any]] = RLAdapterConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    mentor_class: ClassVar[type[Mentor]] = Mentor
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class RLAdapter(Goaled):
         c: RLAdapterConfig = configure(type(self), config, options)
         self.config = c
         embeds = load(c.encoder) if encoder is None else encoder
-        self.mentor = Mentor(lm, embeds, c.mentor, c.threshold)
+        self.mentor = self.mentor_class(lm, embeds, c.mentor, c.threshold)
         rewarded = Rewarded(
             learner(c, embeds), self.mentor.achievement, weight=c.weight, extrinsic=c.extrinsic
         )

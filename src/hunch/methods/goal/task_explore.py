@@ -35,7 +35,7 @@ from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.tabular import QTable
 from hunch.rl.temporal import FALSE, TRUE, Automaton, Formula, parse, propositions, show, swapped
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import cosines
+from hunch.roles.prior_similarity import cosines
 
 Lefts: TypeAlias = dict[int, dict[str, Formula]]
 """What remains of each task, by stream and task."""

@@ -7,6 +7,7 @@ and parts of them, whose discounted return exceeds the domain's threshold. Every
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,14 +18,25 @@ from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import gained
 from hunch.methods.in_context.icpi import ICPI, ICPIConfig, build
+from hunch.ranges import NonNegativeFloat
 from hunch.roles.experience import Episode
 from hunch.roles.in_context_policy import InContextPolicy
 
 __all__ = ["NoArgMax", "build"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoArgMaxConfig(ICPIConfig):
+    """ICPI without the arg-max."""
+
+    policy_temperature: NonNegativeFloat | None = 0.0
+    """Temperature at which the action is drawn (released code); None for that of the other answers."""
+
+
 class NoArgMax(ICPI):
     """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`."""
+
+    config_class = NoArgMaxConfig
 
     def __init__(self, lm: LanguageModel, config: ICPIConfig | None = None, **options: Any) -> None:
         super().__init__(lm, config, **options)

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, State, Transition, World
-from hunch.lm.backends.trainable import TrainableModel, Vocabulary, pretrained, small
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
 from hunch.lm.base import Normalisation
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt

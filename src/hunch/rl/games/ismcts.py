@@ -3,7 +3,7 @@
     repeat for the number of simulations
         draw a position that is consistent with the player's memory
         descend from it by the upper confidence bound, each player in the nodes of its own memories
-        at a new node: add it, and continue at random
+        at a new node: add it, and continue at random, or ask a value function
         add each player's return to its actions on the path
 
 Statistics belong to memories, so a player never uses hidden information, although the drawn position contains
@@ -15,9 +15,11 @@ It does not converge to an equilibrium, because the drawn positions do not depen
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, log, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -67,31 +69,48 @@ class ISMCTS:
         worlds: Number of positions drawn for a search; each simulation starts from one of them.
         c: Weight of the uncertainty term, in units of the return.
         depth: Maximum number of moves per simulation; one that does not end counts 0.
+        value: Expected returns of both players from positions, instead of random play; None for a position
+            counts 0.
     """
 
     simulations: PositiveInt = 200
     worlds: PositiveInt = 32
     c: NonNegativeFloat = 2.0
     depth: PositiveInt = 200
+    value: Callable[[Sequence[Position]], Sequence[tuple[float, float] | None]] | None = None
 
     def search(
         self, game: Game, starts: Sequence[Sequence[Position]], rngs: Sequence[np.random.Generator]
     ) -> list[Node]:
         """Grow a tree for each set of positions, side by side; return the roots of the players to move."""
         plans = [self.plan(own, rng) for own, rng in zip(starts, rngs, strict=True)]
-        return together(lambda moves: game.follow(*zip(*moves, strict=True)), plans)
+        return together(partial(self._answers, game), plans)
+
+    def _answers(
+        self, game: Game, wanted: Sequence[tuple[Position, str | None]]
+    ) -> list[Position | tuple[float, float] | None]:
+        """The positions that moves lead to; of a position without a move, what both players will win."""
+        moves = [(position, action) for position, action in wanted if action is not None]
+        still = [position for position, action in wanted if action is None]
+        after = iter(game.follow(*zip(*moves, strict=True)) if moves else ())
+        worth = iter(self.value(still) if self.value and still else ())
+        return [next(worth) if action is None else next(after) for _, action in wanted]
 
     def plan(
         self, starts: Sequence[Position], rng: np.random.Generator
-    ) -> Generator[tuple[Position, str], Position | None, Node]:
+    ) -> Generator[tuple[Position, str | None], Any, Node]:
         """Grow one tree; all positions have the same memory of the player to move."""
         tree: dict[tuple[int, Memory], Node] = {}
         for _ in range(self.simulations):
             position: Position | None = starts[int(rng.integers(len(starts)))]
             way: list[tuple[Node, int, str]] = []
-            going = True
+            going, won = True, (0.0, 0.0)
             for _ in range(self.depth):
                 if position is None or position.look.player == END:
+                    won = position.look.returns if position is not None else won
+                    break
+                if self.value and not going and position.look.player != CHANCE:
+                    won = (yield position, None) or won
                     break
                 if position.look.player == CHANCE or not going:
                     action = at_random(position, rng)
@@ -102,7 +121,6 @@ class ISMCTS:
                     action = node.choose(position.look.actions, self.c, rng)
                     way.append((node, position.look.player, action))
                 position = yield position, action
-            won = position.look.returns if position is not None else (0.0, 0.0)
             for node, player, action in way:
                 node.add(action, won[player])
         return tree[starts[0].look.player, starts[0].memory]
