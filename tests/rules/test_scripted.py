@@ -112,7 +112,7 @@ def test_dials_beyond_one() -> None:
 
 
 def test_a_rule_must_choose_an_option() -> None:
-    with pytest.raises(UsageError, match="answered .fly., which is not one of its options"):
+    with pytest.raises(UsageError, match="answered"):
         ScriptedModel(lambda prompt, options: "fly").score(["a"], [["b"]])
 
 
