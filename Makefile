@@ -68,6 +68,7 @@ bench: setup
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/prompts.py
+	$(BIN)/python benchmarks/planning.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"

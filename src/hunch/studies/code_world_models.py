@@ -162,8 +162,8 @@ class Planning:
     Args:
         model: The world model.
         actions: The actions, the same in all states.
-        small: Whether to go through all states (value iteration, discount 0.99), rather than by tree search.
-        seed: Of the search.
+        small: True if to go through all states (value iteration, discount 0.99), rather than by tree search.
+        seed: Seed of the search.
     """
 
     def __init__(self, model: WorldModel, actions: tuple[str, ...], small: bool, seed: int) -> None:

@@ -164,7 +164,7 @@ def ended(runs: Sequence[Sequence[Played]], explicit: bool) -> float:
 
 
 def said(episode: Played) -> bool:
-    """Whether it was said that there is no plan; to come to the end of one is another thing."""
+    """Return whether it was said that there is no plan; to come to the end of one is another thing."""
     return reason(episode["problem"]) != SILENT
 
 

@@ -63,7 +63,7 @@ class Played:
     Attributes:
         task: The instruction.
         success: By the environment's word.
-        right: Whether its skills would have done the errand if all that can had worked.
+        right: True if its skills would have done the errand if all that can had worked.
         skills: How many there were.
         steps: Primitive actions.
     """

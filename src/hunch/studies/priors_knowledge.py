@@ -202,7 +202,7 @@ def table(found: Found, temperatures: dict[Way, float]) -> str:
 
 
 def verdict(found: Found, name: str) -> list[str]:
-    """Whether the encoder beats each control: whether the interval of its lead over the pools is above 0."""
+    """Return whether the encoder beats each control: whether the interval of its lead is above 0."""
     lines = []
     for placement in PLACEMENTS:
         own = found.get((name, placement), {})
