@@ -41,8 +41,8 @@ PROGRAMS, BATCH = 32, 8
 """Programs of a run, and of a batch."""
 MAIN = (0.4, 0.1)
 """Repair and break rate of the writer of the main comparison."""
-REPAIRS, BREAKS = (0.1, 0.4, 0.8), (0.0, 0.1, 0.3)
-"""Of the frontier."""
+RATES = ((0.1, 0.0), (0.4, 0.0), (0.8, 0.0), MAIN, (0.1, 0.3), (0.4, 0.3), (0.8, 0.3))
+"""Repair and break rates of the frontier."""
 AGAIN = 5
 """New seeds with which a winner is trained again."""
 RECORDED = {
@@ -156,17 +156,16 @@ def _columns(rows: Sequence[Row]) -> Iterator[tuple[float, ...]]:
 def frontier_table(seeds: int, steps: int, folder: Path) -> str:
     """Eureka less best of n by the writer's rates, as table and picture."""
     keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
-    keys += [("Eureka", r, b, seed) for r in REPAIRS for b in BREAKS for seed in range(seeds)]
+    keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
     found = kept(folder.parent / RUNS, keys, partial(searched, steps))
     single = rows_of(found, "best of n", *MAIN)
     lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
     cells: dict[tuple[float, float], Estimate] = {}
-    for r in REPAIRS:
-        for b in BREAKS:
-            rows = rows_of(found, "Eureka", r, b)
-            cells[r, b] = ahead(rows, single)
-            now = over_seeds([row["again"] for row in rows])
-            lines.append(f"| {r:g} | {b:g} | {now.short()} | {cells[r, b].short()} |")
+    for r, b in RATES:
+        rows = rows_of(found, "Eureka", r, b)
+        cells[r, b] = ahead(rows, single)
+        now = over_seeds([row["again"] for row in rows])
+        lines.append(f"| {r:g} | {b:g} | {now.short()} | {cells[r, b].short()} |")
     draw_frontier(cells, RECORDED, folder / "frontier.png", "success of Eureka less best of n")
     floor = over_seeds([row["again"] for row in single])
     told = f"Best of n has no parents, so that neither rate counts: {floor.short()}."

@@ -13,34 +13,30 @@ from typing import Any
 from hunch import lm
 from hunch.lm.base import LanguageModel
 from hunch.methods.program.agent import ProgramAgent
-from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.studies.code_world_models import kept
 from hunch.studies.own_programs import OwnRewards
-from hunch.studies.programs_eureka import BATCH, MAIN, RUNS, WORLD, Row, again, designed, writer
+from hunch.studies.programs_eureka import MAIN, RUNS, WORLD, Row, again, designed, writer
 from hunch.studies.study import Part, Scale, Study
 
 PROGRAMS = 16
 """Programs of a run, and trainings."""
 ENOUGH = 0.8
 """Success from which on a reward counts as good."""
-LINES: dict[str, tuple[Callable[[LanguageModel], ProgramAgent], int]] = {
-    "Text2Reward": (lambda model: Text2Reward(model, give_up=0), 1),
-    "Text2Reward, no feedback": (lambda model: Text2Reward(model, feedback="blind", give_up=0), 1),
-    "Song, one lineage": (lambda model: Song(model, give_up=0), 1),
-    "Song, no feedback": (lambda model: Song(model, feedback="blind", give_up=0), 1),
-    "Eureka, two batches": (lambda model: Eureka(model, population=BATCH, give_up=0), BATCH),
-    "best of n": (lambda model: Text2Reward(model, feedback="fresh", give_up=0), 1),
+LINES: dict[str, Callable[[LanguageModel], ProgramAgent]] = {
+    "Text2Reward": lambda model: Text2Reward(model, give_up=0),
+    "Text2Reward, no feedback": lambda model: Text2Reward(model, feedback="blind", give_up=0),
+    "Song, one lineage": lambda model: Song(model, give_up=0),
+    "best of n": lambda model: Text2Reward(model, feedback="fresh", give_up=0),
 }
-"""How each line is made of a writer, and its streams."""
+"""How each line is made of a writer."""
 
 
 def searched(steps: int, line: str, seed: int) -> Row:
     """A run of a line."""
-    make, streams = LINES[line]
-    return designed(make(lm.load(writer(*MAIN), cache=None)), streams, steps, seed)
+    return designed(LINES[line](lm.load(writer(*MAIN), cache=None)), 1, steps, seed)
 
 
 def by_hand(kind: str, seed: int) -> Row:

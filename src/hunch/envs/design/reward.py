@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from textwrap import dedent
@@ -94,8 +94,8 @@ class RewardDesign(DesignProblem):
             training = _Training(self.world, _Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
-        curve = [training.success(means[i], JUDGED) for i in points]
-        final = training.success(means[-1], TESTED)
+        curve = training.success([means[i] for i in points], JUDGED)
+        final = training.success(means[-1:], TESTED)[0]
         fitness = max(curve) if self.judged_by == "max" else final
         told = f"success rate at the end: {final:.2f}\n{training.told(curve, points)}"
         return Trial(fitness, told, components={"final": final, "max": max(curve)})
@@ -177,12 +177,13 @@ class _Training:
         scores: FloatArray = returns.reshape(len(candidates), self.episodes).mean(axis=1)
         return scores
 
-    def success(self, parameters: FloatArray, episodes: int) -> float:
-        """Success rate of a policy, always in the same episodes."""
-        copies = np.broadcast_to(parameters, (episodes, len(parameters)))
+    def success(self, policies: Sequence[FloatArray], episodes: int) -> list[float]:
+        """Success rate of each policy, always in the same episodes."""
         begun = self.world.begin(episodes, np.random.default_rng([*self.judge_seed, episodes]))
-        _, last = self._play(copies, begun)
-        return float(self.world.success(last).mean())
+        alike = {name: np.concatenate([values] * len(policies)) for name, values in begun.items()}
+        _, last = self._play(np.repeat(np.stack(policies), episodes, axis=0), alike)
+        rates: list[float] = self.world.success(last).reshape(len(policies), episodes).mean(axis=1).tolist()
+        return rates
 
     def _play(self, parameters: FloatArray, state: Variables) -> tuple[Variables, Variables]:
         """Episodes side by side: variables of all steps, time by time, and the last state."""
