@@ -75,10 +75,8 @@ class Here:
             raise ProgramCrash(type(error).__name__, str(error), line) from None
 
     def _value(self, value: Any) -> Any:
-        if self.returns is float and type(value) in (float, np.float64) and not self.finite:
-            return float(value)
         try:
-            value = wire.from_tree(wire.to_tree(value), finite=self.finite)
+            value = _passed(value, self.finite)
         except wire.WireError as error:
             raise ProgramValue("Value", f"it returned {error}") from None
         if self.returns is float and (type(value) is int or np.shape(value) == ()):
@@ -86,6 +84,20 @@ class Here:
         if self.returns is not None and type(value) is not self.returns:
             raise ProgramValue("Type", f"it returned {type(value).__name__}, not {self.returns.__name__}")
         return value
+
+
+def _passed(value: Any, finite: bool) -> Any:
+    """A value as it would come out of a sandbox; the commonest kinds are not written out and read again."""
+    kind = type(value)
+    if kind is np.ndarray and value.dtype == np.float64 and (not finite or np.isfinite(value).all()):
+        return value.copy()
+    if kind in (float, np.float64) and not finite:
+        return float(value)
+    if kind is tuple:
+        return tuple([_passed(part, finite) for part in value])
+    if kind is dict and all(type(name) is str for name in value):
+        return {name: _passed(part, finite) for name, part in value.items()}
+    return wire.from_tree(wire.to_tree(value), finite=finite)
 
 
 class OwnRewards(RewardDesign):

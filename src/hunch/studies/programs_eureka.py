@@ -41,7 +41,7 @@ PROGRAMS, BATCH = 32, 8
 """Programs of a run, and of a batch."""
 MAIN = (0.4, 0.1)
 """Repair and break rate of the writer of the main comparison."""
-RATES = ((0.1, 0.0), (0.4, 0.0), (0.8, 0.0), MAIN, (0.1, 0.3), (0.4, 0.3), (0.8, 0.3))
+RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
 """Repair and break rates of the frontier."""
 AGAIN = 5
 """New seeds with which a winner is trained again."""
