@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import hunch
 from hunch import lm
 from hunch.envs.design.reward import RewardDesign
@@ -18,7 +20,9 @@ from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.report.frontier import draw_frontier
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.program import Feedback, best
+from hunch.roles.program import Attempt, Feedback, ModelWriter, best
+from hunch.rules.writer import Part as PartOfReward
+from hunch.rules.writer import damaged, listed, written
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.studies.code_world_models import kept
@@ -43,6 +47,13 @@ MAIN = (0.4, 0.1)
 """Repair and break rate of the writer of the main comparison."""
 RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
 """Repair and break rates of the frontier."""
+GOOD = (
+    PartOfReward(-1.0, "np.linalg.norm(position - dock, axis=1)"),
+    PartOfReward(-0.3, "np.linalg.norm(velocity, axis=1)"),
+)
+"""The reward by hand, as the writer would write it."""
+FAULTS = 48
+"""Damaged copies of it, of which one revision each is looked at."""
 AGAIN = 5
 """New seeds with which a winner is trained again."""
 RECORDED = {
@@ -166,10 +177,58 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
         cells[r, b] = ahead(rows, single)
         now = over_seeds([row["again"] for row in rows])
         lines.append(f"| {r:g} | {b:g} | {now.short()} | {cells[r, b].short()} |")
+    folder.mkdir(parents=True, exist_ok=True)
     draw_frontier(cells, RECORDED, folder / "frontier.png", "success of Eureka less best of n")
     floor = over_seeds([row["again"] for row in single])
     told = f"Best of n has no parents, so that neither rate counts: {floor.short()}."
     return "\n".join([told, "", *lines, "", f"![Frontier]({folder.name}/frontier.png)"])
+
+
+# ---- what one revision is worth ---------------------------------------------------------------------------
+
+
+def revised(fault: int, told: str) -> Row:
+    """A good reward with one part damaged at random, and the best of a batch of revisions of it."""
+    env = OwnRewards(**WORLD, trials="")
+    parents = [_damaged(env, number) for number in (fault, fault + 1)]
+    parent = parents[0]
+    feedback = {"own": parent.told(), "shuffled": parents[1].told(), "blind": ""}[told]
+    model = ModelWriter(lm.load(writer(*MAIN), cache=None), Eureka.prompt)
+    programs = model.write(env.problem, [parent], feedback, BATCH, first=1_000 * fault)
+    found = [tried(env, program, seed=fault).fitness or 0.0 for program in programs]
+    before = parent.fitness or 0.0
+    return {
+        "before": before,
+        "best": max(found),
+        "better": sum(f > before + 0.05 for f in found) / len(found),
+    }
+
+
+def _damaged(env: OwnRewards, fault: int) -> Attempt:
+    """A planted error of the writer's general kinds in one part of a good reward."""
+    rng = np.random.default_rng([fault, 11])
+    parts = list(GOOD)
+    place = int(rng.integers(len(parts)))
+    parts[place] = damaged(parts[place], listed(env.problem.text()), rng)
+    program = written("reward", env.problem.parameters, parts)
+    return Attempt(0, program, None).after(tried(env, program, seed=fault))
+
+
+def revision_table(faults: int, folder: Path) -> str:
+    """What feedback does for one revision, by whether the parent succeeded at all."""
+    keys = [(fault, told) for fault in range(faults) for told in ("own", "shuffled", "blind")]
+    found = kept(folder / "revisions.jsonl", keys, revised)
+    lines = [
+        "| parent's success | shown | parents | better revisions | best of a batch less the parent |",
+        "|---|---|---|---|---|",
+    ]
+    for name, low, high in (("none", -1.0, 0.0), ("some", 0.0, 0.9)):
+        for told in ("own", "shuffled", "blind"):
+            rows = [row for row in found if row["key"][1] == told and low < row["before"] <= high]
+            better = over_pairs([row["better"] for row in rows]).short()
+            gain = over_pairs([row["best"] - row["before"] for row in rows]).short()
+            lines.append(f"| {name} | {told} | {len(rows)} | {better} | {gain} |")
+    return "\n".join(lines)
 
 
 # ---- a model of the user's --------------------------------------------------------------------------------
@@ -215,6 +274,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             (),
             beside=partial(line_table, scale.seeds, steps),
         ),
+        Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
         Part("From which rates on the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
     ]
