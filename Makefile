@@ -6,7 +6,7 @@ ENGINE := .venv-engine
 SEEDS ?= 3
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-engine test-ray lint check study docs bench clean
+.PHONY: setup demo test test-engine test-ray test-served lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,11 @@ test: setup
 test-ray: setup
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[ray]"
 	$(BIN)/python -m pytest -m ray tests/runs/test_cluster.py
+
+# A model behind a real server, "transformers serve", and the packages that it needs.
+test-served: setup
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[serve]"
+	$(BIN)/python -m pytest -m served tests/lm/test_served.py
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks
@@ -63,6 +68,7 @@ bench: setup
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/prompts.py
+	$(BIN)/python benchmarks/planning.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"

@@ -5,10 +5,16 @@
     python benchmarks/scoring.py 100M 2048    # a longer prompt, fewer options
     python benchmarks/scoring.py trace        # an episode of 200 steps, with and without the prefix cache
     python benchmarks/scoring.py batch        # 8 prompts one by one and together
+    python benchmarks/scoring.py beside 15M   # lamorel's two ways of scoring; also 100M
 
 Both sides in one run, in turn: the same weights (at random), float32, one thread, nothing cached between
 calls; CPU seconds, the least of several runs. The padded batch computes logits for the options only. The
 limit is what the products of the needed tokens and weights take at the rate of one large matrix product.
+
+``beside`` does again what lamorel (Carta et al., ICML 2023) does to score, from its description: plain, one
+padded batch of prompt and option; or with the key-value state of the prompt, computed once and expanded to
+the options. Both take what a call of the network gives, the logits of every token. The third rival expands
+the state, too, but has the prompt's last logits computed only.
 """
 
 from __future__ import annotations
@@ -33,6 +39,13 @@ SIZES = {
         "num_attention_heads": 4,
         "vocab_size": 8000,
     },
+    "15M": {
+        "hidden_size": 384,
+        "intermediate_size": 1024,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 6,
+        "vocab_size": 8000,
+    },
     "10M": {
         "hidden_size": 320,
         "intermediate_size": 864,
@@ -53,8 +66,8 @@ SECONDS = 3.0
 
 def main() -> None:
     torch.set_num_threads(1)
-    if sys.argv[1:] in (["trace"], ["batch"]):
-        {"trace": trace, "batch": batch}[sys.argv[1]]()
+    if sys.argv[1:2] in (["trace"], ["batch"], ["beside"]):
+        {"trace": trace, "batch": batch, "beside": beside}[sys.argv[1]](*sys.argv[2:])
         return
     size, length = (sys.argv[1:] + ["10M", "300"][len(sys.argv) - 1 :])[:2]
     network = llama(size)
@@ -75,12 +88,12 @@ def compare(network: transformers.LlamaForCausalLM, length: int, n: int) -> None
     engine = Engine(network, "benchmark", None)
     prompt, options = rng.integers(3, 8000, length).tolist(), commands(rng, n)
     assert not engine.unfit  # before the clock starts
-    plain, tree, product = fastest(
+    plain, tree, large = fastest(
         lambda: engine.plain(prompt, options),
         lambda: engine.score([(prompt, options)])[0],
         matrix_product,
     )
-    limit = needed(network, prompt, options) * product / (2 * 512 * 768 * 3072)
+    limit = needed(network, prompt, options) * large / (2 * 512 * 768 * 3072)
     gap = np.abs(engine.plain(prompt, options) - engine.score([(prompt, options)])[0]).max() if n < 9 else 0
     print(
         f"{n:7} {plain:18.2f} {tree:10.3f} {plain / tree:14.1f} {limit / tree:20.0%}   "
@@ -132,6 +145,75 @@ def batch() -> None:
         assert not together.unfit
         one_by_one, at_once = fastest(*(partial(engine.score, requests) for engine in (single, together)))
         print(f"prompts of {length:3} tokens {one_by_one / at_once:10.2f}")
+
+
+def beside(size: str = "15M") -> None:
+    print("prompt of 300 tokens, options of 3 to 8; seconds, and how many times the tree is faster")
+    print("size   options    tree (s)   plain (s)      cached (s)     cached, fewer logits (s)    difference")
+    for n in (2, 20, 42):
+        network, rng = llama(size), np.random.default_rng(n)
+        engine = Engine(network, "benchmark", None)
+        prompt, options = rng.integers(3, 8000, 300).tolist(), commands(rng, n)
+        assert not engine.unfit
+        ways = [
+            partial(tree_of, engine, prompt, options),
+            partial(pairs, network, prompt, options),
+            partial(expanded, network, prompt, options),
+            partial(expanded, network, prompt, options, logits_to_keep=1),
+        ]
+        found: dict[int, np.ndarray] = {}
+        tree, *others = fastest(*(partial(kept, found, i, way) for i, way in enumerate(ways)))
+        gap = max(float(np.abs(found[i] - found[0]).max()) for i in range(1, len(ways)))
+        shown = "".join(f"{seconds:10.3f} ({seconds / tree:4.1f})" for seconds in others)
+        print(f"{size:5} {n:8} {tree:11.3f} {shown} {gap:12.1e}", flush=True)
+
+
+def tree_of(engine: Engine, prompt: list[int], options: list[list[int]]) -> np.ndarray:
+    """Log-probabilities of options as a tree."""
+    return engine.score([(prompt, options)])[0]
+
+
+def kept(found: dict[int, np.ndarray], place: int, way: Callable[[], np.ndarray]) -> None:
+    """Keep what a way finds, so that the ways can be compared."""
+    found[place] = way()
+
+
+def padded(options: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Options as rows, padded behind, and which of their tokens are real."""
+    rows = [torch.tensor(option) for option in options]
+    tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    return tokens, torch.arange(tokens.shape[1]) < torch.tensor([[len(row)] for row in rows])
+
+
+@torch.inference_mode()
+def pairs(network: transformers.LlamaForCausalLM, prompt: list[int], options: list[list[int]]) -> np.ndarray:
+    """Log-probabilities of options from one batch of prompt and option."""
+    tails, real = padded(options)
+    rows = torch.cat([torch.tensor([prompt]).expand(len(tails), -1), tails], dim=1)
+    mask = torch.cat([real.new_ones(len(tails), len(prompt)), real], dim=1).long()
+    logits = network(input_ids=rows, attention_mask=mask).logits[:, :-1]
+    return (
+        likelihoods(logits, rows[:, 1:])[:, len(prompt) - 1 :].masked_fill(~real, 0).sum(1).double().numpy()
+    )
+
+
+@torch.inference_mode()
+def expanded(
+    network: transformers.LlamaForCausalLM, prompt: list[int], options: list[list[int]], **first: int
+) -> np.ndarray:
+    """Log-probabilities of options after the key-value state of the prompt, a copy for each."""
+    tails, real = padded(options)
+    read = network(input_ids=torch.tensor([prompt]), use_cache=True, **first)
+    read.past_key_values.batch_repeat_interleave(len(tails))
+    mask = torch.cat([real.new_ones(len(tails), len(prompt)), real], dim=1).long()
+    after = network(input_ids=tails, attention_mask=mask, past_key_values=read.past_key_values).logits
+    logits = torch.cat([read.logits[:, -1:].expand(len(tails), -1, -1), after[:, :-1]], dim=1)
+    return likelihoods(logits, tails).masked_fill(~real, 0).sum(1).double().numpy()
+
+
+def likelihoods(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """The log-probability of each token, of shape (rows, places)."""
+    return logits.log_softmax(-1).gather(-1, tokens[:, :, None])[:, :, 0]
 
 
 def trace() -> None:

@@ -43,17 +43,20 @@ def test_what_a_setting_takes(right):
     ("wrong", "sentence"),
     [
         ({"width": 0}, "width must be at least 1, not 0."),
-        ({"width": True}, "width is a whole number or none, not True."),
+        ({"width": True}, "width must be a whole number or none, not True."),
         ({"heat": 0.0}, "heat must be above 0, not 0.0."),
         ({"heat": 2.5}, "heat must be at most 2, not 2.5."),
         ({"angle": 91}, "angle must be from -90 to 90, not 91."),
         ({"free": float("inf")}, "free must be a finite number, not inf."),
         ({"decay": (0.5, 2.0, 1)}, "decay[1] must be from 0 to 1, not 2.0."),
-        ({"decay": (0.5, 1.0)}, "decay is 3 values (a number, a number, a whole number), not (0.5, 1.0)."),
-        ({"decay": 0.5}, "decay is 3 values (a number, a number, a whole number), not 0.5."),
+        (
+            {"decay": (0.5, 1.0)},
+            "decay must be 3 values (a number, a number, a whole number), not (0.5, 1.0).",
+        ),
+        ({"decay": 0.5}, "decay must be 3 values (a number, a number, a whole number), not 0.5."),
         ({"shares": (0.5, 2.0)}, "shares[1] must be from 0 to 1, not 2.0."),
-        ({"mode": "c"}, "mode is one of a, b, not 'c'."),
-        ({"flag": 1}, "flag is true or false, not 1."),
+        ({"mode": "c"}, "mode must be one of a, b, not 'c'."),
+        ({"flag": 1}, "flag must be true or false, not 1."),
     ],
 )
 def test_what_a_setting_refuses(wrong, sentence):

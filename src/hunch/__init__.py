@@ -10,7 +10,7 @@
     observation, info = env.reset(seed=0)
     print(trained.predict(observation, info))
 
-An agent made of parts takes the place of the name:
+An agent built in Python can be passed instead of a method's name:
 ``hunch.methods.DQNPrior(prior=hunch.roles.SimilarityPrior(hunch.lm.load("minilm")), k=5)``.
 
 Read :mod:`hunch.core` first. Heavy libraries are imported where they are used.

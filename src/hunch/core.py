@@ -1,4 +1,4 @@
-"""The words of the whole library, in one file. Read this first.
+"""The core types and protocols of the library. Read this file first.
 
 Hunch puts a language model into any *role* of a reinforcement-learning loop. Everything else in the
 loop is ordinary reinforcement learning, and there is one loop for every method::
@@ -11,14 +11,15 @@ loop is ordinary reinforcement learning, and there is one loop for every method:
         metrics = agent.learn()                      # improve; may be empty
 
 Evaluation is the same loop with ``agent.player(seed)`` in the agent's place and without ``learn``.
-Value-based, offline, in-context and planning agents differ in what the verbs do, never in the loop.
+Value-based, offline, in-context and planning agents differ in what these methods do, never in the loop.
 
-What flows through the loop is text: a :class:`State` holds the observation, the task and the admissible
-actions, each a string. A role is a small protocol, filled by a language model, by a rule, or by nothing at
-all; "nothing" is what every baseline here is made of.
+The loop passes text: a :class:`State` holds the observation, the task and the admissible actions as
+strings. A role is a small protocol that a language model, a rule or an uninformed stand-in fills. Every
+baseline is the same code with the uninformed stand-in.
 
-This file imports nothing of ours. A room never imports upwards: ``core`` is below ``lm``, ``sandbox`` and
-``rl``; these are below ``envs``, then ``roles``, ``methods``, ``runs``, ``report``, ``studies`` and ``cli``.
+This file imports nothing else from Hunch. A package never imports from a layer above it: ``core`` is below
+``lm``, ``sandbox`` and ``rl``; then follow ``envs``, ``roles``, ``methods``, ``runs``, ``report``,
+``studies`` and ``cli``.
 """
 
 from __future__ import annotations
@@ -37,35 +38,35 @@ IntArray: TypeAlias = NDArray[np.int64]
 EvidenceLevel = Literal["L0", "L1", "L2", "L3"]
 """What a result may claim about language models.
 
-``L0`` a scripted or uninformed model; ``L1`` a small model trained by this project; ``L2`` recorded
-answers of a real model, replayed; ``L3`` a real pretrained model. Only L2 and L3 say anything about language
-models.
+``L0``: a scripted or uninformed model. ``L1``: a small model trained by this project. ``L2``: recorded
+answers of a real model, replayed. ``L3``: a real pretrained model. Only L2 and L3 say anything about
+language models.
 """
 
 
 def weakest(levels: Iterable[EvidenceLevel | None]) -> EvidenceLevel | None:
-    """The lowest of some evidence levels; None, which stands for no model at all, never lowers it."""
+    """Return the lowest evidence level. None stands for "no model" and is ignored."""
     return min((level for level in levels if level is not None), default=None)
 
 
 class HunchError(Exception):
-    """A run that cannot go on, said in one clear sentence. The command exits with 1."""
+    """The run cannot continue; the message says why in one sentence. The command exits with code 1."""
 
 
 class UsageError(HunchError, ValueError):
-    """A request that cannot be met as asked: a wrong name, option or input. The command exits with 2."""
+    """The request is wrong: an unknown name, a bad option or bad input. The command exits with code 2."""
 
 
 class InadmissibleActionError(UsageError):
-    """The action is not among the admissible ones. The environment is left as it was."""
+    """The action is not admissible. The environment is left unchanged."""
 
 
 class BrokenRuleError(UsageError):
-    """A rule of a contract is broken.
+    """An object breaks a rule of its contract.
 
     Attributes:
-        rule: Its name in ``rules``.
-        problem: What was found.
+        rule: Name of the rule, a key of ``rules``.
+        problem: What is wrong.
     """
 
     rules: ClassVar[Mapping[str, str]] = {}
@@ -79,36 +80,39 @@ class BrokenRuleError(UsageError):
 
 
 class HunchWarning(UserWarning):
-    """Something that a user should know and that does not stop the run."""
+    """Something that the user should know but that does not stop the run."""
 
 
-def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None) -> str:
-    """Say which of the known names a wrong one may have meant, or else which there are.
+def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None, where: str = "") -> str:
+    """Suggest known names like a wrong one, or list them: the end of an error message.
 
     Args:
-        wrong: What was asked for.
-        known: The names; with a mapping its values are shown.
-        listed: The names to list where none is near. Default: all that are known.
+        wrong: The name that was given.
+        known: The known names. Of a mapping, the keys are compared and the values shown.
+        listed: The names to list if none is similar. Default: all known names.
+        where: The command that lists them, which is named instead if they are many.
     """
     shown = known if isinstance(known, Mapping) else {name: name for name in known}
     near = get_close_matches(wrong.lower(), shown, n=3, cutoff=0.6) or get_close_matches(wrong, shown, n=3)
     if near:
         return f"did you mean {' or '.join(repr(shown[name]) for name in near)}?"
-    names = ", ".join(shown.values() if listed is None else listed)
-    return f"there are {names}." if names else "there are none."
+    names = list(shown.values() if listed is None else listed)
+    if where and len(names) > 20:
+        return f"there are {len(names)}, such as {', '.join(names[:3])}; {where!r} lists them."
+    return f"there are {', '.join(names)}." if names else "there are none."
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the agent may know now.
+    """What the agent knows at one step.
 
     Attributes:
-        observation: The environment's text.
-        task: The task in one sentence; empty where the environment has none.
-        actions: The admissible actions, which vary from state to state; None where any text may be one.
-        history: Earlier (observation, action) pairs of the episode, oldest first, where they are recorded.
-        raw: The environment's own numbers, picture or trial; not compared.
-        stream: Which of the streams side by side it belongs to; not compared.
+        observation: The observation as text.
+        task: The task in one sentence; empty if the environment states none.
+        actions: The admissible actions, which vary from state to state; None if any text is allowed.
+        history: Earlier (observation, action) pairs of the episode, oldest first, if they are recorded.
+        raw: Numeric state, image or finished trial of the environment; ignored in comparisons.
+        stream: Index of the parallel environment (the "stream"); ignored in comparisons.
     """
 
     observation: str
@@ -120,14 +124,14 @@ class State:
 
     @classmethod
     def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0) -> State:
-        """Read a state from what a Gymnasium text environment returned.
+        """Make a state from what ``reset`` or ``step`` of a text environment returned.
 
         Raises:
-            UsageError: if info names neither the admissible actions nor ``free_text``.
+            UsageError: if ``info`` has neither ``actions`` nor a true ``free_text``.
         """
         if "actions" not in info and not info.get("free_text"):
             raise UsageError(
-                "This environment does not say which actions are admissible: info['actions'] is missing, and "
+                "The environment does not say which actions are admissible: info['actions'] is missing, and "
                 "info['free_text'] is not True."
             )
         actions = tuple(info["actions"]) if "actions" in info else None
@@ -136,24 +140,24 @@ class State:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The admissible actions, for a method that chooses from a list.
+        """The admissible actions, for methods that choose from a list.
 
         Raises:
-            UsageError: if the environment takes any text as an action.
+            UsageError: if the environment accepts any text as an action.
         """
         if self.actions is None:
             raise UsageError(
-                "This method chooses from a list of admissible actions, and the environment takes any text."
+                "The method chooses from a list of admissible actions, but the environment accepts any text."
             )
         return self.actions
 
     def lines(self, mark: str = "> ") -> list[str]:
-        """History and observation as lines, oldest first, without blank ones; ``mark`` precedes an action."""
+        """History and observation as non-empty lines, oldest first; ``mark`` is the prefix of an action."""
         texts = [text for past, action in self.history for text in (*past.splitlines(), f"{mark}{action}")]
         return [line for line in [*texts, *self.observation.splitlines()] if line.strip()]
 
     def text(self) -> str:
-        """History and observation as one text of :meth:`lines`."""
+        """History and observation as one text: the joined :meth:`lines`."""
         return "\n".join(self.lines())
 
 
@@ -161,9 +165,9 @@ class State:
 class Transition:
     """One step of one stream.
 
-    ``terminated`` ends the return: nothing is to be had after it. ``truncated`` only ends the episode
-    (a step limit), and the value of ``next_state`` still counts. ``success`` and ``event`` (what happened, in
-    words) are the environment's own, and never a reward source's.
+    After ``terminated`` no more reward can follow. ``truncated`` only cuts the episode off (a step limit), so
+    the value of ``next_state`` still counts. ``success`` and ``event`` (what happened, in words) always come
+    from the environment, never from a reward source.
     """
 
     state: State
@@ -177,29 +181,29 @@ class Transition:
 
     @property
     def done(self) -> bool:
-        """Whether the episode ends with this step, for either reason."""
+        """True if the episode ends with this step, terminated or truncated."""
         return self.terminated or self.truncated
 
     @property
     def stream(self) -> int:
-        """The stream that it is a step of."""
+        """Index of the stream that made this step."""
         return self.state.stream
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What an agent may know of where it plays before the first step.
+    """What an agent may know about its environment before the first step.
 
     Attributes:
-        env: Name of the environment.
-        task: Its task at the beginning.
-        streams: How many streams are played side by side; 0 where there are only data to learn from.
-        steps: Steps of the whole run: environment steps, or updates where there is no stream.
-        source: The environment's code without its reward, where it shows it.
-        texts: The words of the environment's domain, for prompts of examples, where it has them.
-        manual: What a player may read of the rules, where there is such a text.
+        env: Id of the environment.
+        task: The task at the beginning.
+        streams: Number of environments side by side; 0 if the agent learns from recorded data only.
+        steps: Length of the whole run: environment steps, or updates if there are no streams.
+        source: Source code of the environment without its reward, if the environment shows it.
+        texts: How states and actions of the domain are written in prompts, if the environment defines it.
+        manual: The rules that a player may read, if the environment has such a text.
         data: Recorded episodes to learn from, each a sequence of transitions.
-        copy: Makes an environment to plan or train in, which draws its own chance; None where there is none.
+        copy: Makes an environment to plan or train in, with its own randomness; None if there is none.
     """
 
     env: str = ""
@@ -215,13 +219,13 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is behind an agent's next choice.
+    """Why an agent makes its next choice.
 
     Attributes:
-        columns: Figures of every admissible action by name ("prior", "Q", "say", "visits"), each of shape
-            (number of actions,); nan where the agent has no opinion.
-        chosen: Probability with which the agent takes each action, same shape; None where it cannot say.
-        note: Anything that is no figure.
+        columns: Numbers for each admissible action by name ("prior", "Q", "say", "visits"), each of shape
+            (number of actions,); nan if the agent has none for an action.
+        chosen: Probability of each action, same shape; None if unknown.
+        note: Anything else worth showing, as text.
     """
 
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
@@ -231,65 +235,65 @@ class Explanation:
 
 @runtime_checkable
 class Player(Protocol):
-    """Whoever acts in some streams, sees what comes of it, and may remember it."""
+    """Acts in one or more streams, observes the results, and may remember them."""
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose an action for each state, admissible where actions are listed."""
+        """Choose an action for each state; an admissible one if the state lists actions."""
         ...
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Take note of what came of it; memory is kept by ``transition.stream``."""
+        """Observe the resulting transitions; memory is kept per ``transition.stream``."""
         ...
 
 
 @runtime_checkable
 class Agent(Player, Protocol):
-    """A player that learns. What a subclass leaves out is as empty as here.
+    """A player that learns. The methods that have a default here are optional in a subclass.
 
-    Some attributes may be there or not. ``models`` names the language models that a run meters and budgets,
-    ``records_file`` the file of the run that keeps the records (default: ``records.jsonl``), and ``files()``
-    gives texts to be kept as whole files of the run, by name, such as ``best.py``.
+    Three more attributes are optional. ``models`` maps names to the language models that the run meters and
+    budgets. ``records_file`` names the file for the records (default: ``records.jsonl``). ``files()`` returns
+    whole files to keep in the run's folder, as a mapping from name to text, such as ``best.py``.
     """
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """What a result may claim: the weakest level of the models that fill a role; None without any."""
+        """The weakest evidence level of the models that fill a role; None if no model fills one."""
         return None
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What a checkpoint must share with the agent that takes it up; plain values by name.
+        """Settings that a checkpoint must share with the agent that loads it; plain values by name.
 
-        Here: a dataclass ``config`` and the names of the ``models``, where the agent has them.
+        Default: the fields of the dataclass ``config`` and the names of the ``models``, if there are any.
         """
         config = getattr(self, "config", None)
         named = {name: model.name for name, model in getattr(self, "models", {}).items()}
         return {**(asdict(config) if is_dataclass(config) else {}), **named}  # type: ignore[arg-type]
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget everything and start afresh: the same world and seed give the same agent."""
+        """Forget everything and start again. The same world and seed give the same agent."""
         ...
 
     def learn(self) -> dict[str, float]:
-        """Improve, if it is time to; return what is worth logging."""
+        """Learn, if an update is due, and return the metrics to log."""
         return {}
 
     def player(self, seed: int) -> Player:
-        """A player to evaluate: same weights, chance and memory of its own, so that it leaves no trace."""
+        """Return a player for evaluation: same weights, but its own randomness and memory."""
         ...
 
     def explain(self, state: State) -> Explanation:
-        """Say what is behind the next choice, without making it."""
+        """Explain the next choice without making it."""
         return Explanation()
 
     def records(self) -> list[dict[str, Any]]:
-        """All lines worth keeping so far (programs, goals, transcripts), oldest first."""
+        """Return everything worth keeping so far (programs, goals, transcripts), oldest first."""
         return []
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on as if nothing had happened: tensors, numbers, strings, lists."""
+        """Return everything needed to resume exactly: tensors, numbers, strings, lists."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave, after :meth:`begin` in the same world."""
+        """Restore a state from :meth:`state_dict`, after :meth:`begin` in the same world."""
         ...

@@ -1,7 +1,7 @@
-"""What a declared setting takes: values of its type, and within its range.
+"""Checks settings against their declared types and ranges.
 
-A range is part of the type, in the words of the package ``annotated_types``: ``Annotated[float, Gt(0)]``. The
-settings of a method of your own are checked in the same way.
+A range is part of the type, written with the package ``annotated_types``: ``Annotated[float, Gt(0)]``. The
+settings of your own methods are checked in the same way.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ PositiveFloat: TypeAlias = Annotated[float, Gt(0)]
 NonNegativeFloat: TypeAlias = Annotated[float, Ge(0)]
 Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
 Decay: TypeAlias = tuple[Share, Share, NonNegativeInt]
-"""From one share to another, within so many steps."""
+"""Start value, end value, and the number of steps in between."""
 
 
 def check_settings(config: Any, prefix: str = "") -> None:
-    """Refuse values of another type, out of range or not finite, and those that are none of the choices.
+    """Check that each setting has its declared type, is in range and finite, and is one of its choices.
 
     Args:
-        config: A dataclass of settings; those within it are checked too.
-        prefix: What precedes the names of the settings in an error.
+        config: A dataclass of settings; nested dataclasses are checked too.
+        prefix: Prefix of the names of the settings in an error.
 
     Raises:
-        UsageError: naming the setting.
+        UsageError: with the name of the wrong setting.
     """
     hints = get_type_hints(type(config), include_extras=True)
     for entry in fields(config):
@@ -45,13 +45,13 @@ def check_settings(config: Any, prefix: str = "") -> None:
 
 
 def check_value(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value that a declared type does not take.
+    """Check a value against a declared type.
 
     Raises:
-        UsageError: that begins with the name.
+        UsageError: if the value does not fit; the message begins with the name.
     """
     if not fits(value, hint) or is_dataclass(hint):
-        raise UsageError(f"{name} is {named(hint)}, not {value!r}.")
+        raise UsageError(f"{name} must be {named(hint)}, not {value!r}.")
     if isinstance(value, Real) and not isinstance(value, bool):
         _check_number(name, value, hint)
     elif isinstance(value, (tuple, list)) and get_origin(hint) is tuple:
@@ -61,9 +61,9 @@ def check_value(name: str, value: Any, hint: Any) -> None:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value is of a declared type: a whole number is a float too, a truth value is no number.
+    """Return whether a value has a declared type. An int counts as a float; a bool is not a number.
 
-    A list counts as a tuple, as JSON knows lists only. Types that are not plain fit anything.
+    A list counts as a tuple, because JSON has only lists. Types other than plain ones accept anything.
     """
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -84,8 +84,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def named(hint: Any) -> str:
-    """A declared type in words."""
-    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    """Describe a declared type in words."""
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return named(inner[0])
@@ -107,7 +107,7 @@ def _check_number(name: str, value: Real, hint: Any) -> None:
 
 
 def _limits(hint: Any) -> list[Any]:
-    """The ranges in a declared type, those in its alternatives included."""
+    """Return the ranges in a declared type, including those of its alternatives."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return [note for note in inner[1:] if type(note) in _WORDS]

@@ -54,10 +54,10 @@ def test_export_is_replayed_by_a_run(hunch, tmp_path):
 def test_clear_asks_first(hunch, monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "n")
-    assert "Nothing was removed" in hunch("clear")[1]
+    assert "Nothing was deleted" in hunch("clear")[1]
     assert "Remove 10 answers" in asked[0]
     monkeypatch.setattr("builtins.input", lambda question: "y")
-    assert "10 answers removed" in hunch("clear", "--model", "scripted:overlap")[1]
+    assert "10 answers deleted" in hunch("clear", "--model", "scripted:overlap")[1]
     assert "0 answers" in hunch("stats")[1]
 
 
@@ -66,9 +66,9 @@ def test_clear_without_a_terminal_removes_nothing(hunch, monkeypatch):
         raise EOFError
 
     monkeypatch.setattr("builtins.input", closed)
-    assert "Nothing was removed" in hunch("clear")[1]
-    assert "0 answers removed" in hunch("clear", "--older-than", "3", "--yes")[1]
-    assert "10 answers removed" in hunch("clear", "--yes")[1]
+    assert "Nothing was deleted" in hunch("clear")[1]
+    assert "0 answers deleted" in hunch("clear", "--older-than", "3", "--yes")[1]
+    assert "10 answers deleted" in hunch("clear", "--yes")[1]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_clear_without_a_terminal_removes_nothing(hunch, monkeypatch):
         (("clear", "--yes", "--file", "text"), 1, "damaged"),
         (("clear", "--yes", "--model", "scripted:overlp"), 2, "did you mean 'scripted:overlap'"),
         (("clear", "--yes", "--older-than", "-1"), 2, "from 0 on"),
-        (("export", "text"), 2, "exists already"),
+        (("export", "text"), 2, "already exists"),
     ],
 )
 def test_wrong_use_is_one_sentence(hunch, tmp_path, arguments, code, sentence):

@@ -111,5 +111,5 @@ def test_methods_and_environments_of_somebody_elses(tmp_path):
 def test_a_plugin_that_cannot_be_imported_is_named():
     with pytest.raises(HunchError, match="no_such_module:M cannot be imported: ModuleNotFoundError"):
         methods._plugin(EntryPoint("broken", "no_such_module:M", methods.GROUP))
-    with pytest.raises(HunchError, match="is no new hunch"):
+    with pytest.raises(HunchError, match="must be a new hunch"):
         methods._plugin(EntryPoint("dqn", "hunch.methods:find", methods.GROUP))

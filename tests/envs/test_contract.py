@@ -23,7 +23,8 @@ FREE = (
     "hunch/WorldModelCode",
     "hunch/TextCraft",
 )  # any text: tests/envs/test_design_problems, test_textcraft
-LISTED = [id for id in hunch.envs.names() if not id.startswith(FREE)]
+EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0")  # tests/envs/test_crafter, test_bargaining
+LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]
 every_env = pytest.mark.parametrize("id", LISTED)
 ONE_MOVE = ("hunch/MatrixGame-v0", "hunch/Ultimatum-v0")  # tests/envs/test_games
 lasting_env = pytest.mark.parametrize("id", [id for id in LISTED if id not in ONE_MOVE])

@@ -107,7 +107,10 @@ class Server(ThreadingHTTPServer):
         lacks: Paths that it answers with 404.
         refuses: Fields of a body that it answers with 400.
         ignores: Fields of a body that it does as if they were not there.
+        hides: Fields that it leaves out of every answer.
+        lists: What it says of each model besides its name.
         key: The key that it wants, if any.
+        written: How it writes a wrong key into its refusal.
         hold: Seconds that a slow fault takes.
         delay: Seconds that every answer takes.
         wrote: Bytes that the fault ``endless`` wrote.
@@ -132,7 +135,8 @@ class Server(ThreadingHTTPServer):
         self.share, self.faults, self.hold, self.delay = 0.0, FAULTS, 5.0, 0.0
         self.most, self.poison, self.enough = sys.maxsize, "", sys.maxsize
         self.lacks, self.refuses, self.ignores = set[str](), set[str](), set[str]()
-        self.key = ""
+        self.hides, self.lists = set[str](), dict[str, Any](max_model_len=CONTEXT)
+        self.key, self.written = "", str
         self.chance = random.Random(0)
         self.answered, self.met = Counter[str](), Counter[str]()
         self.seen: list[tuple[float, str, dict[str, Any]]] = []
@@ -242,19 +246,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, body: dict[str, Any] | None, count: bool = True) -> dict[str, Any]:
         if body is None:
-            return {"data": [{"id": name, "max_model_len": CONTEXT} for name in self.server.networks]}
+            return {"data": [{"id": name} | self.server.lists for name in self.server.networks]}
         body = {name: value for name, value in body.items() if name not in self.server.ignores}
         answer = self.server.answer(self.path, body)
         if count:
             with self.server.counting:
                 self.server.answered[json.dumps([self.path, body], sort_keys=True)] += 1
-        return answer
+        return {name: value for name, value in answer.items() if name not in self.server.hides}
 
     def refused(self, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]] | None:
         server = self.server
         key = self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
         if server.key and key != server.key:
-            return 401, {"error": {"message": f"Incorrect API key provided: {key}."}}
+            return 401, {"error": {"message": f"Incorrect API key provided: {server.written(key)}."}}
         if self.path in server.lacks:
             return 404, {"error": {"message": "Not Found"}}
         if body is None:

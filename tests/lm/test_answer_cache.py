@@ -11,6 +11,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -26,6 +27,7 @@ from hunch.lm import Cached, OptionScores, Sampling, Store, UniformModel
 from hunch.lm.answers import memory, store
 from hunch.lm.answers.cache import REQUESTS_A_COMMIT, decode, encode
 from hunch.lm.answers.question import Question
+from hunch.lm.answers.store import Source
 from hunch.rules import ScriptedModel
 from hunch.rules.words import overlap
 
@@ -244,6 +246,44 @@ def test_a_locked_file_only_puts_off_the_storing(tmp_path: Path, monkeypatch: py
     time.sleep(0.2)
     model.generate(PROMPTS[:1], 2)
     assert len(rows(path)) == len(PROMPTS) + 1
+
+
+def test_threads_lose_nothing_to_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BUSY_SECONDS", "PAUSE_SECONDS", "LATER_SECONDS"):
+        monkeypatch.setattr(store, name, 0.005)
+    path, source = tmp_path / "a.sqlite", Source("generate", "m", "1")
+    kept = Store(path)
+    kept.write({("first", 0): "0"}, source)
+    other, written = sqlite3.connect(path), [0] * 6
+    other.execute("BEGIN IMMEDIATE")
+
+    def write(number: int) -> None:
+        until = time.monotonic() + 0.4
+        while time.monotonic() < until:
+            kept.write({(f"thread {number}", written[number]): "0"}, source)
+            written[number] += 1
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HunchWarning)
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+        other.rollback()
+        other.close()
+        for thread in threads:
+            thread.join()
+    kept.flush()
+    assert len(rows(path)) == sum(written) + 1
+
+
+def test_a_file_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
+    model = scripted(tmp_path / "a.sqlite")
+    model.generate(PROMPTS[:2])
+    for file in tmp_path.iterdir():
+        file.unlink()
+    model.generate(PROMPTS[2:5])
+    assert len(rows(tmp_path / "a.sqlite")) == 3
 
 
 def _work(path: Path, number: int) -> None:

@@ -169,7 +169,7 @@ def test_a_prompt_that_lists_its_options_is_voted_on_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("prompts", "options", "more", "sentence"),
     [
-        ([PROMPT], [[]], {}, "without any option"),
+        ([PROMPT], [[]], {}, "no options"),
         ([PROMPT], [["a", " "]], {}, "blank option"),
         ([PROMPT], [], {}, "1 prompts, 0 lists"),
         ([PROMPT], [OPTIONS], {"rotations": 0}, "at least one rotation"),

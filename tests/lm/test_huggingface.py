@@ -13,6 +13,7 @@ import pytest
 from hunch import lm
 from hunch.core import HunchError, UsageError
 from hunch.lm import Sampling
+from hunch.lm.backends import seam
 from hunch.lm.backends.huggingface import CausalModel, pick
 
 torch = pytest.importorskip("torch")
@@ -43,7 +44,7 @@ def test_score_is_the_plain_computation(model: CausalModel, prompt: str) -> None
     joint = " " if prompt and not prompt.endswith(" ") else ""
     head = model.tokenizer(prompt)["input_ids"] or [1]
     for place, option in enumerate(OPTIONS):
-        tail = model._after_break(joint + option) if prompt else model._plain_tokens(option)
+        tail = seam.after_break(model.tokenizer, joint + option) if prompt else model._plain_tokens(option)
         assert scores.tokens[place] == len(tail)
         assert scores.logprobs[place] == pytest.approx(plain(model, head, tail), abs=1e-5)
 
@@ -51,7 +52,10 @@ def test_score_is_the_plain_computation(model: CausalModel, prompt: str) -> None
 def test_option_tokens_are_those_of_running_text(model: CausalModel) -> None:
     """The seam: prompt and option apart give the tokens of prompt and option together."""
     whole = model.tokenizer(f"{PROMPT} take mug 3 from table 2")["input_ids"]
-    assert model.tokenizer(PROMPT)["input_ids"] + model._after_break(" take mug 3 from table 2") == whole
+    assert (
+        model.tokenizer(PROMPT)["input_ids"] + seam.after_break(model.tokenizer, " take mug 3 from table 2")
+        == whole
+    )
 
 
 def test_a_tokenizer_that_merges_across_the_seam(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -98,6 +102,19 @@ def test_no_end_token_between_prompt_and_option(ending: CausalModel, folders: di
         assert ending.generate([prompt], sampling=greedy) == usual.generate([prompt], sampling=greedy)
 
 
+@pytest.mark.parametrize("strips", [False, True])
+def test_a_tokenizer_that_strips_its_texts_keeps_an_options_space(
+    folders: dict[str, Path], strips: bool
+) -> None:
+    import tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    made = tokenizers.Tokenizer.from_file(str(folders["gpt2"] / "tokenizer.json"))
+    made.normalizer = tokenizers.normalizers.Strip() if strips else None
+    found = seam.after_break(PreTrainedTokenizerFast(tokenizer_object=made), " take mug 3")
+    assert made.decode(found) == " take mug 3"
+
+
 def test_an_option_after_nothing_begins_the_text(model: CausalModel) -> None:
     whole = model.tokenizer("take mug 3")["input_ids"]
     assert model._request("", ("take mug 3",)) == ([1], [whole[whole[0] == 1 :]])
@@ -138,7 +155,7 @@ def test_greedy_is_the_likeliest_token_each_time(model: CausalModel) -> None:
             ids.append(int(model.network(torch.tensor([ids])).logits[0, -1].argmax()))
         if ids[-1] in model._ends:
             break
-    assert texts == [model._text(ids, start)] * 2
+    assert texts == [seam.continuation(model.tokenizer, ids[start - 1], ids[start:])] * 2
 
 
 def test_text_ends_before_a_stop_string(model: CausalModel) -> None:

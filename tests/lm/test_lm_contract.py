@@ -144,7 +144,7 @@ def test_empty_batches(model: LanguageModel) -> None:
     ("prompts", "options", "message"),
     [
         (["a", "b"], [["x"]], "2 prompts, 1 lists"),
-        (["a"], [[]], "without any option"),
+        (["a"], [[]], "no options"),
         (["a"], [["x", " "]], "blank option"),
     ],
 )
@@ -175,5 +175,5 @@ def test_normalised() -> None:
     assert scores.normalised("sum").tolist() == [-6, -2]
     assert scores.normalised("token").tolist() == [-2, -2]
     assert scores.normalised("word").tolist() == [-3, -2]
-    with pytest.raises(UsageError, match="one of sum, token, word"):
+    with pytest.raises(UsageError, match="sum, token or word"):
         scores.normalised("letter")

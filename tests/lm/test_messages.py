@@ -14,6 +14,7 @@ from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import Cached, Message, Sampling, Store
 from hunch.lm.answers.archive import Archive
+from hunch.lm.backends.chat import Template
 from hunch.lm.backends.openai import CONTINUE
 from hunch.lm.prompts import as_prompt, extended, text_of
 
@@ -35,6 +36,14 @@ def chatty(folders: dict[str, Path], place: Path, template: str) -> Path:
     folder = Path(shutil.copytree(folders["gpt2"], place / "chatty"))
     (folder / "chat_template.jinja").write_text(template)
     return folder
+
+
+def template(folder: Path, text: str) -> Template:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = text
+    return Template(tokenizer)
 
 
 def test_joined_text() -> None:
@@ -107,9 +116,47 @@ def test_no_template(folders: dict[str, Path]) -> None:
 def test_a_template_that_prints_the_date_is_the_same_tomorrow(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    folder = chatty(folders, tmp_path, "{{ strftime_now('%d %b %Y') }} " + CHATML)
+    folder = chatty(folders, tmp_path, "{% set how = '%d %b %Y' %}{{ strftime_now(how) }} " + CHATML)
     model = lm.load(f"hf:{folder}", cache=None).model
     assert model.tokenizer.decode(model._tokens(ASK)).startswith("01 Jan 2025 <|system|>")
+
+
+THINKING = CHATML.replace(
+    "\n{{ m.content }}\n", "\n{% if m.role == 'assistant' %}<think></think>\n{% endif %}{{ m.content }}\n"
+)
+BEGUN = CHATML.replace("<|assistant|>\n{% endif %}", "<|assistant|>\n<think>\n{% endif %}")
+
+
+@pytest.mark.parametrize(
+    ("template", "written", "scored"),
+    [(THINKING, "<|assistant|>\n", "<think></think>\n"), (BEGUN, "<|assistant|>\n<think>\n", "")],
+)
+def test_options_stand_where_replies_begin(
+    folders: dict[str, Path], tmp_path: Path, template: str, written: str, scored: str
+) -> None:
+    """After the thought that the template leaves out, and before the one that it has the model begin."""
+    model, usual = (
+        lm.load(f"hf:{place}", cache=None).model
+        for place in (chatty(folders, tmp_path, template), folders["gpt2"])
+    )
+    talk = "<|system|>\nBe brief.\n<|user|>\nWhere is the mug?\n"
+    assert model._tokens(ASK) == usual._tokens(talk + written)
+    theirs = usual.score([f"{talk}<|assistant|>\n{scored}"], [["go", "look"]])[0].logprobs
+    np.testing.assert_allclose(model.score([ASK], [["go", "look"]])[0].logprobs, theirs, atol=1e-5)
+    assert ":reply" in model.revision
+
+
+def test_templates_of_parts_of_replies_refused_and_of_nothing(
+    folders: dict[str, Path],
+) -> None:
+    each = "{% for c in m.content %}{{ c.text }}{% endfor %}{{ '' }}"  # a line break after a block is dropped
+    parts = CHATML.replace("{{ m.content }}", each)
+    usual = template(folders["gpt2"], CHATML)
+    assert template(folders["gpt2"], parts)(TALK) == usual(TALK)
+    polite = CHATML + "{% if messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}"
+    assert template(folders["gpt2"], polite)(TALK) == usual(TALK)
+    with pytest.raises(UsageError, match="does not print what the user says"):
+        template(folders["gpt2"], "Hello.")
 
 
 def test_servers_get_messages(server: Server) -> None:

@@ -141,7 +141,8 @@ def test_both_forms_of_retry_after() -> None:
     assert 45 < network.retry_after({"retry-after": format_datetime(later, usegmt=True)}) <= 50
     assert network.retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert network.retry_after({"retry-after": "-3"}) == 0
-    for nothing in ({}, {"retry-after": "soon"}, {"retry-after": "nan"}):
+    far = "Wed, 21 Oct 2015 07:28:00 +99999999999999"
+    for nothing in ({}, {"retry-after": "soon"}, {"retry-after": "nan"}, {"retry-after": far}):
         assert network.retry_after(nothing) is None
 
 
@@ -238,15 +239,16 @@ def test_pickles_and_forks_without_the_key(server: Server, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"concurrency": 0}, "concurrency is a number of at least 1"),
-        ({"timeout": "long"}, "timeout is a number"),
-        ({"retries": -1}, "retries is a number of at least 0"),
-        ({"price_in": -1}, "A price is a number"),
+        ({"concurrency": 0}, "concurrency must be a number of at least 1"),
+        ({"timeout": "long"}, "timeout must be a number"),
+        ({"retries": -1}, "retries must be a number of at least 0"),
+        ({"price_in": -1}, "price per million tokens"),
         ({"evidence": "L9"}, "no evidence level 'L9'"),
-        ({"chat": "maybe"}, "chat is true, false or auto"),
-        ({"base_url": "localhost:8000"}, "base_url is an address"),
-        ({"base_url": "http://me:secret@localhost/v1"}, "must carry no name, password or query"),
+        ({"chat": "maybe"}, "true, false or auto"),
+        ({"base_url": "localhost:8000"}, "base_url must be an address"),
+        ({"base_url": "http://me:secret@localhost/v1"}, "name, password or query"),
         ({"key_env": "NO_SUCH_KEY"}, "needs a key in the environment variable NO_SUCH_KEY"),
+        ({"key_env": KEY}, "needs a key in the environment variable that key_env names"),
         ({"key": KEY}, "has no option 'key'"),
     ],
 )
@@ -392,7 +394,7 @@ def test_a_reply_without_end_is_not_read(server: Server, monkeypatch: pytest.Mon
     model = load(server)
     for fault in ("long", "endless"):
         server.share, server.faults = 1.0, (fault,)
-        with pytest.raises(HunchError, match="sends a reply of more than 100,000 bytes"):
+        with pytest.raises(HunchError, match="a reply of more than 100,000 bytes"):
             model.generate(PROMPTS[:1])
     assert server.wrote < 50_000_000
 
@@ -401,7 +403,7 @@ def test_a_reply_without_end_is_not_read(server: Server, monkeypatch: pytest.Mon
 def test_json_that_python_cannot_take_is_a_failure_like_others(server: Server, fault: str) -> None:
     model = load(server, retries=1)
     server.share, server.faults = 1.0, (fault,)
-    with pytest.raises(HunchError, match="not of the protocol"):
+    with pytest.raises(HunchError, match="malformed"):
         model.score(PROMPTS[:1], [["go"]])
 
 
@@ -426,6 +428,35 @@ def test_money_is_counted_and_held_to_a_budget(server: Server) -> None:
     dry = Rehearsal()(model.model, None)
     dry.generate(PROMPTS[:3], sampling=SHORT)
     assert dry.usage.cost > 0
+
+
+def test_threads_share_a_budget_and_a_journal(server: Server, tmp_path: Path) -> None:
+    """What others have under way counts, and no thread stumbles over another's note."""
+    model = load(server)
+    ledger = Ledger({"lm": model}, Budget(calls=20), tmp_path / "journal.json")
+    server.answered.clear()
+    server.delay = 0.02
+    ended: list[str] = []
+
+    def spend(number: int) -> None:
+        try:
+            for start in range(0, 20, 2):
+                own = [f"Thread {number}, {start + i}" for i in range(2)]
+                model.generate(own, sampling=SHORT)
+        except BudgetError as reached:
+            ended.append(str(reached))
+
+    with ledger.enforced():
+        threads = [threading.Thread(target=spend, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(ended) == 6
+    assert sum(server.answered.values()) <= 20 - model.model.loading.calls
+    assert 18 <= ledger.total()["calls"] <= 20
+    assert model.under_way == 0
+    assert json.loads((tmp_path / "journal.json").read_text()) == ledger.by_name()
 
 
 def _one_by_one(model: Cached) -> None:

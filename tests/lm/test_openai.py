@@ -120,7 +120,7 @@ def test_a_missing_verb_is_explained(server: Server) -> None:
     server.lacks = {"/v1/embeddings"}
     model = load(server)
     for ask in (lambda: model.embed(["a"]), lambda: lm.require(model, "embed", "The encoder")):
-        with pytest.raises(UsageError, match=r"Asked at load: .* HTTP 404.*Not Found"):
+        with pytest.raises(UsageError, match=r"Tried when it was loaded: .* HTTP 404.*Not Found"):
             ask()
 
 
@@ -130,11 +130,26 @@ def test_what_cannot_be_a_log_probability_or_a_count_is_refused(server: Server) 
         after_prompt(tokens[:2], [tokens], ["go"], "m")
     model = load(server).model
     choice = {"text": "x", "finish_reason": "stop", "logprobs": {"top_logprobs": [{}]}}
-    with pytest.raises(HunchError, match="lists no token"):
+    with pytest.raises(HunchError, match="lists no candidates"):
         model._read_labels(["A"], {"choices": [choice]})
-    for wrong in (-50, "many", None, True, 1.5):
+    for wrong in (-50, "many", None, True, 1.5, 10**400):
         model._count({"usage": {"prompt_tokens": wrong, "completion_tokens": wrong}})
         assert (model.tokens_read, model.tokens_written) == (0, 0)
+
+
+def test_a_price_needs_counted_tokens(server: Server) -> None:
+    server.hides = {"usage"}
+    assert "generate" in load(server).verbs
+    with pytest.raises(UsageError, match="has a price, but its server states no token counts"):
+        load(server, price_in=1.0)
+
+
+@pytest.mark.parametrize(
+    "told", [{"max_model_len": float("inf")}, {"max_model_len": "many"}, {"meta": 5}, {"context_length": -5}]
+)
+def test_what_is_no_length_of_a_context_is_none(server: Server, told: dict[str, Any]) -> None:
+    server.lists = told
+    assert load(server).context is None
 
 
 def test_half_a_character_in_an_answer_is_replaced(server: Server) -> None:
@@ -199,7 +214,7 @@ def test_wrong_names_and_addresses(server: Server, monkeypatch: pytest.MonkeyPat
     server.key = "right"
     monkeypatch.setenv("HUNCH_API_KEY", "wrong-key")
     with pytest.raises(
-        HunchError, match=r"HTTP 401 \(the key is taken from HUNCH_API_KEY\): .*: \[key\]"
+        HunchError, match=r"HTTP 401 \(the key comes from HUNCH_API_KEY\): .*: \[key\]"
     ) as caught:
         load(server)
     assert "wrong-key" not in str(caught.value)

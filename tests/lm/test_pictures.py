@@ -13,7 +13,9 @@ from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import Cached, Message, Sampling, Store
 from hunch.lm.answers.archive import Archive
+from hunch.lm.backends import seam
 
+tokenizers = pytest.importorskip("tokenizers")
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("PIL")
@@ -33,10 +35,18 @@ def ask(*images: str) -> list[Message]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose tokenizer writes bytes."""
+    return save_llava(tmp_path_factory.mktemp("llava"), "bytes")
+
+
+def save_llava(place: Path, kind: str) -> Path:
     """A LLaVA with two layers of width 32 and 16 patches a picture."""
-    place = tmp_path_factory.mktemp("llava")
-    save_tokenizer(place, "bytes")
+    save_tokenizer(place, kind)
     tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    if kind == "metaspace":
+        tokenizer.backend_tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+            single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+        )
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
     number = tokenizer.convert_tokens_to_ids("<image>")
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -53,6 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for weight in network.parameters():
         weight.data *= 3
     network.config.hunch_evidence = "L0"
+    network.generation_config.update(repetition_penalty=5.0, top_k=1, do_sample=True)
     network.save_pretrained(place)
     square = {"height": 16, "width": 16}
     transformers.LlavaProcessor(
@@ -80,9 +91,9 @@ def test_pictures_are_data_urls(tmp_path: Path) -> None:
 def test_who_does_not_see_says_so(folders: dict[str, Path]) -> None:
     for spec in ("uniform", f"hf:{folders['gpt2']}"):
         model = lm.load(spec, cache=None)
-        with pytest.raises(UsageError, match="sees no pictures"):
+        with pytest.raises(UsageError, match="cannot see pictures"):
             model.generate([ask(RED)])
-        with pytest.raises(UsageError, match="sees no pictures"):
+        with pytest.raises(UsageError, match="cannot see pictures"):
             model.score([ask(RED)], [["a"]])
     with pytest.raises(UsageError, match="images of a message"):
         lm.load("uniform").generate([ask("http://example.org/a.png")])
@@ -127,9 +138,24 @@ def test_the_score_is_what_the_network_says(folder: Path) -> None:
         assert scores.logprobs[place] == pytest.approx(total, abs=1e-4)
 
 
+def test_neither_marks_nor_a_second_space_come_between(tmp_path: Path) -> None:
+    """A tokenizer as LLaVA's, which begins every text with a mark and a space, and ends it with a mark."""
+    model = lm.load(f"hf:{save_llava(tmp_path / 'llava', 'metaspace')}", cache=None).model
+    whole = model.tokenizer("system: Look.user: What is it?assistant: take mug 3")["input_ids"][:-1]
+    head = model._inputs(tuple(ask()))["input_ids"][0].tolist()
+    assert head == whole[: len(head)]
+    with torch.inference_mode():
+        logprobs = model.network(input_ids=torch.tensor([whole])).logits[0].log_softmax(-1)
+    total = sum(float(logprobs[at - 1, whole[at]]) for at in range(len(head), len(whole)))
+    assert model.score([ask()], [["take mug 3"]])[0].logprobs[0] == pytest.approx(total, abs=1e-4)
+    greedy = model.generate([ask()], 1, Sampling(max_tokens=4, temperature=0, stop=()))[0][0]
+    best = int(logprobs[len(head) - 1].argmax())
+    assert greedy.startswith(seam.continuation(model.tokenizer, head[-1], [best]).rstrip())
+
+
 def test_servers_get_pictures(server: Server) -> None:
     blind = lm.load("openai:gpt2", cache=None, base_url=server.url)
-    with pytest.raises(UsageError, match="sees no pictures"):
+    with pytest.raises(UsageError, match="cannot see pictures"):
         blind.generate([ask(RED)])
     model = lm.load("openai:gpt2?see=true", cache=None, base_url=server.url)
     model.generate([ask(RED)], sampling=SHORT)

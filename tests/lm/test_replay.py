@@ -115,7 +115,7 @@ def test_several_models_must_be_told_apart(file: Path, tmp_path: Path) -> None:
     model = lm.load(f"replay:{target}?model=scripted:first")
     assert model.generate(PROMPTS[:1]) == ScriptedModel(first, error=0.4).generate(PROMPTS[:1])
     assert lm.load("replay:" + str(target), revision=model.revision).model.recorded == "scripted:first"
-    with pytest.raises(UsageError, match="no answers of such a model"):
+    with pytest.raises(UsageError, match="no answers of a model"):
         lm.load(f"replay:{target}", model="minilm")
 
 
@@ -182,7 +182,7 @@ def test_a_file_of_an_earlier_version(file: Path, tmp_path: Path) -> None:
 
 def test_an_export_overwrites_nothing(file: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         Archive(file).export(tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
     with pytest.raises(HunchError, match="Cannot write"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import pickle
 import subprocess
 import sys
 import traceback
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -83,7 +86,39 @@ def test_no_key_in_an_error_or_what_it_holds_on_to(server: Server, monkeypatch: 
         assert KEY not in repr(thing) + str(vars(thing) if hasattr(thing, "__dict__") else thing)
 
 
-@pytest.mark.parametrize("around", ["\r\n", "\n", "\t", " ", "\u00a0", "\u200b", "\ufeff", "\x1f"])
+WRITTEN = {
+    "as it is": str,
+    "JSON": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
+    "an address": lambda key: urllib.parse.quote(key, safe=""),
+    "a form": lambda key: urllib.parse.quote_plus(key).lower(),
+    "HTML": html.escape,
+    "numbers": lambda key: "".join(f"&#{ord(sign)};" for sign in key),
+    "escapes": lambda key: "".join(f"\\u{ord(sign):04X}" for sign in key),
+}
+
+
+@pytest.mark.parametrize("way", WRITTEN)
+def test_a_key_is_hidden_however_a_server_writes_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    odd = "ab+C/d=&<\"e\\>'.*(f" + KEY
+    monkeypatch.setenv("OPENAI_API_KEY", odd)
+    server.key, server.written = "another", WRITTEN[way]
+    with pytest.raises(HunchError, match=r"Incorrect API key provided: \[key\]\.") as caught:
+        lm.load("openai:gpt2", cache=None, base_url=server.url)
+    assert WRITTEN[way](KEY) not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_key_in_the_address_is_refused_unseen(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be kept with the answers, as the address is part of the revision."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for url in (f"{server.url}/{KEY}", f"{server.url}#{KEY}"):
+        with pytest.raises(UsageError, match="base_url must") as caught:
+            lm.load("openai:gpt2", cache=None, base_url=url)
+        assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("around", ["'", '"', "\r\n", "\n", "\t", " ", "\u00a0", "\u200b", "\ufeff", "\x1f"])
 def test_what_files_put_around_a_key_is_left_out(
     server: Server, monkeypatch: pytest.MonkeyPatch, around: str
 ) -> None:
@@ -98,7 +133,7 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(
 ) -> None:
     for kind, load in (("OPENAI", "openai:gpt2"), ("ANTHROPIC", "anthropic:gpt2")):
         monkeypatch.setenv(f"{kind}_API_KEY", f"{KEY}{inside}{KEY}")
-        with pytest.raises(UsageError, match=f"The key in {kind}_API_KEY has .* at place 22 of") as caught:
+        with pytest.raises(UsageError, match=f"The key in {kind}_API_KEY has .* at position 22 of") as caught:
             lm.load(load, cache=None, base_url=server.url)
         assert KEY not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None

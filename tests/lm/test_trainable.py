@@ -13,13 +13,8 @@ from hunch.core import HunchError, UsageError
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from hunch.lm.backends.trainable import (  # noqa: E402
-    Trainable,
-    TrainableModel,
-    Vocabulary,
-    pretrained,
-    small,
-)
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small  # noqa: E402
+from hunch.lm.backends.trainable import Trainable  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>"]
 OPTIONS = ["go left", "go", "open the fridge 1", "open the fridge"]
@@ -87,7 +82,7 @@ def test_models_that_cannot_be_trained(folders: dict[str, Path]) -> None:
     for spec in ("minilm", "hf:", "gpt2"):
         with pytest.raises(UsageError, match="hf:<name or folder>"):
             pretrained(spec, 40)
-    with pytest.raises(UsageError, match="context of at most 64"):
+    with pytest.raises(UsageError, match="context to at most 64"):
         pretrained(f"hf:{folders['gpt2']}", 256)
 
 
@@ -187,14 +182,14 @@ def test_adapters_learn_and_are_all_that_is_kept(spec: str) -> None:
         again.scores(PROMPTS, [APART] * 2), trained.scores(PROMPTS, [APART] * 2), strict=True
     ):
         assert torch.equal(ours, theirs)
-    with pytest.raises(HunchError, match="not those that"):
+    with pytest.raises(HunchError, match="do not match"):
         lm.trainable(spec).load_state_dict(kept)
 
 
 def test_what_cannot_be_trained(folders: dict[str, Path]) -> None:
     for spec, message in {
         "minilm": "hf:<name or folder>",
-        f"hf:{folders['gpt2']}?train=most": "trains all or lora",
+        f"hf:{folders['gpt2']}?train=most": "must be all or lora",
         f"hf:{folders['gpt2']}?tarin=all": "has no option 'tarin'",
         f"hf:{folders['bert']}": "only causal models",
     }.items():

@@ -74,7 +74,7 @@ def test_task_explore_keeps_the_contract():
 
 
 def test_a_task_in_plain_words_is_refused():
-    with pytest.raises(UsageError, match="no task in temporal logic"):
+    with pytest.raises(UsageError, match="not a task in temporal logic"):
         hunch.train(TaskExplore(encoder=WORDS), hunch.make("hunch/FrozenLake-v0"), 10)
 
 

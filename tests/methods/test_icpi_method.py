@@ -291,3 +291,28 @@ def test_settings_on_the_page_are_those_of_the_code():
     table = page.read_text().partition("## Settings")[2].partition("\n## ")[0]
     listed = dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE))
     assert listed == {name: str(value) for name, value in asdict(ICPIConfig()).items()}
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_choosing_among_answers_foretells_what_writing_does(domain):
+    """Of a model without errors; and one that garbles what it writes still chooses an action."""
+    agent = ICPI(model(), **SMALL)
+    hunch.train(agent, env(domain), 30, seed=3)
+    state = State.read(*env(domain).reset(seed=5))
+    told = []
+    for how in ("write", "choose"):
+        asked = ICPI(model(), **SMALL, answers=how, temperature=0.0)
+        world = asked.world_model(agent.experience, agent.words)
+        rngs = [np.random.default_rng(i) for i in range(len(state.options))]
+        told.append([asdict(p) for p in world.step([state.observation] * len(rngs), state.options, rngs)])
+    assert told[0] == told[1]
+    garbled = ICPI(model(malformed=1.0), **SMALL, answers="choose")
+    choose = garbled.policy(agent.experience, agent.words).choose
+    assert choose([state.observation], [np.random.default_rng(0)])[0] in state.options
+    assert garbled.completer.counts.unread == 0
+
+
+def test_a_model_that_cannot_score_is_refused_a_choice():
+    writer = lm.load("scripted:writer", cache=None)
+    with pytest.raises(UsageError, match="score"):
+        ICPI(writer, answers="choose")

@@ -111,7 +111,7 @@ def test_other_skills_than_the_planner_knows():
 
 
 def test_a_skill_of_another_environment_is_named():
-    with pytest.raises(HunchError, match="Is it one of this environment"):
+    with pytest.raises(HunchError, match="belong to this environment"):
         hunch.train(agent(), hunch.make("hunch/FrozenLake-v0"), steps=5)
 
 

@@ -23,9 +23,12 @@ from hunch.roles.planner import (
     single,
 )
 from hunch.roles.prior import UniformPrior
-from hunch.roles.prior_kinds import LikelihoodPrior, PriorConfig, SimilarityPrior
+from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior_language import LikelihoodPrior
+from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.runs.build import load_skills
 from hunch.runs.config import RunConfig
-from hunch.runs.execute import execute, load_skills
+from hunch.runs.execute import execute
 from hunch.studies import planners
 from hunch.studies.study import Scale
 
@@ -92,7 +95,7 @@ def test_what_a_skill_can_do_depends_on_where_it_is(skills):
 
 def test_a_run_without_subtasks_brings_no_skills(tmp_path):
     hunch.train("q-learning", "hunch/FrozenLake-v0", steps=50, out=tmp_path / "lake")
-    with pytest.raises(UsageError, match="names no subtasks"):
+    with pytest.raises(UsageError, match="has no subtasks"):
         load_skills(tmp_path / "lake")
     with pytest.raises(UsageError, match="holds no run"):
         hunch.train("saycan", KITCHEN, steps=10, lm="uniform", skills=(str(tmp_path / "nowhere"),))
@@ -330,7 +333,7 @@ def test_a_skill_that_raises_ends_the_run_in_one_sentence():
 
 def test_skills_of_another_environment_are_named(skills):
     agent = planner(skills, "uniform")
-    with pytest.raises(HunchError, match="Is it one of this environment"):
+    with pytest.raises(HunchError, match="belong to this environment"):
         hunch.train(agent, hunch.make("hunch/FrozenLake-v0"), steps=10)
 
 

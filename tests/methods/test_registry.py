@@ -225,16 +225,16 @@ def test_what_is_no_agent():
         def act(self, states):
             pass
 
-    with pytest.raises(methods.AgentError, match="lacks a verb"):
+    with pytest.raises(methods.AgentError, match="lacks a method"):
         methods.check(Nothing(), hunch.make("hunch/FrozenLake-v0"))
 
 
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (Shares, "shares state with it"),
-        (TooFew, "0 actions were chosen for 1 states"),
-        (Elsewhere, "'fly' was chosen, which is not admissible here"),
+        (Shares, "shares its state"),
+        (TooFew, "0 actions for 1 states"),
+        (Elsewhere, "'fly' is not admissible here"),
         (Raises, "Raises failed to learn after 1 steps: ZeroDivisionError: no data"),
     ],
 )

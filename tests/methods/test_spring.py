@@ -55,9 +55,9 @@ def test_the_graph_has_nine_questions_and_each_comes_after_its_parents():
 @pytest.mark.parametrize(
     ("questions", "problem"),
     [
-        ({"a": Question("?", ("b",)), "b": Question("?", ("a",))}, "depend on themselves: "),
-        ({"a": Question("?", ("a",))}, "depend on themselves: a -> a"),
-        ({"a": Question("?", ("b",))}, "'a' depends on 'b', which is not asked"),
+        ({"a": Question("?", ("b",)), "b": Question("?", ("a",))}, "depend on each other: "),
+        ({"a": Question("?", ("a",))}, "depend on each other: a -> a"),
+        ({"a": Question("?", ("b",))}, "'a' depends on 'b', which does not exist"),
         ({}, "at least one question"),
     ],
 )

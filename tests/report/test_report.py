@@ -188,7 +188,7 @@ def test_a_damaged_folder_is_named_and_left_out(copied, file, damage, reason):
 def test_a_run_counts_once(copied):
     shutil.copytree(copied / "zero-shot" / "seed-0", copied / "again")
     comparisons, left_out = collect([copied, copied / "zero-shot"])
-    assert "settings and the seed" in left_out[0].reason
+    assert "settings and seed" in left_out[0].reason
     assert sum(len(runs) for c in comparisons for runs in c.arms.values()) == 5
 
 
@@ -212,7 +212,7 @@ def test_an_environment_that_changed_is_not_believed(copied):
     lines[0]["return"] += 1
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (run, *_) = next(iter(collect([file.parent])[0][0].arms.values()))
-    assert "same seed, same episode" in tell(run, 0).reason
+    assert "did not repeat the episode" in tell(run, 0).reason
 
 
 def test_the_command_writes_page_picture_and_table(runs, tmp_path, capsys):

@@ -110,7 +110,7 @@ def test_games_that_cannot_be_gone_through_are_refused():
         def begin(self):
             return None
 
-    with pytest.raises(UsageError, match="does not begin"):
+    with pytest.raises(UsageError, match="no first position"):
         tree_of(Nothing())
     with pytest.raises(UsageError, match="more than 30 histories"):
         tree_of(TRUE["kuhn"], most=30)

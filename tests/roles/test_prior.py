@@ -10,15 +10,9 @@ from hunch.core import State, UsageError
 from hunch.lm.scoring.choose import project, softmax
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.roles.prior import Proposal, UniformPrior, draw, entropy, recall
-from hunch.roles.prior_kinds import (
-    LabelledPrior,
-    LikelihoodPrior,
-    MappedPrior,
-    NoveltyPrior,
-    PriorConfig,
-    SimilarityPrior,
-    build_prior,
-)
+from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.prior_language import LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior_similarity import NoveltyPrior, SimilarityPrior
 
 STATE = State(
     "The fridge 1 is closed.",

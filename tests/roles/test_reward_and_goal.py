@@ -164,7 +164,7 @@ def test_rewards_are_standardised_by_all_so_far():
 
     assert shaped("11", Unknown, standardise=True) == [0.0, 0.0]
     assert shaped("13", Unknown, standardise=True) == [0.0, 1.0]
-    with pytest.raises(UsageError, match="known from data"):
+    with pytest.raises(UsageError, match="known rewards"):
         Rewarded(learner(), Unknown(), shaping=Shaping(quantile=0.5))
     with pytest.raises(UsageError, match="quantile"):
         Rewarded(learner(), Named(), shaping=Shaping(quantile=1.5))
@@ -199,6 +199,22 @@ def test_goals_are_renewed_in_every_state_and_reached_ones_are_dropped():
     agent.act([s])
     assert agent.goals.of(s).task == "a\nb"  # another episode
     assert agent.learn() == {"goals": 5.0, "reached": 2.0}
+
+
+def test_goals_that_cannot_be_reached_are_told_of():
+    class Hopeless:
+        evidence = None
+
+        def suggest(self, states):
+            return ["fly to the moon"] * len(states)
+
+    agent = Goaled(Seen(), Hopeless(), Did(), renew=True)
+    agent.begin(World(), 0)
+    s = State("here", "own", ("a", "b"))
+    for _ in range(3):
+        agent.act([s])
+        agent.observe([Transition(s, "a", 0.0, s, False, False)])
+    assert agent.learn() == {"goals": 4.0, "reached": 0.0}
 
 
 @pytest.mark.parametrize("renew", [False, True])

@@ -78,3 +78,19 @@ def test_what_has_no_place_is_refused():
     env.step(0)
     with pytest.raises(InadmissibleActionError):
         env.step(0)
+
+
+def test_a_learner_of_stable_baselines3_gets_the_judges_rewards():
+    """The program of the docs, shorter; needs stable-baselines3, which no extra of ours installs."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    judge = Judge(lm.load("scripted:judge"))
+    env = Vectors(RewardWrapper(hunch.make("hunch/Ultimatum-v0"), judge, extrinsic=0.0), WORDS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        checker.check_env(env)
+        asked = sum(judge.verdicts[name] for name in ("yes", "no"))
+        model = sb3.DQN("MlpPolicy", env, learning_starts=20, seed=0).learn(60)
+    kept = model.replay_buffer.rewards[:60, 0]
+    assert set(kept) == {0.0, 1.0}
+    assert sum(judge.verdicts[name] for name in ("yes", "no")) == asked + 60

@@ -18,8 +18,10 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.roles import MappedPrior
 from hunch.rules import ScriptedModel
 from hunch.rules.frozen_lake import frozenlake
+from hunch.runs.compare import _spent
 from hunch.runs.estimate import estimate, estimates
 from hunch.runs.execute import RunConfig, execute
+from hunch.runs.folder import JOURNAL
 from hunch.runs.loop import train
 
 LAKE = "hunch/FrozenLake-v0"
@@ -94,7 +96,7 @@ def test_the_command_says_which_limit_and_fails(tmp_path, capsys, monkeypatch):
     errors = capsys.readouterr().err
     assert stopped.value.code == 1
     assert "The budget of 30 calls is reached" in errors
-    assert "same command with a larger budget goes on" in errors
+    assert "same command with a larger budget continues" in errors
     assert (tmp_path / "r" / "checkpoint" / "state.pt").exists()
 
 
@@ -124,7 +126,7 @@ def test_refusals_and_fallbacks_are_counted():
 
 @pytest.mark.parametrize("limit", ["calls", "tokens", "money", "seconds"])
 def test_a_limit_is_a_number_from_0_on(limit):
-    with pytest.raises(UsageError, match=f"budget of {limit} must not be negative"):
+    with pytest.raises(UsageError, match=f"budget of {limit} must be at least 0"):
         Budget(**{limit: -1})
     assert Budget(**{limit: 0})
     assert not Budget()
@@ -149,6 +151,15 @@ def test_several_spend_one_budget():
     second.check(Usage(calls=1).as_dict(), 3)
     with pytest.raises(BudgetError):
         first.check(Usage(calls=6).as_dict(), 4)
+
+
+def test_what_killed_runs_asked_is_in_their_journals(tmp_path):
+    assert not any(_spent(tmp_path).values())
+    line = {"usage": Usage(calls=3, cost=5.0).as_dict()}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    noted = {"lm": Usage(calls=7, cost=2.0).as_dict(), "judge": Usage(calls=1, cost=1.0).as_dict()}
+    (tmp_path / JOURNAL).write_text(json.dumps(noted))
+    assert (_spent(tmp_path)["calls"], _spent(tmp_path)["cost"]) == (8, 5.0)
 
 
 def test_outside_its_block_a_budget_holds_nobody():
@@ -205,7 +216,7 @@ def test_an_estimate_asks_no_model_and_leaves_no_trace(tmp_path, monkeypatch, ca
     out = capsys.readouterr().out
     assert "expected" in out
     assert "at most" in out
-    assert "No model was asked" in out
+    assert "no model was asked" in out
     assert asked == []
     assert list(tmp_path.iterdir()) == []
 

@@ -117,6 +117,6 @@ def test_by_the_command_with_a_run_as_behaviour(tmp_path, monkeypatch, capsys):
     assert read_json(tmp_path / "both" / "summary.json")["episodes"] > 0
     assert read_json(tmp_path / "offline" / "summary.json")["episodes"] == 0
     code, error = hunch("run", "dqn", "--env", LAKE, "--online")
-    assert (code, "--online is for runs with --data" in error) == (2, True)
+    assert (code, "--online needs --data" in error) == (2, True)
     code, error = hunch("data", "collect", "--env", LAKE, "--steps", "10", "--out", "d")
     assert (code, "already holds" in error) == (2, True)

@@ -12,8 +12,9 @@ import torch
 from hunch.core import HunchError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.runs.board import Boards
+from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, Job, compare, outcome, thread_limits
-from hunch.runs.execute import RunConfig, execute, load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import CHECKPOINT, last_line, read_lines, write_atomically
 from hunch.runs.folder import RunFolder
 
@@ -60,9 +61,9 @@ def damage_a_line(path):
     ("name", "damage", "sentence"),
     [
         (str(CHECKPOINT), cut_in_half, "The checkpoint .* is damaged: remove it"),
-        ("config.json", os.unlink, "config.json is missing or damaged: put it back"),
+        ("config.json", os.unlink, "config.json is missing or damaged"),
         ("config.json", cut_in_half, "config.json is damaged"),
-        ("config.json", lambda path: path.write_text("[]"), "holds no JSON object"),
+        ("config.json", lambda path: path.write_text("[]"), "JSON object"),
         ("config.json", lambda path: path.write_text("{}"), "config.json is missing or damaged"),
         ("summary.json", cut_in_half, "summary.json is damaged"),
         ("episodes.jsonl", damage_a_line, "Line 2 of .*episodes.jsonl is damaged"),
@@ -97,7 +98,7 @@ def test_a_summary_alone_is_still_a_run(run):
 @pytest.mark.parametrize("text", ["{}", '{"run": {"method": "zero-shot"}}', '{"run": 3}'])
 def test_settings_of_another_version(run, text):
     (run / "config.json").write_text(text)
-    with pytest.raises(HunchError, match="damaged, or of another version"):
+    with pytest.raises(HunchError, match="damaged or from another version"):
         RunConfig.read(run)
 
 

@@ -16,8 +16,9 @@ from hunch.rl.episodes import replay
 from hunch.roles import TextTable
 from hunch.roles.prior import UniformPrior
 from hunch.roles.prior_kinds import PriorConfig
+from hunch.runs.build import load_agent
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import RunConfig, execute, load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_checkpoint, read_lines
 from hunch.runs.record import collect, parse_mix
 
@@ -190,7 +191,7 @@ def test_what_is_kept_is_read_again_and_never_overwritten(run, tmp_path):
 def test_no_run_is_written_into(run, baseline):
     before = content(run) | content(baseline)
     for out in (run, run / "checkpoint", run / "new" / "deep", baseline):
-        with pytest.raises(UsageError, match="belongs to a run"):
+        with pytest.raises(UsageError, match="is the folder of a run"):
             evaluate_run(Trial(run=run, episodes=1), out)
     assert content(run) | content(baseline) == before
     assert not (run / "new").exists()

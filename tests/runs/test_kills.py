@@ -43,7 +43,7 @@ def test_a_killed_worker_fails_alone_and_is_run_again_alone(tmp_path):
     out, errors = process.communicate()
     assert process.returncode == 1
     assert "its process was killed by SIGKILL" in out
-    assert "1 of 4 runs failed; the same command tries them again" in errors
+    assert "1 of 4 runs failed; the same command retries them" in errors
     complete = {path: path.stat().st_mtime_ns for path in tmp_path.glob("c/*/*/summary.json")}
     assert len(complete) == 3
     subprocess.run(compare(tmp_path / "c"), check=True, capture_output=True)

@@ -12,8 +12,9 @@ import pytest
 import hunch
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
+from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, execute, load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import BEST, read_checkpoint, read_lines
 
 LAKE = "hunch/FrozenLake-v0"
@@ -311,14 +312,14 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train("dqn", LAKE, steps=1e3), "steps is a whole number"),
         (lambda: hunch.train("dqn", LAKE, steps=-5), "steps must be at least 1"),
         (lambda: hunch.train("dqn", LAKE, seed=-1), "seed must be from 0 to 4294967295"),
-        (lambda: hunch.train("dqn", LAKE, lm="uniform"), "asks no language model"),
+        (lambda: hunch.train("dqn", LAKE, lm="uniform"), "uses no language model"),
         (lambda: hunch.train("dqn-prior", LAKE, lm="minilmm"), "did you mean 'minilm'"),
-        (lambda: hunch.train(hunch.lm.load("uniform"), LAKE), "is no agent: name a method"),
+        (lambda: hunch.train(hunch.lm.load("uniform"), LAKE), "not an agent"),
         (lambda: hunch.train(hunch.methods.ZeroShot, LAKE), "is a class"),
         (lambda: hunch.train(object(), LAKE), "lacks begin, act"),
-        (lambda: hunch.train("zero-shot", LAKE, lm=3), "lm is a language model or its spec"),
-        (lambda: hunch.train("dqn", LAKE, lm=hunch.lm.load("uniform")), "asks no language model"),
-        (lambda: hunch.train("zero-shot", LAKE, lm="uniform", callbacks=[print]), "is a hunch.Callback"),
+        (lambda: hunch.train("zero-shot", LAKE, lm=3), "a language model or its spec"),
+        (lambda: hunch.train("dqn", LAKE, lm=hunch.lm.load("uniform")), "uses no language model"),
+        (lambda: hunch.train("zero-shot", LAKE, lm="uniform", callbacks=[print]), "must be a hunch.Callback"),
         (lambda: hunch.Trained(None), "None is no agent"),
         (
             lambda: hunch.make(LAKE, history="x"),
@@ -333,12 +334,12 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train(Rarest(), gym.make("CartPole-v1")), "use hunch/CartPole-v0"),
         (lambda: hunch.train(Rarest(), Pole(gym.make("CartPole-v1"))), "hunch.envs.TextWrapper"),
         (lambda: hunch.train(Rarest(), gym.make_vec("CartPole-v1", num_envs=2)), "TextWrapper"),
-        (lambda: hunch.train(Rarest(), 3), "An environment is an id or a Gymnasium environment, not 3"),
-        (lambda: hunch.train(Rarest(), hunch.make(LAKE), envs=2), "give them as a list"),
+        (lambda: hunch.train(Rarest(), 3), "must be an id or a Gymnasium environment, not 3"),
+        (lambda: hunch.train(Rarest(), hunch.make(LAKE), envs=2), "pass them as a list"),
         (lambda: hunch.train(Rarest()), "nothing to learn from"),
-        (lambda: hunch.methods.ZeroShot(hunch.lm.load("uniform")), "takes an action prior"),
-        (lambda: hunch.methods.DQNPrior("minilm"), "takes an action prior"),
-        (lambda: hunch.methods.DQN(encoder=hunch.lm.load("bag-of-words")), "takes a table of embeddings"),
+        (lambda: hunch.methods.ZeroShot(hunch.lm.load("uniform")), "an action prior"),
+        (lambda: hunch.methods.DQNPrior("minilm"), "an action prior"),
+        (lambda: hunch.methods.DQN(encoder=hunch.lm.load("bag-of-words")), "a table of embeddings"),
         (lambda: hunch.make("hunch/Household-Pick-v0", games="four"), "games"),
         (lambda: hunch.make("nowhere_at_all:X-v0"), "cannot be imported: ModuleNotFoundError"),
         (lambda: hunch.load("nowhere"), "nowhere holds no run"),
@@ -408,6 +409,6 @@ def test_a_kept_config_of_a_wrong_type_is_named(named, tmp_path):
     record["run"]["options"]["k"] = "two"
     (tmp_path / "config.json").write_text(json.dumps(record))
     with pytest.raises(
-        HunchError, match="damaged, or of another version: k is a whole number or none, not 'two'"
+        HunchError, match="damaged or from another version: k must be a whole number or none, not 'two'"
     ):
         RunConfig.read(tmp_path)

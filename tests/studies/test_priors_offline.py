@@ -6,12 +6,12 @@ import pytest
 
 from hunch.rl.dataset import load
 from hunch.runs.config import check
-from hunch.studies.priors_offline import GOOD, _as_published, checkpoints, evaluated
+from hunch.studies.priors_offline import GOOD, _pick_published, _salad_published, checkpoints, evaluated
 from hunch.studies.study import SMOKE
 
 
 def test_the_lines_have_the_papers_data_and_settings(tmp_path):
-    part = _as_published(SMOKE, tmp_path)
+    part = _salad_published(SMOKE, tmp_path)
     for arm in part.arms:
         check(arm.config)
         assert arm.config.options.clip == 1.0
@@ -21,6 +21,15 @@ def test_the_lines_have_the_papers_data_and_settings(tmp_path):
     good = sum(len(e) for e in data.episodes if e.behaviour == "oracle") / len(data)
     assert good == pytest.approx(GOOD, abs=0.01)
     assert data.env_options == {"history": 3, "max_steps": 51}
+
+
+def test_every_prior_of_pick_has_its_lexical_control(tmp_path):
+    arms = _pick_published(SMOKE, tmp_path).arms
+    for arm in arms:
+        check(arm.config)
+    data = load(arms[0].config.data)
+    assert all(episode.success for episode in data.episodes[:-1])  # the last one is cut
+    assert {"minilm", "words", "uniform"} <= {arm.config.lm for arm in arms}
 
 
 def test_last_and_best_checkpoint(tmp_path):

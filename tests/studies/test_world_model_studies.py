@@ -51,7 +51,7 @@ def test_code_by_heart_passes_all_tests_and_is_worth_little():
 
 
 def test_both_seats_count_alike():
-    won = game_play._both(Known(GAMES["kuhn"]), AtRandom(), AtRandom(), 300)
+    won = game_play.both(Known(GAMES["kuhn"]), AtRandom(), AtRandom(), 300)
     assert len(won) == 300
     assert np.mean(won) == pytest.approx(0, abs=0.15)
 

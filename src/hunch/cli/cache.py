@@ -1,4 +1,4 @@
-"""``hunch cache``: what the answer cache holds, an export of it, and its removal."""
+"""``hunch cache``: shows, exports and clears the answer cache."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ class StatsOptions:
     """Which file."""
 
     file: Path | None = None
-    """File of answers. Default: the one named in HUNCH_CACHE, else that of the user."""
+    """File of answers. Default: the file in HUNCH_CACHE, else the user's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(StatsOptions):
-    """What to export, and where to."""
+    """What to export, and the file to write."""
 
     to: tyro.conf.Positional[Path]
-    """File to write, JSON lines; gzipped where it ends in .gz."""
+    """File to write (JSON lines); gzipped if its name ends in .gz."""
     model: str | None = None
-    """Answers of this model only, by its spec."""
+    """Only answers of this model, given by its spec."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClearOptions(StatsOptions):
-    """What to remove."""
+    """What to delete."""
 
     model: str | None = None
-    """Answers of this model only, by its spec."""
+    """Only answers of this model, given by its spec."""
     older_than: float | None = None
-    """Only answers asked more than so many days ago."""
+    """Only answers older than this number of days."""
     yes: bool = False
-    """Do not ask."""
+    """Do not ask for confirmation."""
 
 
 def cache(arguments: Sequence[str]) -> None:
     """Show, export or clear the answer cache.
 
     Raises:
-        UsageError: if the first argument is none of the three, or the file is not one of answers.
+        UsageError: if the first argument is not a command, or the file is not a file of answers.
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"usage: hunch cache COMMAND [options]; COMMAND is one of {', '.join(COMMANDS)}")
@@ -65,7 +65,7 @@ def cache(arguments: Sequence[str]) -> None:
 
 
 def stats(options: StatsOptions) -> None:
-    """Print what the cache holds, by model, revision and verb."""
+    """Print the contents of the cache by model, revision and verb."""
     archive = _archive(options)
     holdings = archive.holdings()
     grid = Table(title=str(archive.path), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -83,24 +83,24 @@ def stats(options: StatsOptions) -> None:
 
 
 def export(options: ExportOptions) -> None:
-    """Write answers to a file that the model replay:FILE reads."""
+    """Write answers to a file for the model replay:FILE."""
     found = _archive(options).export(options.to, options.model)
     print(f"{found.written:,} answers written to {options.to}.")
     if found.without_request:
-        print(f"{found.without_request:,} were left out: an earlier version kept no request beside them.")
+        print(f"{found.without_request:,} were left out: an earlier version did not store their requests.")
     if found.damaged:
         print(f"{found.damaged:,} were left out: they are damaged.")
 
 
 def clear(options: ClearOptions) -> None:
-    """Remove answers for good: all, or those of a model or an age."""
+    """Delete answers: all, or those of a model or older than some days."""
     archive = _archive(options)
     n = archive.count(options.model, options.older_than)
-    if n and not options.yes and not _agreed(f"Remove {n:,} answers from {archive.path}?"):
-        print("Nothing was removed.")
+    if n and not options.yes and not _agreed(f"Delete {n:,} answers from {archive.path}?"):
+        print("Nothing was deleted.")
         return
     removed = archive.clear(options.model, options.older_than) if n else 0
-    print(f"{removed:,} answers removed from {archive.path}.")
+    print(f"{removed:,} answers deleted from {archive.path}.")
 
 
 COMMANDS: dict[str, tuple[Any, Callable[[Any], None]]] = {

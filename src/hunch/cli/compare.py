@@ -1,4 +1,4 @@
-"""``hunch compare``: methods side by side, with a control, a table and a picture."""
+"""``hunch compare``: runs methods side by side, with controls, a table and a picture."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ from hunch.report.curves import draw_curves
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
+from hunch.runs.build import build, require_fit
 from hunch.runs.compare import Arm, Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import Setting, check
-from hunch.runs.execute import build
 from hunch.runs.progress import JobBars
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(Setting):
-    """Where the runs take place, and where they are kept."""
+    """Settings of the runs, and where they are kept."""
 
     seeds: int = 3
-    """Runs per method, with seeds 0, 1, 2 ...; all methods share them."""
+    """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds."""
     control: bool = True
-    """Add the same loop with an uninformed model in the role, for each method that has a role, and with a bag
-    of words where its prior goes by similarity."""
+    """Add a control for each method whose model fills a role: the same method with an uninformed model, and
+    with a bag of words if its prior uses similarity."""
     workers: int | None = None
-    """Runs at a time. Default: the processors at hand."""
+    """Runs at a time. Default: the number of processors."""
     on: Literal["here", "ray"] = "here"
-    """Where the runs are done: in processes of this machine, or on a Ray cluster."""
+    """Where the runs are executed: in processes of this machine, or on a Ray cluster."""
     out: Path | None = None
     """Folder of the comparison. Default: a folder under runs/ named after these options."""
     budget: Limits = field(default_factory=Limits)
-    """How much all runs together may ask of language models, over all sittings."""
+    """Limits on model calls for all runs together, over all sessions."""
     wandb: str = ""
-    """Project of Weights & Biases to log to as well; needs the package and a login there."""
+    """Also log to this project of Weights & Biases; needs the package and a login."""
     dry_run: bool = False
-    """Only estimate what the runs would ask of language models; none is asked."""
+    """Only estimate the model calls of the runs; no model is asked."""
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Train several methods with paired seeds; the same command goes on where it was stopped."""
+    """Train several methods with paired seeds. If it was stopped, the same command continues it."""
     names = list(takewhile(lambda token: not token.startswith("-"), arguments))
     if help.wants_help(arguments):
         return _help([methods.find(name) for name in names], arguments)
@@ -78,11 +78,11 @@ def compare(arguments: Sequence[str]) -> None:
     parsed = parse(f"compare {' '.join(names)}", "methods side by side, with paired seeds", parts, rest)
     where: CompareOptions = parsed.where_
     if where.lm and not any(m.takes_lm for m in found):
-        raise UsageError(f"None of {', '.join(names)} asks a language model; leave --lm out.")
+        raise UsageError(f"None of {', '.join(names)} uses a language model; leave --lm out.")
     configs = [
         run_config(
             m.name,
-            where if m.takes_lm else replace(where, lm=""),  # the others of the comparison ask it
+            where if m.takes_lm else replace(where, lm=""),  # other methods of the comparison use it
             env_options,
             getattr(parsed, m.name.replace("-", "_")),
         )
@@ -102,14 +102,14 @@ def compare(arguments: Sequence[str]) -> None:
         outcomes = _watch(todo, where)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped; what was running is saved in {out}, and the same command goes on from there."
+            f"stopped; the runs are saved in {out}, and the same command continues them."
         ) from None
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)
 
 
 def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
-    """Print the common options, those that several methods share, and each method's others."""
+    """Print the common options, those that several methods share, and each method's own."""
     names = " ".join(method.name for method in found) or "METHOD METHOD..."
     usage = f"hunch compare {names} --env ID [options]"
     groups: dict[str, Sequence[Option]] = dict(help.common(CompareOptions))
@@ -124,18 +124,18 @@ def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
 
 
 def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
-    """Refuse what no run could do, before the first one starts."""
+    """Check the options of all runs before the first one starts."""
     for name in ("seeds", "workers"):
         if (value := getattr(where, name)) is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
     budget = where.budget.budget()
     if where.on == "ray" and (where.workers is not None or where.budget):
-        raise UsageError(
-            "--workers and --budget are counted on one machine: with --on ray there can be none."
-        )
+        raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for arm in listed:
         check(arm.config)
-    make(where.env, **listed[0].config.env_options)
+    env = make(where.env, **listed[0].config.env_options)
+    for arm in listed:
+        require_fit(arm.config.method, env)
     models = [model for arm in listed for model in build(arm.config)[1].values()]
     budget.check_prices(models)
 
@@ -149,7 +149,7 @@ def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
 
 
 def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
-    """Write table and picture, print both, and end with the failures, if any."""
+    """Write table and picture, print them, and raise an error if runs failed."""
     table = rows(outcomes)
     if table:
         write(table, out)
@@ -164,7 +164,7 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
     if failed and all(outcome.stopped for outcome in failed):
         raise HunchError(f"{len(failed)} of {len(outcomes)} runs were stopped by the budget. {MORE}")
     if failed:
-        raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command tries them again.")
+        raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command retries them.")
 
 
 def _render(table: Sequence[Row], title: str) -> Table:
@@ -193,9 +193,9 @@ def _render(table: Sequence[Row], title: str) -> Table:
 
 
 CAPTION = (
-    "L0 to L3: evidence level. success: episodes of the last quarter of the steps; interquartile mean over "
-    "seeds, bootstrap interval, below five seeds their range. half at: steps until half of 50 episodes "
-    "succeeded, and half of the 50 after them, median over seeds. Below a role: its requests over all "
-    "seeds, from the cache or not; calls: those that reached a model. beats: rank-sum test over seeds, p <= "
-    "0.05, below five seeds all of one above all of the other; a no says that it was not shown."
+    "L0 to L3: evidence level. success: success rate in the last quarter of the steps, interquartile mean "
+    "over seeds with bootstrap interval (range below five seeds). half at: steps until half of 50 episodes, "
+    "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
+    "cached or not; calls: requests that reached a model. beats: rank-sum test over seeds, p <= 0.05 (below "
+    "five seeds: all of one above all of the other); no means that it was not shown."
 )

@@ -1,4 +1,4 @@
-"""``hunch data``: record, import and look at offline data."""
+"""``hunch data``: records, imports and shows offline data."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class CollectOptions:
     """What to record."""
 
     env: str
-    """Environment id; its own options follow as --env.NAME VALUE."""
+    """Environment id; its options are given as --env.NAME VALUE."""
     out: Path
-    """Folder of the data set, a new one."""
+    """New folder for the data set."""
     steps: int = 1_000
-    """Steps (tuples) of the data set."""
+    """Number of steps in the data set."""
     mix: str = "oracle=0.5,random=0.5"
-    """Who acts, with shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR."""
+    """Behaviours with their shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR."""
     good: float | None = None
-    """Share of the steps that are to be from episodes that succeed. Default: as it comes."""
+    """Share of the steps from successful episodes. Default: not controlled."""
     seed: int = 0
-    """Of every episode and of the behaviours."""
+    """Seed of all episodes and of the behaviours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +42,16 @@ class ImportOptions:
     """What to import."""
 
     file: Annotated[Path, tyro.conf.Positional]
-    """JSON lines, an episode each: observations, admissible, actions, rewards, terminated, truncated ..."""
+    """JSON lines, one episode each: observations, admissible, actions, rewards, terminated, truncated ..."""
     env: str
-    """Id of the environment that the data are from."""
+    """Id of the environment of the data."""
     out: Path
-    """Folder of the data set, a new one."""
+    """New folder for the data set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
-    """What to look at."""
+    """What to show."""
 
     folder: Annotated[Path, tyro.conf.Positional]
     """Folder of the data set."""
@@ -62,15 +62,15 @@ def data(arguments: Sequence[str]) -> None:
     if arguments and arguments[0] in ("-h", "--help"):
         rows = (
             "collect   record steps of an environment",
-            "import    take in data of your own",
-            "show      tell what a data set holds",
+            "import    import your own data",
+            "show      show what a data set contains",
         )
         lines = "\n  ".join(rows)
-        print(f"usage: hunch data COMMAND [options]\n\n  {lines}\n\n'hunch data COMMAND --help' tells more.")
+        print(f"usage: hunch data COMMAND [options]\n\n  {lines}\n\n'hunch data COMMAND --help' says more.")
         return
     verbs = {"collect": _collect, "import": _import, "show": _show}
     if not arguments or arguments[0] not in verbs:
-        raise UsageError("Say what to do, as in 'hunch data collect'; there are collect, import, show.")
+        raise UsageError("Name a command, as in 'hunch data collect'; there are collect, import, show.")
     verbs[arguments[0]](arguments[1:])
 
 
@@ -86,23 +86,23 @@ def _collect(arguments: Sequence[str]) -> None:
 
 
 def _import(arguments: Sequence[str]) -> None:
-    """Take in somebody's own data, if they are consistent."""
+    """Import data from a file, if they are consistent."""
     rest, env_options = split_environment(arguments)
     options = read(ImportOptions, prog="hunch data import", args=rest)
-    shown = getattr(make(options.env, **env_options), "n", 0)  # what an agent is shown of the past
+    shown = getattr(make(options.env, **env_options), "n", 0)  # length of the history that agents are shown
     recorded = dataset.read_json_lines(options.file, options.env, env_options, history=shown)
     dataset.save(recorded, options.out)
     describe(recorded, Console())
 
 
 def _show(arguments: Sequence[str]) -> None:
-    """Tell what a data set holds."""
+    """Show what a data set contains."""
     options = read(ShowOptions, prog="hunch data show", args=list(arguments))
     describe(dataset.load(options.folder), Console())
 
 
 def describe(recorded: dataset.Dataset, console: Console) -> None:
-    """Print how much there is, by whom, and with which success."""
+    """Print the number of steps and episodes and the success rate by behaviour."""
     steps, episodes, successes = Counter[str](), Counter[str](), Counter[str]()
     for episode in recorded.episodes:
         steps[episode.behaviour] += len(episode)

@@ -1,4 +1,4 @@
-"""``--dry-run``: what runs would ask of their language models, as a table with its assumptions."""
+"""``--dry-run``: estimates the model calls of runs, as a table with its assumptions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ HEADINGS = dict(zip(FIGURES, _HEADS, strict=True))
 
 
 def dry_run(labels: Sequence[str], configs: Sequence[RunConfig], seeds: int = 1) -> None:
-    """Estimate runs and print what they would ask; no model is asked and no folder is touched.
+    """Estimate runs and print their model calls; no model is asked and no folder is changed.
 
     Raises:
-        UsageError: on settings that cannot be met.
+        UsageError: if a setting is invalid.
     """
     found = estimates(list(configs))
     names = [name for name in FIGURES if name != "cost" or any(e.bound["cost"] for e in found)]

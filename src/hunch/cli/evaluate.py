@@ -1,4 +1,4 @@
-"""``hunch evaluate``: a trained agent with another model, other proposals or other tasks."""
+"""``hunch evaluate``: evaluates a trained agent, also with another model, other proposals or other tasks."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from hunch import methods
 from hunch.cli.help import meanings
 from hunch.cli.options import read, split_environment
 from hunch.core import UsageError
+from hunch.runs.build import Checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import Checkpoint
 
-DESCRIPTION = """Play episodes with the agent of a run, from which it does not learn. Options of the
-environment that differ from the run's follow as --env.NAME VALUE: other tasks. What fills the agent's role,
-such as --k or --prior.kind, may differ too: 'hunch evaluate RUN --help' lists what that run can change."""
+DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment that
+differ from the run's, for other tasks, are given as --env.NAME VALUE. Settings of the agent's role, such as
+--k or --prior.kind, may also differ: 'hunch evaluate RUN --help' lists those that the run can change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """What is put into the agent's role, and where it plays."""
+    """The model in the agent's role, and the episodes."""
 
     lm: str = ""
     """Language model in the role. Default: the run's own."""
     episodes: int = 100
-    """Episodes to play."""
+    """Number of episodes."""
     checkpoint: Checkpoint = "last"
-    """Of the run: the last one, or that of its best evaluation."""
+    """Checkpoint of the run: the last one, or the one of its best evaluation."""
     seed: int | None = None
-    """Of episodes and draws. Default: the run's own, which gives the episodes of its own evaluations."""
+    """Seed of episodes and draws. Default: the run's, which gives the episodes of its own evaluations."""
     out: Path | None = None
-    """Folder for evaluation.json. Default: it is only printed."""
+    """Folder for evaluation.json. Default: the result is only printed."""
 
 
 def evaluate(arguments: Sequence[str]) -> None:
-    """Play episodes with the agent of a run, and say what it came to."""
+    """Play episodes with the agent of a run, and print the result."""
     if {"-h", "--help"} & set(arguments[:1]):
         read(EvaluateOptions, prog="hunch evaluate RUN", description=DESCRIPTION, args=["--help"])
-    if not arguments or arguments[0].startswith("-"):
+    if not arguments or not arguments[0] or arguments[0].startswith("-"):
         raise UsageError("Name the folder of a run first, as in 'hunch evaluate runs/demo/dqn-prior/seed-0'.")
     folder = Path(arguments[0])
     config = RunConfig.read(folder)
@@ -71,7 +71,7 @@ def evaluate(arguments: Sequence[str]) -> None:
 
 
 def _changeable(config: RunConfig) -> list[str]:
-    """The settings of a run's method that an evaluation may change; none of an agent made in Python."""
+    """Return the method's settings that an evaluation may change; none for an agent made in Python."""
     method = methods.registered().get(config.method)
     if method is None or config.options is None:
         return []
@@ -79,7 +79,7 @@ def _changeable(config: RunConfig) -> list[str]:
 
 
 def _asked(options: Any, own: dict[str, Any]) -> type[EvaluateOptions]:
-    """The options of an evaluation together with what it may change, which is as in the run by default."""
+    """Return the type of an evaluation's options, including settings that it may change."""
     hints = get_type_hints(type(options), include_extras=True) if own else {}
     meant = meanings(type(options)) if own else {}
     entries = [
@@ -90,8 +90,8 @@ def _asked(options: Any, own: dict[str, Any]) -> type[EvaluateOptions]:
 
 
 def _others(unknown: Sequence[str]) -> dict[str, Any]:
-    """Options of a run that are none of an evaluation's, which says itself why it cannot take them."""
+    """Return options of the run that an evaluation does not have; the evaluation explains the refusal."""
     if unknown and not unknown[0].startswith("--"):
-        raise UsageError(f"One run is evaluated at a time, by name: {unknown[0]!r} is one word too many.")
+        raise UsageError(f"Only one run can be evaluated at a time; {unknown[0]!r} is one argument too many.")
     flags = [token.partition("=")[0] for token in unknown if token.startswith("--")]
     return dict.fromkeys(flag.removeprefix("--").replace("-", "_") for flag in flags)

@@ -1,4 +1,4 @@
-"""``hunch foretell``: how well world models foretell, and how fast."""
+"""``hunch foretell``: measures the accuracy and speed of world models."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from hunch.ranges import check_settings
 from hunch.runs.foretell import Foretelling, recorded, unseen
 from hunch.runs.foretell import foretell as foretold
 
-DESCRIPTION = """Share of steps that world models foretell rightly in all pieces, after one step and
-several of their own, calibration and speed. A model is 'true' (the environment itself), 'look-up',
-'code:FILE' (a program step(state, action)), or any language model, which is shown examples."""
+DESCRIPTION = """Measure world models: the share of steps that they predict completely, after one step and
+after several of their own, their calibration and their speed. A model is 'true' (the environment itself),
+'look-up', 'code:FILE' (a program step(state, action), or transition and reward), or any language model,
+which is shown examples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForetellOptions(Foretelling):
-    """Which models foretell what."""
+    """World models to measure, and on what."""
 
     models: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """true, look-up, code:FILE, or the spec of a language model."""
@@ -56,7 +57,7 @@ def foretell(arguments: Sequence[str]) -> None:
 
 def _title(what: Foretelling, share: float) -> str:
     return (
-        f"{what.env}, {what.examples} steps shown; {share:.0%} of those to foretell are not among them.\n"
-        "Share of steps right after 1 and more on the model's own states; mean distance of confidence and "
-        "accuracy."
+        f"{what.env}, {what.examples} steps shown; {share:.0%} of the steps to predict are not among them.\n"
+        "Columns: share of correct steps after 1 and more steps on the model's own states; mean distance "
+        "between confidence and accuracy."
     )

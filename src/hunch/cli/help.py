@@ -1,6 +1,6 @@
 """Help texts: options in groups, the common ones first, each with its type, meaning and default.
 
-tyro reads the options; what it would print of forty of them has no order that a reader could use.
+tyro reads the options, but its own help would list forty of them in no useful order.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from hunch.methods import Method, registered
 HELP = ("-h", "--help")
 ALL = "--help-all"
 GROUPS = {
-    "What is run": ("env", "lm", "data", "online", "steps", "seed", "seeds", "control", "task_seed"),
+    "Run": ("env", "lm", "data", "online", "steps", "seed", "seeds", "control", "task_seed"),
     "Evaluation": ("eval_every", "eval_episodes", "episodes_per_player"),
-    "Where it is kept and done": ("out", "dry_run", "wandb", "envs", "processes", "threads", "workers", "on"),
+    "Output and execution": ("out", "dry_run", "wandb", "envs", "processes", "threads", "workers", "on"),
     "Budget of model calls": ("budget",),
 }
-"""The common options by what they are about."""
+"""The common options by topic."""
 BASIC = frozenset(
     (
         "env",
@@ -44,16 +44,16 @@ BASIC = frozenset(
         "workers",
     )
 )
-"""The common options that every reader needs."""
+"""The common options that --help shows."""
 NESTED = frozenset(("kind", "temperature"))
-"""Options of an option's own that every reader needs."""
+"""Nested options that --help shows."""
 LONGEST = 24
-"""Characters of choices that stand beside an option; more stand in its meaning."""
+"""Maximum characters of choices shown next to an option; longer lists are part of its meaning."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option as help shows it."""
+    """An option in a help text."""
 
     flag: str
     value: str
@@ -63,18 +63,18 @@ class Option:
 
     @property
     def line(self) -> tuple[str, str]:
-        """What stands left and right."""
+        """The left and right column."""
         default = f" [{self.default}]" if self.default else ""
         return f"--{self.flag} {self.value}".rstrip(), f"{self.meaning}{default}"
 
 
 def wants_help(arguments: Sequence[str]) -> bool:
-    """Whether help is asked for, in short or in full."""
+    """Return whether short or full help is requested."""
     return any(token in (*HELP, ALL) for token in arguments)
 
 
 def meanings(cls: type[Any]) -> dict[str, str]:
-    """The text below each field of a dataclass, those of its bases included."""
+    """Return the text below each field of a dataclass, including its base classes."""
     found = dict[str, str]()
     for base in reversed(cls.__mro__):
         try:
@@ -95,12 +95,12 @@ def meanings(cls: type[Any]) -> dict[str, str]:
 def options(
     cls: type[Any], prefix: str = "", basic: Callable[[str], bool] = lambda name: True
 ) -> Iterator[Option]:
-    """The options of a dataclass, nested ones with a dotted name.
+    """Yield the options of a dataclass, nested ones with a dotted name.
 
     Args:
         cls: The dataclass.
-        prefix: Of the names.
-        basic: Whether a field is among those that every reader needs.
+        prefix: Prefix of the names.
+        basic: Returns whether --help shows a field.
     """
     hints, meaning = get_type_hints(cls), meanings(cls)
     for entry in fields(cls):
@@ -124,7 +124,7 @@ def _typed(name: str) -> str:
 
 
 def _value(hint: Any) -> str:
-    """What stands behind an option."""
+    """Return the placeholder of an option's value."""
     words = {int: "N", float: "X", str: "TEXT", Path: "PATH", bool: "", type(None): "none"}
     if get_origin(hint) is Literal:
         return "|".join(map(str, get_args(hint)))
@@ -147,18 +147,18 @@ def _default(value: Any) -> str:
 
 
 def common(cls: type[Any]) -> dict[str, list[Option]]:
-    """The options that all methods share, by group."""
+    """Return the options that all methods share, by group."""
     found = list(options(cls, basic=BASIC.__contains__))
     by_group = {
         title: [o for name in names for o in found if o.flag.replace("-", "_").partition(".")[0] == name]
         for title, names in GROUPS.items()
     }
-    by_group["What is run"].insert(1, Option("env.NAME", "VALUE", "An option of the environment.", ""))
+    by_group["Run"].insert(1, Option("env.NAME", "VALUE", "An option of the environment.", ""))
     return by_group
 
 
 def of_method(method: Method) -> list[Option]:
-    """A method's options; those that its config inherits from an algorithm are for the advanced."""
+    """Return a method's options; those that its config inherits from an algorithm are advanced."""
     cls = method.config_class
     own = set(vars(cls).get("__annotations__", ()))
     if len(own) < 4:  # a variant of another method
@@ -169,7 +169,7 @@ def of_method(method: Method) -> list[Option]:
 
 
 def method_lines() -> list[tuple[str, str]]:
-    """Each method with its summary."""
+    """Return each method with its summary."""
     return [(name, method.summary) for name, method in registered().items()]
 
 
@@ -177,7 +177,7 @@ def method_lines() -> list[tuple[str, str]]:
 
 
 def show(usage: str, about: str, groups: Mapping[str, Sequence[Option]], arguments: Sequence[str]) -> None:
-    """Print help; options for the advanced only where they are asked for, and else how many there are."""
+    """Print help; without --help-all, advanced options are only counted."""
     console, everything = Console(highlight=False), ALL in arguments
     console.print(f"usage: {usage}\n\n{about}", markup=False, soft_wrap=True)
     left = 0
@@ -187,7 +187,7 @@ def show(usage: str, about: str, groups: Mapping[str, Sequence[Option]], argumen
         if shown:
             lines(console, title, [option.line for option in shown])
     if left:
-        console.print(f"\n{left} more options: {ALL} in the place of --help.", markup=False, soft_wrap=True)
+        console.print(f"\n{left} more options: use {ALL} to see them.", markup=False, soft_wrap=True)
 
 
 def lines(console: Console, title: str, rows: Sequence[tuple[str, str]]) -> None:

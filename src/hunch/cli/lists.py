@@ -1,4 +1,4 @@
-"""``hunch methods``, ``hunch envs`` and ``hunch lm``: what there is."""
+"""``hunch methods``, ``hunch envs`` and ``hunch lm``: list what is available."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hunch.methods import Method, find, registered
 
 
 def methods(arguments: Sequence[str]) -> None:
-    """Print the methods as a tree by their place in the taxonomy, or what is known of one."""
+    """Print the methods as a tree by their place in the taxonomy, or describe one."""
     if arguments:
         _one(arguments, "method", "hunch methods dqn-prior")
         name = arguments[0]
@@ -38,7 +38,7 @@ def methods(arguments: Sequence[str]) -> None:
 
 
 def _described(method: Method) -> str:
-    nothing = "trains a model of its own" if method.takes_lm else "no model"
+    nothing = "trains its own model" if method.takes_lm else "no model"
     roles = f"the model is the {', '.join(method.roles)}" if method.roles else nothing
     verbs = method.models.get("lm", ())
     needs = f"; needs a model that can {' or '.join(verbs)}" if verbs else ""
@@ -122,7 +122,7 @@ def lm(arguments: Sequence[str]) -> None:
 
 
 def kinds() -> list[tuple[str, str]]:
-    """How the specs of all kinds of models look, and what they are."""
+    """Return the form of the specs of all kinds of models, with a summary."""
     return [(backend.pattern, backend.summary) for backend in models.kinds().values()]
 
 

@@ -1,8 +1,9 @@
-"""Entry point: dispatch, and one clear sentence for every error."""
+"""Entry point of the command: calls the subcommand, and prints each error as one sentence."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,37 +20,40 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "METHOD --env ID --lm SPEC --steps N --seed S --out DIR",
         "train one agent; the same command resumes it",
     ),
-    "compare": ("METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR", "several side by side"),
-    "study": ("NAME [--smoke]", "run a published table or figure again"),
+    "compare": (
+        "METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR",
+        "compare several methods",
+    ),
+    "study": ("NAME [--smoke]", "reproduce a published table or figure"),
     "evaluate": (
         "RUN --lm SPEC --k N --env.NAME VALUE --out DIR",
-        "a trained agent with another model, other proposals or other tasks",
+        "evaluate a trained agent, also with another model, other proposals or other tasks",
     ),
     "foretell": (
         "MODEL... --env ID --examples N --depth K",
-        "how well world models foretell: one step, several, calibration, speed",
+        "measure world models: accuracy after one step and several, calibration, speed",
     ),
-    "report": ("DIR... --out FILE.html", "one page of curves, costs and recorded episodes, and a picture"),
-    "sandbox": ("", "how far programs that a model wrote are kept in here, and what it costs"),
-    "data": ("collect | import | show", "recorded data, for methods that learn from it"),
+    "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
+    "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
+    "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
     "pretrain": ("pocket --out DIR", "train the small causal model that comes with hunch"),
-    "play": ("ENV [--run DIR]", "step by hand, or beside a trained agent"),
-    "methods": ("[NAME]", "the published systems that there are"),
-    "envs": ("[ID]", "the environments that there are; of one its options, and how an episode begins"),
-    "cache": ("stats | export FILE | clear", "what the answer cache holds; for replay:FILE; begin anew"),
-    "lm": ("SPEC", "whether a language model answers, how fast, with which verbs"),
+    "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
+    "methods": ("[NAME]", "list the published systems, or describe one"),
+    "envs": ("[ID]", "list the environments, or show the options of one and how an episode begins"),
+    "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
+    "lm": ("SPEC", "test whether a language model answers, how fast, with which verbs"),
 }
 
 PLAIN = ("methods", "envs", "lm")
-"""Commands without options of their own."""
+"""Commands without options."""
 USAGE = """usage: hunch COMMAND ...
 
   put a language model into a role of a reinforcement-learning loop, and measure what it buys
 
 {commands}
 
-  'hunch COMMAND --help' or 'hunch help COMMAND' tells more, 'hunch run METHOD --help' lists a method's
-  options, 'hunch --version' the version."""
+  'hunch COMMAND --help' or 'hunch help COMMAND' describes a command, 'hunch run METHOD --help' lists a
+  method's options, 'hunch --version' prints the version."""
 
 
 def usage() -> str:
@@ -61,7 +65,7 @@ def usage() -> str:
 
 
 def command_help(name: str) -> None:
-    """Print what a command without options of its own does.
+    """Print what a command without options does.
 
     Raises:
         UsageError: if there is no such command.
@@ -80,7 +84,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
     """Return the function behind a command.
 
     Raises:
-        UsageError: if there is no such command, naming near matches.
+        UsageError: if there is no such command, with similar names.
     """
     if name not in COMMANDS:
         raise UsageError(f"There is no command called {name!r}; {suggest(name, COMMANDS.keys())}")
@@ -93,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _warn
-    arguments = ["--help"] if arguments == ["help"] else arguments
+    arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -116,11 +120,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("HUNCH_DEBUG"):
             raise
-        _leave(f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)", 1)
+        _leave(_unexpected(error), 1)
+
+
+def _unexpected(error: Exception) -> str:
+    """A sentence for what nobody foresaw: a file, too little memory, a mistake of ours."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"Cannot use {str(error.filename)!r}: {error.strerror}."
+    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", str(error)):
+        return "These settings need more memory than there is."
+    return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Say our own warnings as sentences; leave the others as they are."""
+    """Print our own warnings as sentences; leave other warnings unchanged."""
     if issubclass(category, HunchWarning):
         print(f"hunch: {message}", file=sys.stderr)
     else:

@@ -1,4 +1,4 @@
-"""Reading the command line: a method's options come from its dataclass, stated once."""
+"""Reads the command line; a method's options are the fields of its config dataclass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +25,13 @@ from hunch.runs.config import RunConfig, Setting
 
 
 def read(cls: Any, **options: Any) -> Any:
-    """Read a command line as tyro does, but say what is wrong with it in one sentence.
+    """Read a command line with tyro, but report an error in one sentence.
 
     Raises:
-        UsageError: on an unknown option, a missing one, or a value that cannot be read.
+        UsageError: on an unknown option, a missing one, an empty value, or one that cannot be read.
     """
+    arguments = list(options.get("args") or ())
+    _refuse_empty(arguments)
     said = io.StringIO()
     try:
         with redirect_stderr(said):
@@ -42,7 +45,44 @@ def read(cls: Any, **options: Any) -> Any:
             .partition("For full helptext")[0]
             .rstrip(" .-─")
         )
-        raise UsageError(f"{words}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
+        problem = _plainly(words, arguments)
+        raise UsageError(f"{problem}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
+
+
+MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
+"""Ends of the names of options for which an empty text means something: texts for prompts."""
+TYPES = {"INT": "a whole number", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{None}": "None"}
+"""What the reader calls the types of values, in words."""
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse an empty value, which is mostly a variable of the shell that is not set.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    for before, token in pairwise(["", *arguments]):
+        flag, equals, value = token.partition("=") if token.startswith("--") else (before, "=", token)
+        if equals and not value and not flag.endswith(MAY_BE_EMPTY):
+            raise UsageError(f"{flag} is empty." if flag.startswith("--") else "An argument is empty.")
+
+
+def _plainly(words: str, arguments: Sequence[str]) -> str:
+    """What tyro says of a value that it cannot read, in words."""
+    words = re.sub(r"^Error parsing \w+Options: ", "", words)
+    found = re.match(
+        r"Error parsing (--\S+): .*Argument helptext: --\S+ ((?:[A-Z]{3,}|{\S+)\S*(?: [A-Z]{3,})*)", words
+    )
+    if not found or found[1] not in arguments:
+        return words.partition(" Argument helptext:")[0]
+    flag, types = (
+        found[1],
+        [" or ".join(TYPES.get(t, t) for t in each.split("|")) for each in found[2].split()],
+    )
+    after = arguments[len(arguments) - arguments[::-1].index(flag) :]
+    given = " ".join(takewhile(lambda token: not token.startswith("--"), after))
+    takes = types[0] if len(types) == 1 else f"{len(types)} values ({', '.join(types)})"
+    return f"{flag} takes {takes}, not {given!r}"
 
 
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -67,7 +107,7 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
 
 
 def literal(text: str) -> Any:
-    """Read a number, a truth value, None or a quoted string; any other text stands for itself."""
+    """Read a number, a boolean, None or a quoted string; any other text is returned unchanged."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
@@ -77,13 +117,13 @@ def literal(text: str) -> Any:
 
 
 def parse(name: str, description: str, parts: dict[str, Any], arguments: Sequence[str]) -> Any:
-    """Read the command line into an object with one attribute a part.
+    """Read the command line into an object with one attribute per part.
 
     Args:
-        name: The command as typed, for the help text.
-        description: What it does.
-        parts: Type of each part; a part whose name ends in "_" has its options without a prefix.
-        arguments: The command line behind the command.
+        name: The command, for the help text.
+        description: Description of the command.
+        parts: Type of each part; the options of a part whose name ends in "_" have no prefix.
+        arguments: The arguments after the command.
     """
     entries = [(part, _flat(cls) if part.endswith("_") else cls) for part, cls in parts.items()]
     cls = make_dataclass(
@@ -94,13 +134,13 @@ def parse(name: str, description: str, parts: dict[str, Any], arguments: Sequenc
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Budget):
-    """A budget as it is typed; :meth:`budget` checks it."""
+    """A budget from the command line; :meth:`budget` checks it."""
 
     def __post_init__(self) -> None:
-        """Check nothing yet: an error in here would name the reader's own parts."""
+        """Check nothing yet: an error here would name internal classes."""
 
     def budget(self) -> Budget:
-        """The budget.
+        """Return the checked budget.
 
         Raises:
             UsageError: if a limit is negative.
@@ -109,10 +149,10 @@ class Limits(Budget):
 
 
 def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
-    """Give each method of a comparison the options that stand there without a method's name.
+    """Give options without a method's name to all methods of a comparison that have them.
 
-    ``--hidden 16`` becomes ``--dqn.hidden 16 --dqn-prior.hidden 16``; an option of a single method follows,
-    and wins.
+    ``--hidden 16`` becomes ``--dqn.hidden 16 --dqn-prior.hidden 16``; an option of a single method comes
+    later and overrides it.
     """
     names = {method.name: {option.flag for option in of_method(method)} for method in found}
     shared, rest = list[str](), list[str]()
@@ -128,7 +168,7 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
 
 
 def _with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Options with the words behind them."""
+    """Return options with the words that follow them."""
     found: list[tuple[str, list[str]]] = []
     for token in arguments:
         if token.startswith("--") or not found:
@@ -139,12 +179,12 @@ def _with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def options_of(method: Method) -> Any:
-    """The type of a method's options: what it fixes, and the model that --lm names, are none of them."""
+    """Return the type of a method's options, without fixed settings and the model of --lm."""
     cls, agent = method.config_class, method.agent_class
     hidden = dict(agent.fixed)
     if "lm" in cls.__dataclass_fields__:
         hidden["lm"] = ""
-    # Of the value's own type: tyro keeps what it knows by type and value, and False equals 0.0.
+    # Suppressed with the value's own type: tyro caches by type and value, and False equals 0.0.
     entries = [
         (name, Annotated[type(value), tyro.conf.Suppress], field(default=value))
         for name, value in hidden.items()
@@ -155,7 +195,7 @@ def options_of(method: Method) -> Any:
 def run_config(
     method: str, setting: Setting, env_options: dict[str, Any], options: Any, seed: int = 0
 ) -> RunConfig:
-    """Join what the command line said into the settings of a run."""
+    """Make the settings of a run from the parts of the command line."""
     common = {entry.name: getattr(setting, entry.name) for entry in fields(Setting)}
     cls = methods.find(method).config_class
     own = cls(**{entry.name: getattr(options, entry.name) for entry in fields(cls)})
@@ -163,7 +203,7 @@ def run_config(
 
 
 def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
-    """A folder under ``runs/`` that the same command names again, and another command does not."""
+    """Return a folder under ``runs/`` that is the same for the same command only."""
     text = json.dumps([[asdict(config) for config in configs], more], sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     env = re.sub(r"[/:]", "-", configs[0].env.removeprefix("hunch/"))
@@ -175,6 +215,6 @@ def _flat(cls: Any) -> Any:
 
 
 def _default(cls: Any) -> Any:
-    """A part with a required option cannot have a default; the others are made of their own defaults."""
+    """Return the default of a part; a part with a required option has none."""
     required = any(entry.default is entry.default_factory for entry in fields(cls))
     return field() if required else field(default_factory=cls)

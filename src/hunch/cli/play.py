@@ -1,8 +1,8 @@
-"""``hunch play``: step an environment by hand, alone or beside a trained agent, or watch the agent.
+"""``hunch play``: steps an environment by hand, with or without a trained agent, or lets the agent play.
 
-Actions are chosen by number, by text, or by as much of the text as tells them apart; Tab completes them where
-the terminal can. Beside an agent the actions are sorted by the probability with which it takes them, and what
-it does not consider is dim.
+Actions are chosen by number, by text, or by a unique beginning of the text; Tab completes them if the
+terminal supports it. With an agent, actions are sorted by the probability with which it takes them, and
+actions that it does not consider are dim.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from hunch.cli.options import read, split_environment
 from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.runs.build import Checkpoint, load_agent
 from hunch.runs.config import RunConfig
-from hunch.runs.execute import Checkpoint, load_agent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,26 +33,27 @@ class PlayOptions:
     """What to play."""
 
     env: Annotated[str, tyro.conf.Positional] = ""
-    """Environment id; its own options follow as --env.NAME VALUE. Default: that of the run."""
+    """Environment id; its options are given as --env.NAME VALUE. Default: the environment of the run."""
     run: Path | None = None
-    """A run's folder: its agent's prior, Q and posterior are shown beside every action."""
+    """Folder of a run, whose agent's prior, Q and posterior are shown next to each action."""
     checkpoint: Checkpoint = "last"
-    """Of the run: the last one, or that of its best evaluation."""
+    """Checkpoint of the run: the last one, or the one of its best evaluation."""
     seed: int = 0
-    """Of the episode."""
+    """Seed of the episode."""
     auto: bool = False
-    """With --run: let the agent play, and only look on."""
+    """With --run: let the agent play, and only watch."""
     pause: float = 0.5
-    """With --auto: seconds between two steps."""
+    """With --auto: seconds between steps."""
 
 
 COMMANDS = {
     "help": "these commands",
-    "undo": "take the last action back",
-    "auto": "let the agent play on to the end",
+    "undo": "undo the last action",
+    "auto": "let the agent play until the end",
     "quit": "leave",
 }
-"""What can be typed in the place of an action, where no action begins like it; one letter is enough."""
+"""Commands that can be typed instead of an action, unless an action begins like them; one letter is
+enough."""
 
 
 def play(arguments: Sequence[str]) -> None:
@@ -63,9 +64,7 @@ def play(arguments: Sequence[str]) -> None:
     if options.run:
         config = RunConfig.read(options.run)
         if env_id and env_id.rpartition(":")[2] != config.env.rpartition(":")[2]:
-            raise UsageError(
-                f"The run in {options.run} is of {config.env}, not of {env_id}; leave the id out."
-            )
+            raise UsageError(f"The run in {options.run} uses {config.env}, not {env_id}; leave the id out.")
         env_id, env_options = config.env, env_options or config.env_options
         agent, _ = load_agent(options.run, checkpoint=options.checkpoint)
     if not env_id:
@@ -73,16 +72,16 @@ def play(arguments: Sequence[str]) -> None:
     if options.seed < 0 or not options.pause >= 0:
         raise UsageError(f"seed and pause must not be negative, not {options.seed} and {options.pause}.")
     if options.auto and agent is None:
-        raise UsageError("--auto lets the agent of a run play: name its folder with --run.")
+        raise UsageError("--auto needs the agent of a run: give its folder with --run.")
     pause = options.pause if options.auto else None
     try:
         play_episode(_visible(env_id, env_options), agent, options.seed, Console(), pause)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("left the episode; playing changes and keeps nothing.") from None
+        raise KeyboardInterrupt("left the episode; nothing was changed or saved.") from None
 
 
 def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
-    """Make the environment so that it can be looked at, where it has a text to render."""
+    """Make the environment with text rendering, if it has one."""
     env = make(env_id, **options)
     seen = "ansi" in env.metadata.get("render_modes", ()) and "render_mode" not in options
     return make(env_id, render_mode="ansi", **options) if seen else env
@@ -91,14 +90,14 @@ def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
 def play_episode(
     env: TextEnvironment, agent: Agent | None, seed: int, console: Console, pause: float | None = None
 ) -> None:
-    """Ask for actions until the episode is over or the player leaves.
+    """Ask for actions until the episode ends or the player quits.
 
     Args:
-        env: Where.
-        agent: Whose opinion is shown, and who can be asked to play.
-        seed: Of the episode.
-        console: To print to.
-        pause: Seconds between two steps of the agent, which plays; None asks for every action.
+        env: The environment.
+        agent: The agent whose opinion is shown, and which can be asked to play.
+        seed: Seed of the episode.
+        console: The console to print to.
+        pause: Seconds between steps if the agent plays; None asks for every action.
     """
     rollout, actions, total, solved = Rollout([env], seeds=[seed]), list[str](), 0.0, False
     player = agent.player(seed) if agent else None
@@ -128,14 +127,14 @@ def play_episode(
 
 
 def _chosen(state: State, player: Player, console: Console) -> str:
-    """The agent's choice, said aloud."""
+    """Print and return the agent's choice."""
     action = player.act([state])[0]
     console.print(f"> {action}", markup=False, style="bold")
     return action
 
 
 def _show(env: TextEnvironment, observation: str, console: Console) -> None:
-    """Print what there is to see."""
+    """Print the observation or rendering."""
     text = env.render() if env.render_mode == "ansi" else observation
     console.print(f"\n{text}\n", markup=False, highlight=False)
 
@@ -143,16 +142,16 @@ def _show(env: TextEnvironment, observation: str, console: Console) -> None:
 def _without_last(
     env: TextEnvironment, seed: int, actions: list[str], console: Console
 ) -> tuple[Rollout, float]:
-    """Take the last action back: the same seed and the actions before it give the same episode."""
+    """Undo the last action by replaying the episode without it."""
     if not actions:
-        console.print("There is nothing to take back.")
+        console.print("There is nothing to undo.")
     del actions[-1:]
     rollout = Rollout([env], seeds=[seed])
     return rollout, sum(rollout.step([action])[0].reward for action in actions)
 
 
 def _menu(state: State, agent: Agent | None) -> Table:
-    """The admissible actions with their numbers and what the agent thinks of each, the likeliest first."""
+    """Return a table of the admissible actions with the agent's numbers, the most likely first."""
     grid = Table(box=None, pad_edge=False)
     grid.add_column("", justify="right")
     grid.add_column("action")
@@ -173,7 +172,7 @@ def _menu(state: State, agent: Agent | None) -> Table:
 
 
 def _ask(state: State, player: Player | None, console: Console) -> str:
-    """Read an action or one of the commands; Enter is the agent's choice."""
+    """Read an action or a command; Enter takes the agent's choice."""
     choice = ", Enter for the agent's choice" if player else ""
     with _completion(state.options):
         while True:
@@ -193,7 +192,7 @@ def _ask(state: State, player: Player | None, console: Console) -> str:
             elif command == "help":
                 _help(player, console)
             elif command == "auto" and player is None:
-                console.print("There is no agent here: 'hunch play --run DIR' brings one.", markup=False)
+                console.print("There is no agent here: use 'hunch play --run DIR'.", markup=False)
             else:
                 return command
 
@@ -201,13 +200,13 @@ def _ask(state: State, player: Player | None, console: Console) -> str:
 def _help(player: Player | None, console: Console) -> None:
     """Print the commands."""
     enter = {"Enter": "the agent's choice"} if player else {}
-    actions = {"7": "the action of that number", "go n": "the action that begins like this"}
+    actions = {"7": "the action with this number", "go n": "the action that begins with this text"}
     for typed, does in {**actions, **enter, **COMMANDS}.items():
         console.print(f"  {typed:<6} {does}", markup=False, highlight=False)
 
 
 def matches(answer: str, actions: Sequence[str]) -> list[str]:
-    """Return the actions that an answer may mean: its number, its text, or the beginning of its text."""
+    """Return the actions that an answer may mean, by number, by text, or by the beginning of the text."""
     if answer in actions:
         return [answer]
     if answer.isdecimal() and int(answer) < len(actions):
@@ -219,7 +218,7 @@ def matches(answer: str, actions: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _completion(actions: Sequence[str]) -> Iterator[None]:
-    """Let Tab complete the actions, where Python was built with readline."""
+    """Let Tab complete the actions, if Python was built with readline."""
     with suppress(ImportError):
         import readline
 

@@ -1,4 +1,4 @@
-"""``hunch pretrain``: train the model that comes with hunch, or a larger one by the same recipe."""
+"""``hunch pretrain``: trains the model that comes with hunch, or a larger one in the same way."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from typing import Any
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.pocket.pretrain import PretrainConfig
+from hunch.ranges import check_settings
+from hunch.runs.folder import require_folder
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions(PretrainConfig):
-    """How the pocket model is trained, and where it is kept."""
+    """Training of the pocket model, and its folder."""
 
     out: Path = Path("runs/pocket")
-    """Folder of checkpoint, metrics and model; the same command goes on in it."""
+    """Folder of checkpoint, metrics and model; the same command resumes training in it."""
 
 
 def pretrain(arguments: Sequence[str]) -> None:
-    """Train, or go on, and name the model's folder."""
+    """Train the model, or resume training, and print its folder."""
     if arguments and arguments[0] in ("-h", "--help"):
         arguments = ["pocket", "--help"]
     if not arguments or arguments[0] != "pocket":
-        raise UsageError("Say what to train: 'hunch pretrain pocket' is what there is.")
+        raise UsageError("Name what to train: 'hunch pretrain pocket' is the only choice.")
     options = read(PretrainOptions, prog="hunch pretrain pocket", args=list(arguments[1:]))
+    check_settings(options)
+    require_folder(options.out)
     from hunch.pocket import pretrain as recipe
 
     folder = recipe.pretrain(options, options.out, _tell)
@@ -37,5 +41,5 @@ def _tell(line: dict[str, Any]) -> None:
     """Print a line of metrics."""
     told = ("step", "tokens", "tokens_a_second", "loss")
     shares = "  ".join(f"{name} {share:.2f}" for name, share in line.items() if name not in told)
-    speed = f"{line['tokens_a_second']:,} a second"
+    speed = f"{line['tokens_a_second']:,} per second"
     print(f"{line['tokens']:>13,} tokens, {speed}: loss {line['loss']:.3f}  {shares}", flush=True)

@@ -1,4 +1,4 @@
-"""``hunch report``: one page from the folders of runs, with a picture and a table beside it."""
+"""``hunch report``: makes a page, a picture and a table from the folders of runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hunch.runs.files import write_atomically
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What to report, and where to."""
+    """What to report, and the file to write."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
-    """Folders of runs or of comparisons."""
+    """Folders of runs or comparisons."""
     out: Path = Path("report.html")
-    """The page; a picture and a table of the same name lie beside it."""
+    """File of the page; a picture and a table with the same name are written next to it."""
     episodes: int = 6
-    """Episodes per run for which its agent is asked what it thinks of every action; 0 asks no model."""
+    """Episodes per run in which the agent explains every action; 0 asks no model."""
     plain: bool = False
-    """Leave recorded episodes unpacked: a larger page, also for browsers from before 2023."""
+    """Do not compress recorded episodes: a larger page that also works in browsers from before 2023."""
 
 
 def report(arguments: Sequence[str]) -> None:
@@ -38,12 +38,12 @@ def report(arguments: Sequence[str]) -> None:
     if not options.folders:
         raise UsageError("Name folders of runs, as in 'hunch report runs/demo'.")
     if options.out.suffix != ".html":
-        raise UsageError(f"--out names an HTML file, as in 'report.html', not {options.out}.")
+        raise UsageError(f"--out must be an HTML file, as in 'report.html', not {options.out}.")
     if options.episodes < 0:
         raise UsageError(f"--episodes must not be negative, not {options.episodes}.")
     if not options.out.parent.is_dir():
         raise UsageError(
-            f"There is no folder {options.out.parent} for the page: make it, or name another --out."
+            f"There is no folder {options.out.parent} for the page: create it, or choose another --out."
         )
     comparisons, left_out = collect(options.folders)
     count = sum(len(runs) for comparison in comparisons for runs in comparison.arms.values())

@@ -1,4 +1,4 @@
-"""``hunch run``: train one agent, or go on with it."""
+"""``hunch run``: trains one agent, or resumes its training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rich.console import Console
 
 from hunch import methods
 from hunch.cli import help
-from hunch.cli.estimate import dry_run
 from hunch.cli.options import Limits, default_folder, options_of, parse, run_config, split_environment
 from hunch.core import HunchError, UsageError
 from hunch.runs.board import PROJECT
@@ -20,27 +19,27 @@ from hunch.runs.execute import execute, interruptible
 from hunch.runs.progress import RunProgress
 
 USAGE = "hunch run METHOD --env ID [options]"
-MORE = "The same command with a larger budget goes on from there."
+MORE = "The same command with a larger budget continues it."
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(Setting):
-    """Where a run takes place, and where it is kept."""
+    """Settings of the run, and where it is kept."""
 
     seed: int = 0
-    """Of the agent and of every episode."""
+    """Seed of the agent and of all episodes."""
     out: Path | None = None
     """Folder of the run. Default: a folder under runs/ named after these options."""
     budget: Limits = field(default_factory=Limits)
-    """How much the run may ask of language models, over all its sittings."""
+    """Limits on model calls, over all sessions of the run."""
     wandb: str = ""
-    """Project of Weights & Biases to log to as well; needs the package and a login there."""
+    """Also log to this project of Weights & Biases; needs the package and a login."""
     dry_run: bool = False
-    """Only estimate what the run would ask of language models; none is asked."""
+    """Only estimate the model calls of the run; no model is asked."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Train one agent; the same command goes on with a run that was stopped, with more steps a longer one."""
+    """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
     if arguments and arguments[0] in (*help.HELP, help.ALL):
         help.show(USAGE, str(run.__doc__), help.common(RunOptions), arguments)
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
@@ -62,6 +61,8 @@ def run(arguments: Sequence[str]) -> None:
     check(config)
     budget = where.budget.budget()
     if where.dry_run:
+        from hunch.cli.estimate import dry_run
+
         return dry_run([method.name], [config])
     if where.wandb:
         os.environ[PROJECT] = where.wandb
@@ -70,11 +71,11 @@ def run(arguments: Sequence[str]) -> None:
         with interruptible() as stop, RunProgress(method.name, config.steps, loading(config)) as progress:
             result = execute(config, out, budget=budget, stop=stop, report=progress.update)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped at once; {out} has the run up to its last checkpoint.") from None
+        raise KeyboardInterrupt(f"stopped at once; {out} holds the run up to its last checkpoint.") from None
     print(result)
     if result.stopped:
         raise HunchError(f"{result.stopped} {MORE}")
     if not result.complete:
         done = f"stopped after {result.steps:,} of {config.steps:,} steps"
-        raise KeyboardInterrupt(f"{done}, which are saved in {out}; the same command goes on from there.")
+        raise KeyboardInterrupt(f"{done}, saved in {out}; the same command continues the run.")
     print(f"Kept in {out}.")

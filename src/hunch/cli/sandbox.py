@@ -1,4 +1,4 @@
-"""``hunch sandbox``: how far programs that a model wrote are kept in on this machine, and what it costs."""
+"""``hunch sandbox``: shows how programs written by a model are isolated on this machine, and the cost."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hunch.sandbox import Sandbox, costs
 
 USAGE = """usage: hunch sandbox
 
-  prints what keeps programs written by a model in on this machine, and what running them costs"""
+  prints how programs written by a model are isolated on this machine, and what running them costs"""
 
 _MEANING = {
     "kernel+namespaces": "no files, no network, no other processes, by the kernel and by namespaces",
     "kernel": "no files, no network, no other processes, by the kernel",
-    "process": "a process of their own, and that is all: a program can read your files and use the network",
+    "process": "only a separate process: a program can read your files and use the network",
     "none": "programs do not run here",
 }
-_WHERE = {  # where each is to be had
+_WHERE = {  # where each is available
     "an unprivileged user": "everywhere, unless a container's root may not change its user",
     "limits on memory, files and processes": "Linux",
     "no new privileges": "Linux",
-    "Landlock": "Linux 5.13 and later, where it is on; the filter alone keeps files and network out too",
+    "Landlock": "Linux 5.13 and later, if enabled; the filter alone also blocks files and network",
     "filter of system calls": "Linux on x86-64 and aarch64",
     "namespaces": "Linux, but not in default containers, nor for ordinary users of Ubuntu 24.04",
 }
@@ -63,7 +63,7 @@ def _print_isolation(console: Console, box: Sandbox) -> None:
         if lock not in holding:
             console.print(f"no   {lock}: {where}", markup=False, soft_wrap=True)
     if not box.isolation.startswith("kernel"):
-        console.print("\nA model's program runs only where the user says least='process'.", markup=False)
+        console.print("\nA model's program runs only if you set least='process'.", markup=False)
 
 
 def _print_costs(console: Console, box: Sandbox) -> None:

@@ -1,4 +1,4 @@
-"""``hunch study``: run a published table or figure again."""
+"""``hunch study``: reproduces a published table or figure."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from hunch import lm, methods, studies
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.runs.compare import Job
+from hunch.runs.folder import require_folder
 from hunch.runs.progress import JobBars
 from hunch.studies.study import FULL, SMOKE, Part, Study, Watch, conduct
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """How large a study is run, and where it is kept."""
+    """Size of a study, and its folder."""
 
     smoke: bool = False
-    """A short run, to see that it works; it tells nothing."""
+    """Make a short run to test that the study works; its results mean nothing."""
     seeds: int | None = None
-    """Runs per line. Default: 3 (icpi: 8), with --smoke 1."""
+    """Runs per method. Default: 3 (icpi: 8), with --smoke 1."""
     out: Path | None = None
     """Folder of the study. Default: runs/study-NAME."""
     workers: int | None = None
-    """Runs at a time. Default: the processors at hand."""
+    """Runs at a time. Default: the number of processors."""
     data: str = ""
-    """Folder of recorded answers, for the studies that are made of some."""
+    """Folder of recorded answers, for studies that read them."""
     lm: tuple[str, ...] = ()
-    """Language models of yours, for which the studies that take any add lines."""
+    """Additional language models, for studies that accept them."""
 
 
 def study(arguments: Sequence[str]) -> None:
-    """Run a study, or what is left of it, and name its page."""
+    """Run a study, or the rest of it, and print the path of its page."""
     if not arguments or arguments[0] in ("-h", "--help"):
         lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
         usage = "usage: hunch study NAME [--smoke] [--seeds K] [--lm SPEC ...] [--out DIR]"
@@ -53,15 +54,18 @@ def study(arguments: Sequence[str]) -> None:
         scale = replace(scale, lms=options.lm)
     if bool(options.data) != bool(found.recorded):
         needs = (
-            f"reads {found.recorded}: name their folder with --data" if found.recorded else "reads no data"
+            f"reads {found.recorded}: give their folder with --data" if found.recorded else "reads no data"
         )
         raise UsageError(f"{found.name} {needs}.")
+    if options.data and not Path(options.data).is_dir():
+        raise UsageError(f"There is no folder {options.data!r}.")
     scale = replace(scale, data=options.data)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
+    require_folder(out)
     with ExitStack() as stack:
 
         def watch(part: Part, todo: Sequence[Job]) -> Watch:
-            stack.close()  # the bars of the part before
+            stack.close()  # the bars of the previous part
             print(part.title)
             return stack.enter_context(JobBars(todo)).follow
 
@@ -69,19 +73,19 @@ def study(arguments: Sequence[str]) -> None:
             page = conduct(found, out, scale, workers=options.workers, watch=watch, report=print)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"stopped; what was running is saved in {out}, and the same command goes on from there."
+                f"stopped; the runs are saved in {out}, and the same command continues them."
             ) from None
     print(f"Page: {page}")
 
 
 def _check(found: Study, specs: Sequence[str]) -> None:
-    """Refuse further models that the study could not use, before the first run starts."""
+    """Check that the study can use the additional models, before the first run starts."""
     if not found.lm_for:
         able = ", ".join(name for name in studies.names() if studies.find(name).lm_for)
-        raise UsageError(f"{found.name} takes no further model; --lm is for {able}.")
+        raise UsageError(f"{found.name} accepts no additional model; --lm is for {able}.")
     needed = methods.find(found.lm_for).models.get("lm")
     for spec in specs:
-        if needed is None:  # a model that is trained
+        if needed is None:  # the model is trained
             lm.trainable(spec)
             continue
         model = lm.load(spec)

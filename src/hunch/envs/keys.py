@@ -18,11 +18,11 @@ _FACING: Final = ("right", "down", "left", "up")
 
 
 class Keys(GridEnv):
-    """A level of ``minigrid`` with a locked door, told in full: a line for each thing but the walls.
+    """A level of ``minigrid`` fully described: one line per thing except walls.
 
-    The six actions are admissible always. Reward 1, and success, for the mission, otherwise 0.
-    ``info["event"]`` is a caption where something happened that is worth telling; walking and turning are
-    not. The same seed gives the same layout as the level of ``minigrid`` does.
+    The six actions are always admissible. Reward 1, and success, for the mission, otherwise 0.
+    ``info["event"]`` is a caption of what happened, except for walking and turning. The same seed gives the
+    same layout as the level of ``minigrid`` does.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
@@ -31,12 +31,16 @@ class Keys(GridEnv):
         self, level: str, settings: Mapping[str, Any], max_steps: int, render_mode: str | None
     ) -> None:
         super().__init__(max_steps, render_mode)
+        self._take_up(level, settings)
+
+    def _take_up(self, level: str, settings: Mapping[str, Any]) -> None:
+        """Make a level."""
         try:
             with contextlib.redirect_stdout(None):  # pygame greets
                 levels = import_module("minigrid.envs")
         except ImportError:
             raise UsageError(f"{level} needs minigrid: pip install 'hunch-rl[minigrid]'.") from None
-        self._level = getattr(levels, f"{level}Env")(max_steps=max_steps + 1, **settings)
+        self._level = getattr(levels, f"{level}Env")(max_steps=self.max_steps + 1, **settings)
         self._level.gen_obs = _nothing
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
@@ -61,9 +65,9 @@ class Keys(GridEnv):
         return tuple(map(int, level.agent_pos)), level.carrying
 
     def _caption(self, action: str, before: tuple[Any, ...], ahead: Any, locked: bool, success: bool) -> str:
-        """What an action did, in words; empty where it is not worth telling."""
+        """What an action did, in words; empty if it is not worth telling."""
         (here, carried), name = self._seen(), _name(ahead)
-        if success:
+        if success and action != "toggle":
             return "You reach the goal." if carried is before[1] else f"You pick up the {_name(carried)}."
         if carried is not before[1]:
             return f"You pick up the {name}." if carried else f"You put down the {_name(before[1])}."
@@ -100,7 +104,7 @@ class DoorKey(Keys):
 
     Args:
         size: Width and height, walls included: 5, 6, 8 and 16 are MiniGrid's.
-        max_steps: The step limit of an episode. Default: MiniGrid's, 10 size^2.
+        max_steps: Step limit of an episode. Default: MiniGrid's, 10 size^2.
         render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
     """
 
@@ -123,9 +127,9 @@ class KeyCorridor(Keys):
     wherever it is.
 
     Args:
-        rooms: Rooms on each side.
-        room_size: Their width and height, walls included.
-        max_steps: The step limit of an episode. Default: MiniGrid's, 30 room_size^2.
+        rooms: Number of rooms on each side.
+        room_size: Width and height of a room, including walls.
+        max_steps: Step limit of an episode. Default: MiniGrid's, 30 room_size^2.
         render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
     """
 

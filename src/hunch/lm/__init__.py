@@ -1,4 +1,4 @@
-"""Language models behind one protocol: four batched verbs, a cache, a meter. See ``docs/models.md``."""
+"""Language models behind one protocol, with a cache and a meter. See ``docs/models.md``."""
 
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.store import Store

@@ -1,10 +1,10 @@
-"""The contract of a language model: four batched verbs, and what a model says about itself.
+"""The protocol of a language model: four batched verbs and a few attributes.
 
-**Every answer is a pure function of (model revision, request, sample index)**, never of what else was in the
-batch, of call order or of the process. So a cached and a fresh answer, one by one and batched, the first run
-and the resumed run agree bit for bit on one machine. A back-end pays for this where it must: the options of a
-prompt are computed together, and sample i of a prompt has its own random generator, seeded from (revision,
-prompt, sampling, i).
+**Every answer is a pure function of (model revision, request, sample index).** It never depends on the rest
+of the batch, the order of calls or the process. On one machine, therefore, cached and fresh answers, single
+and batched ones, and those of a first and a resumed run are equal bit for bit. To ensure this, a backend
+computes the options of a prompt together, and sample i of a prompt has its own random generator, seeded with
+(revision, prompt, sampling, i).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hunch.lm.prompts import Prompt, as_prompt
 
 P = TypeVar("P", bound=Prompt)
 Verb = Literal["generate", "score", "label", "embed", "see"]
-"""What a model can do; ``see`` is to take messages with pictures."""
+"""What a model can do; ``see`` means that it accepts messages with pictures."""
 Normalisation = Literal["sum", "token", "word"]
 Float32Array: TypeAlias = NDArray[np.float32]
 _PIECE: Final = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
@@ -36,9 +36,9 @@ class Sampling:
     """How text is sampled; part of the request, so part of the cache key.
 
     Attributes:
-        max_tokens: The most tokens to generate, at least 1.
-        temperature: Divides the logits; 0 takes the likeliest token each time (greedy).
-        top_p: Sample among the likeliest tokens that together reach this probability, in (0, 1].
+        max_tokens: Maximum number of tokens to generate, at least 1.
+        temperature: Divides the logits; 0 takes the most likely token each time (greedy).
+        top_p: Sample from the most likely tokens that together reach this probability, in (0, 1].
         stop: The text ends before the first of these strings; the default keeps one line.
 
     Raises:
@@ -89,21 +89,21 @@ class OptionScores:
             UsageError: for any other normalisation.
         """
         if by not in ("sum", "token", "word"):
-            raise UsageError(f"Normalisation is one of sum, token, word, not {by!r}.")
+            raise UsageError(f"The normalisation must be sum, token or word, not {by!r}.")
         lengths = {"token": self.tokens, "word": self.words}.get(by)
         return self.logprobs.copy() if lengths is None else self.logprobs / lengths
 
 
 class LanguageModel(Protocol):
-    """A language model: what it is, and what it answers.
+    """A language model.
 
     Attributes:
         name: The spec that loads it, such as ``"minilm"``.
-        revision: Changes whenever answers may change: a hash of the weights, the parameters of a rule.
-        verbs: The verbs that it has; the others raise :class:`~hunch.core.UsageError`.
+        revision: Changes whenever answers may change; a hash of the weights or the parameters of a rule.
+        verbs: The verbs that it supports; the others raise :class:`~hunch.core.UsageError`.
         evidence: What a result with this model may claim (:data:`~hunch.core.EvidenceLevel`).
-        dim: Length of an embedding; 0 where the model does not embed.
-        context: The most tokens that the model reads, or None where it does not say.
+        dim: Length of an embedding; 0 if the model does not embed.
+        context: Maximum number of tokens that the model reads; None if unknown.
     """
 
     name: str
@@ -114,44 +114,45 @@ class LanguageModel(Protocol):
     context: int | None
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens a text has, estimated where the model's tokenizer is not at hand."""
+        """Return the number of tokens of a text, estimated if the model's tokenizer is not available."""
         ...
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k continuations of each prompt: the samples first, ..., first + k - 1."""
+        """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``."""
         ...
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return how likely each of a prompt's own options is as its continuation."""
+        """Return how likely each option of a prompt is as its continuation."""
         ...
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the log-probability of each of a prompt's short labels as the very next output.
+        """Return the log-probability of each short label of a prompt as the next output.
 
-        One array a prompt, shape (n_labels,); -inf where a server lists only its likeliest outputs and the
-        label is not among them.
+        Returns:
+            One array per prompt, shape (n_labels,), natural logarithm; -inf if a server returns only its
+            most likely outputs and the label is not among them.
         """
         ...
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector a text, shape (len(texts), dim)."""
+        """Return one vector per text, shape (len(texts), dim)."""
         ...
 
 
 class Model:
-    """What back-ends build on: it refuses every verb, and a back-end overrides those that it has.
+    """Base class of backends. It refuses every verb; a backend overrides those that it supports.
 
     Attributes:
-        context: The most tokens that the model reads, or None where it does not say.
+        context: Maximum number of tokens that the model reads; None if unknown.
         parameters: Number of weights; 0 for a rule.
-        tokens_read: Prompt and option tokens computed so far, where the back-end knows them.
-        tokens_written: Tokens generated so far, where the back-end knows them.
-        at_once: How many requests of a verb the cache puts to it together, before it stores the answers;
-            32 where nothing is said.
-        messages: Whether its verbs take prompts that are messages; else the cache hands it their joined text.
-        prompting: In words, what becomes of a prompt.
+        tokens_read: Prompt and option tokens computed so far, if the backend counts them.
+        tokens_written: Tokens generated so far, if the backend counts them.
+        at_once: Number of requests per verb that the cache sends together before it stores the answers;
+            32 by default.
+        messages: True if its verbs accept messages; otherwise the cache joins them to one text.
+        prompting: How a prompt is presented to the model, in words.
     """
 
     name: str
@@ -168,25 +169,25 @@ class Model:
     prompting: str = "text as it is; messages joined to one text"
 
     def count_tokens(self, text: str) -> int:
-        """Return about how many tokens a text has: a little fewer than GPT-2's."""
+        """Return an estimate of the number of tokens of a text, a little below that of GPT-2."""
         return estimate_tokens(text)
 
     def generate(
         self, prompts: Sequence[Any], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Refuse: this model does not write text."""
+        """Raise a UsageError: this model does not write text."""
         raise self._lacks("generate")
 
     def score(self, prompts: Sequence[Any], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Refuse: this model does not score options."""
+        """Raise a UsageError: this model does not score options."""
         raise self._lacks("score")
 
     def label(self, prompts: Sequence[Any], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Refuse: this model does not tell how likely a label comes next."""
+        """Raise a UsageError: this model does not score labels."""
         raise self._lacks("label")
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Refuse: this model does not embed."""
+        """Raise a UsageError: this model does not embed."""
         raise self._lacks("embed")
 
     def _lacks(self, verb: Verb) -> UsageError:
@@ -195,24 +196,24 @@ class Model:
 
 
 def choices(prompts: Sequence[P], options: Sequence[Sequence[str]]) -> list[tuple[P, tuple[str, ...]]]:
-    """Pair every prompt with its own options.
+    """Pair each prompt with its options.
 
     Raises:
-        UsageError: if the numbers differ, a prompt has no option, or an option is blank.
+        UsageError: if the numbers of prompts and lists differ, a list is empty, or an option is blank.
     """
     if len(prompts) != len(options):
         raise UsageError(f"Each prompt needs its own options: {len(prompts)} prompts, {len(options)} lists.")
     pairs = [(cast("P", as_prompt(prompt)), tuple(own)) for prompt, own in zip(prompts, options, strict=True)]
     for _, own in pairs:
         if not own:
-            raise UsageError("A prompt came without any option to score.")
+            raise UsageError("A prompt has no options to score.")
         if not all(map(str.strip, own)):
             raise UsageError(f"A blank option cannot be scored: {own}.")
     return pairs
 
 
 def unit(vector: Float32Array) -> Float32Array:
-    """Return a vector scaled to length 1; the zero vector stays as it is."""
+    """Return a vector scaled to length 1; a zero vector is returned unchanged."""
     return vector / max(np.float32(np.linalg.norm(vector)), np.float32(1e-12))
 
 
@@ -223,15 +224,15 @@ def count_words(options: Sequence[str]) -> IntArray:
 
 @lru_cache(maxsize=1 << 16)
 def estimate_tokens(text: str) -> int:
-    """About how many GPT-2 tokens a text has: the pieces into which it is split before any is merged.
+    """Estimate the number of GPT-2 tokens of a text: the pieces into which it is split before merging.
 
-    Rarer words are several tokens each, so that the true number is a little higher.
+    Rare words are several tokens each, so the true number is a little higher.
     """
     return len(_PIECE.findall(text))
 
 
 def sample_rng(*request: Prompt | int | Sampling) -> np.random.Generator:
-    """Return the random generator of one sample: the same request gives the same draws anywhere."""
+    """Return the random generator of one sample; the same request always gives the same generator."""
     digest = hashlib.sha256(json.dumps(request, default=asdict).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
@@ -245,7 +246,7 @@ def cut(text: str, stop: Sequence[str]) -> str:
 def listed_options(prompt: str) -> tuple[str, ...]:
     """Return the items of the last list in a prompt: consecutive lines that begin with ``"- "``.
 
-    Models that are not language models (``uniform``, ``scripted:``) find the options to choose from by this.
+    Models that are not language models (``uniform``, ``scripted:``) find their options in this way.
     """
     items: list[str] = []
     for line in reversed(prompt.splitlines()):

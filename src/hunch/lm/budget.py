@@ -1,8 +1,9 @@
-"""Budgets: how much a run may ask of its language models, checked before each call.
+"""Budgets: limits on the use of language models, checked before each call.
 
-A budget is over all sittings of a run, and over all runs of a comparison. A call that would exceed the number
-of calls is not made; tokens, money and seconds are known after a call only, so the last batch may exceed
-them: at most 32 requests, 128 samples or embedded texts of a model of transformers, 256 over a network.
+A budget covers all sessions of a run, and all runs of a comparison. A call that would exceed the number of
+calls is not made. Tokens, money and seconds are known only after a call, so the last batch may exceed their
+limits. A batch has at most 32 requests, 128 samples or embedded texts with a transformers model, and 256 over
+a network.
 """
 
 from __future__ import annotations
@@ -22,41 +23,41 @@ from hunch.lm.usage import Usage, prices
 
 
 class BudgetError(HunchError):
-    """The next call to a model is not within the budget; nothing was asked."""
+    """The next call to a model would exceed the budget; it was not made."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How much a run, or all runs of a comparison together, may ask of language models."""
+    """Limits on the use of language models, for a run or for all runs of a comparison together."""
 
     calls: int | None = None
-    """Most requests that reach a model, embedded texts included; answers from the cache are free."""
+    """Maximum requests that reach a model, including embedded texts; cached answers are free."""
     tokens: int | None = None
-    """Most tokens, read and written, of the models that count them."""
+    """Maximum tokens read and written, for models that count them."""
     money: float | None = None
-    """Most money, in the currency of the models' prices."""
+    """Maximum cost, in the currency of the models' prices."""
     seconds: float | None = None
-    """Most seconds inside the models, those of the encoder included."""
+    """Maximum seconds spent in the models, including the encoder."""
 
     def __post_init__(self) -> None:
         for limit in fields(Budget):
             value = getattr(self, limit.name)
             if value is not None and not value >= 0:
-                raise UsageError(f"A budget of {limit.name} must not be negative, not {value}.")
+                raise UsageError(f"The budget of {limit.name} must be at least 0, not {value}.")
 
     def __bool__(self) -> bool:
-        """Whether there is any limit."""
+        """Return whether there is any limit."""
         return any(getattr(self, limit.name) is not None for limit in fields(Budget))
 
     def check(self, usage: Mapping[str, float], requests: int) -> None:
-        """See that so many more requests are within the budget.
+        """Check that the next requests are within the budget.
 
         Args:
-            usage: What the run asked so far, as :meth:`hunch.lm.Usage.as_dict` gives it.
-            requests: How many are to be asked next.
+            usage: Usage of the run so far, from :meth:`hunch.lm.Usage.as_dict`.
+            requests: Number of requests to be made next.
 
         Raises:
-            BudgetError: if they are not, naming the limit.
+            BudgetError: if they would exceed a limit, which the message names.
         """
         if self.calls is not None and usage["calls"] + requests > self.calls:
             raise BudgetError(
@@ -71,20 +72,20 @@ class Budget:
         for name, amount in spent.items():
             limit = getattr(self, name)
             if limit is not None and amount >= limit:
-                raise BudgetError(f"The budget of {limit:,} {name} is reached: {amount:,.6g} were spent.")
+                raise BudgetError(f"The budget of {limit:,} {name} is reached: {amount:,.6g} spent.")
 
     def settle(self, usage: Mapping[str, float]) -> None:
-        """Take note of what a run asked when it ends."""
+        """Record the usage of a run at its end; only a shared budget needs it."""
 
     def check_prices(self, models: Sequence[object]) -> None:
-        """See that a budget of money means something.
+        """Check that a budget of money can be applied.
 
         Raises:
-            UsageError: if there is one, and none of the models has a price.
+            UsageError: if there is one but no model has a price.
         """
         if self.money is not None and not any(any(prices(model)) for model in models):
             names = ", ".join(dict.fromkeys(getattr(model, "name", "?") for model in models))
-            raise UsageError(f"A budget of money needs a model with a price, and none is stated for {names}.")
+            raise UsageError(f"A budget of money needs a model with a price, but {names} has none.")
 
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
@@ -92,18 +93,18 @@ SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
 
 @dataclass(frozen=True, kw_only=True)
 class SharedBudget(Budget):
-    """A budget that several processes spend together.
+    """A budget that several processes share.
 
     Attributes:
-        spent: What each has spent, in memory that they share: one row of ``SPENT`` after the other.
-        row: Which is one's own.
+        spent: What each process has spent, in shared memory: one row of ``SPENT`` per process.
+        row: Index of this process's row.
     """
 
     spent: MutableSequence[float]
     row: int
 
     def check(self, usage: Mapping[str, float], requests: int) -> None:
-        """Put down what this process asked and is about to ask, and check the sum over all.
+        """Record what this process has used and is about to use, and check the sum over all processes.
 
         See :class:`Budget`.
         """
@@ -113,22 +114,22 @@ class SharedBudget(Budget):
         super().check({**total, "calls": total["calls"] - requests}, requests)
 
     def settle(self, usage: Mapping[str, float]) -> None:
-        """Put down what this process asked, in its row."""
+        """Record what this process has used."""
         start = self.row * len(SPENT)
         self.spent[start : start + len(SPENT)] = [float(usage[name]) for name in SPENT]
 
     def check_prices(self, models: Sequence[object]) -> None:
-        """Nothing: whoever shares out the budget sees all models."""
+        """Do nothing: the process that shares out the budget checks the prices."""
 
 
 class Ledger:
-    """What the models of a run were asked, by name and in sum, earlier sittings included; held to a budget.
+    """Counts the use of a run's models, over all sessions, and enforces its budget.
 
     Args:
-        models: The models by name. One that stands under two names is counted under the first.
-        budget: How much they may be asked together; None for no limit.
-        journal: A file that holds what is asked, requests under way included, for the next sitting of a run
-            that is killed; without one its requests since the last checkpoint are not counted.
+        models: The models by name. A model with two names is counted under the first.
+        budget: Limits for all models together; None for no limit.
+        journal: File that records the usage, including requests in progress, so that it survives if the run
+            is killed. Without it, requests since the last checkpoint are then not counted.
 
     Raises:
         HunchError: if the journal cannot be read.
@@ -151,11 +152,11 @@ class Ledger:
         self._noted = _noted(journal)
 
     def by_name(self) -> dict[str, dict[str, float]]:
-        """The figures of :class:`~hunch.lm.Usage` of each model."""
+        """Return the numbers of :class:`~hunch.lm.Usage` for each model."""
         return {name: self._read(name) for name in dict.fromkeys([*self.earlier, *self._noted, *self.models])}
 
     def total(self) -> dict[str, float]:
-        """The figures of all models in sum."""
+        """Return the numbers summed over all models."""
         rows = list(self.by_name().values())
         return {figure: round(sum(row[figure] for row in rows), 6) for figure in Usage().as_dict()}
 
@@ -169,7 +170,7 @@ class Ledger:
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Hold the models to the budget for a while: what exceeds it raises :class:`BudgetError`."""
+        """Enforce the budget within a ``with`` block; a call that exceeds it raises :class:`BudgetError`."""
         if self.budget is None and self.journal is None:
             yield
             return
@@ -185,10 +186,13 @@ class Ledger:
                 self.budget.settle(self.total())
 
     def _pass(self, name: str, requests: int) -> None:
-        """Let requests through to a model, if the budget allows, and note them before they are made."""
-        if self.budget is not None:
-            self.budget.check(self.total(), requests)
-        self._note({name: requests})
+        """Check requests to a model against the budget, and record them before they are made."""
+        # Read first, so that an answer counted in between counts twice rather than not at all.
+        under_way = {name: model.under_way for name, model in self.models.items()}
+        if self.budget is not None and requests:
+            total = self.total()
+            self.budget.check({**total, "calls": total["calls"] + sum(under_way.values())}, requests)
+        self._note({**under_way, name: under_way[name] + requests})
 
     def _note(self, under_way: Mapping[str, int]) -> None:
         if self.journal is not None:
@@ -206,5 +210,5 @@ def _noted(journal: Path | None) -> dict[str, dict[str, float]]:
     try:
         figures: dict[str, dict[str, float]] = json.loads(journal.read_text())
     except (OSError, ValueError) as error:
-        raise HunchError(f"The journal of what was asked, {journal}, cannot be read ({error}).") from error
+        raise HunchError(f"The journal of model calls {journal} cannot be read ({error}).") from error
     return figures

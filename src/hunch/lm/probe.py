@@ -1,4 +1,4 @@
-"""What ``hunch lm SPEC`` shows: whether a model answers, with which verbs, how fast."""
+"""Probes a model for ``hunch lm SPEC``: whether it answers, with which verbs, and how fast."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "label": 8, "embed": 32}
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a model says about itself, and what it was seen to do.
+    """What a model reports about itself, and what was measured.
 
     Attributes:
-        answers: Whether it could be loaded and answered; else ``problem`` says why not.
-        parameters: Number of weights, 0 for a rule.
-        dim: Length of an embedding, 0 where it does not embed.
-        context: The most tokens that it reads, None where there is no such limit.
+        answers: True if it could be loaded and answered; otherwise ``problem`` says why not.
+        parameters: Number of weights; 0 for a rule.
+        dim: Length of an embedding; 0 if it does not embed.
+        context: Maximum number of tokens that it reads; None if unknown.
         speed: Requests per second, one at a time and uncached: samples of up to 16 tokens for ``generate``,
             prompts with four options for ``score`` or ``label``, short texts for ``embed``.
-        tokens_per_second: Tokens written a second by ``generate``, 0 where the model does not count them.
-        logprobs: Whether it tells how likely a text is: ``score`` or ``label``.
-        prompting: What becomes of a prompt that is a text, and of messages.
-        load_seconds: How long loading took.
+        tokens_per_second: Tokens per second that ``generate`` writes; 0 if the model does not count them.
+        logprobs: True if it returns probabilities of texts, with ``score`` or ``label``.
+        prompting: How texts and messages are presented to the model.
+        load_seconds: Loading time in seconds.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Description:
 
 
 def describe(spec: str, **options: Any) -> Description:
-    """Load a model, ask each of its verbs a little, without any cache, and describe it.
+    """Load a model, try each of its verbs without a cache, and describe it.
 
     Raises:
-        UsageError: for an unknown spec or option. A model that fails is described, not raised.
+        UsageError: for an unknown spec or option. Other failures are described in the result.
     """
     start = time.perf_counter()
     try:
@@ -85,7 +85,7 @@ def describe(spec: str, **options: Any) -> Description:
 
 
 def _speed(model: LanguageModel, verb: Verb) -> float:
-    """Return requests per second, after one to warm up."""
+    """Return requests per second, after one warm-up request."""
     ask: Callable[[str], object] = {
         "generate": lambda prompt: model.generate([prompt], sampling=Sampling(max_tokens=16)),
         "score": lambda prompt: model.score([prompt], [OPTIONS]),
@@ -100,7 +100,7 @@ def _speed(model: LanguageModel, verb: Verb) -> float:
 
 
 def _tokens_per_second(model: LanguageModel) -> float:
-    """Return how many tokens it writes a second, one text at a time; 0 where it does not count them."""
+    """Return the tokens per second that it writes, one text at a time; 0 if it does not count them."""
     before, start = getattr(model, "tokens_written", 0), time.perf_counter()
     model.generate([PROMPT.format("Say what you see.")], sampling=Sampling(max_tokens=32, stop=()))
     return float(getattr(model, "tokens_written", 0) - before) / (time.perf_counter() - start)

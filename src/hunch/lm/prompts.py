@@ -1,4 +1,4 @@
-"""Prompts: a text that a model goes on with, or the messages of a conversation that it goes on with."""
+"""Prompts: a text or a conversation that a model continues."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Message(NamedTuple):
     """One message of a conversation.
 
     Attributes:
-        role: Who says it: ``system`` for instructions, ``user``, or ``assistant`` for the model.
-        content: What is said.
-        images: What is shown with it, for models with the verb ``see``, each as :func:`picture` gives it.
+        role: The speaker: ``system`` for instructions, ``user``, or ``assistant`` for the model.
+        content: The text of the message.
+        images: Pictures from :func:`picture`, for models with the verb ``see``.
     """
 
     role: Role
@@ -28,16 +28,16 @@ class Message(NamedTuple):
 
 
 Prompt: TypeAlias = str | Sequence[Message]
-"""A text, or messages. Where the last message is the model's own, the model goes on with it."""
+"""A text or a list of messages. If the last message is the model's own, the model continues it."""
 PICTURES: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
 
 
 def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
-    """Return a prompt as it is kept: a text, or a tuple of messages.
+    """Return a prompt in its hashable form: a text, or a tuple of messages.
 
     Raises:
-        UsageError: if there is no message, none but the system's, or one that is none.
+        UsageError: if there is no message, only system messages, or an item that is not a message.
     """
     if isinstance(prompt, str):
         return prompt
@@ -46,42 +46,42 @@ def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
         if not (isinstance(message, tuple) and len(message) in (2, 3) and message[0] in get_args(Role)):
             raise UsageError(
                 "A prompt is a text or a list of messages such as Message('user', 'What now?'), with the "
-                f"roles {', '.join(get_args(Role))}; {message!r} is no message."
+                f"roles {', '.join(get_args(Role))}; {message!r} is not a message."
             )
         if not isinstance(message[1], str):
-            raise UsageError(f"What a message says is a text, not {message[1]!r}.")
+            raise UsageError(f"The content of a message must be text, not {message[1]!r}.")
         images = message[2] if len(message) == 3 else ()
         if not all(isinstance(image, str) and image.startswith("data:image/") for image in images):
-            raise UsageError("The images of a message are a tuple of what hunch.lm.picture gives.")
+            raise UsageError("The images of a message must be a tuple of results of hunch.lm.picture.")
     if not any(message[0] != "system" for message in said):
-        raise UsageError("A conversation needs a message of the user.")
+        raise UsageError("A conversation needs at least one message of the user.")
     return tuple(Message(message[0], message[1], *map(tuple, message[2:])) for message in said)
 
 
 def shown(prompt: Prompt) -> list[str]:
-    """Return the pictures of a prompt, in their order."""
+    """Return the pictures of a prompt, in order."""
     return [] if isinstance(prompt, str) else [image for message in prompt for image in message.images]
 
 
 def picture(source: str | Path | bytes | Any) -> str:
-    """Return a picture as a message holds it: a data URL.
+    """Return a picture as a data URL, for a message.
 
     Args:
-        source: A file or the bytes of a PNG, JPEG, GIF or WebP picture, or an array of shape
-            (height, width, 3) of bytes, which becomes a PNG.
+        source: A file or the bytes of a PNG, JPEG, GIF or WebP picture, or a uint8 array of shape
+            (height, width, 3), which becomes a PNG.
 
     Raises:
-        UsageError: if it is none of these, or there is no such file.
+        UsageError: if it is none of these, or the file does not exist.
     """
     if isinstance(source, str | Path):
         try:
             source = Path(source).expanduser().read_bytes()
         except OSError as error:
-            raise UsageError(f"There is no picture {str(source)!r} that could be read.") from error
+            raise UsageError(f"The picture {str(source)!r} cannot be read.") from error
     data = source if isinstance(source, bytes) else _png(source)
     kind = next((kind for kind, marks in PICTURES.items() if data[:12].startswith(marks)), None)
     if kind is None:
-        raise UsageError(f"A picture is one of {', '.join(PICTURES)}, and these bytes are none.")
+        raise UsageError(f"A picture must be one of {', '.join(PICTURES)}, and these bytes are not.")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
@@ -89,20 +89,20 @@ def _png(pixels: Any) -> bytes:
     try:
         from PIL import Image
     except ImportError as error:
-        raise HunchError("To make a picture of numbers, pip install 'hunch-rl[plot]'.") from error
+        raise HunchError("Pictures from arrays need Pillow: pip install 'hunch-rl[plot]'.") from error
     file = io.BytesIO()
     try:
         Image.fromarray(pixels).save(file, "PNG")
     except (TypeError, AttributeError, ValueError, OSError) as error:
-        raise UsageError("A picture of numbers is an array of bytes of shape (height, width, 3).") from error
+        raise UsageError("A picture as an array must be uint8 of shape (height, width, 3).") from error
     return file.getvalue()
 
 
 def text_of(prompt: Prompt) -> str:
-    """Return a prompt as one text, for models that only go on with text.
+    """Return a prompt as one text, for models that only continue text.
 
-    A single request is its instructions and itself, apart by a blank line. In a conversation the speakers are
-    named, and the text ends where the model's turn begins.
+    Instructions and a single request are joined with a blank line. In a conversation the speakers are named,
+    and the text ends where the model's turn begins.
     """
     if isinstance(prompt, str):
         return prompt
@@ -113,7 +113,7 @@ def text_of(prompt: Prompt) -> str:
 
 
 def extended(prompt: Prompt, more: str) -> Prompt:
-    """Return a prompt with more text at its end: of the text, or of the last message."""
+    """Return a prompt with text added at the end, or at the end of its last message."""
     if isinstance(prompt, str):
         return prompt + more
     *before, last = prompt
@@ -121,7 +121,7 @@ def extended(prompt: Prompt, more: str) -> Prompt:
 
 
 def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return messages with the system's at the beginning of what the user says first."""
+    """Return messages without a system role: its text is put at the beginning of the first user message."""
     told = [message.content for message in messages if message.role == "system"]
     rest = [message for message in messages if message.role != "system"]
     first = next((index for index, message in enumerate(rest) if message.role == "user"), None)

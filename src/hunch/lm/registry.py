@@ -1,4 +1,4 @@
-"""Which models there are, and how a spec such as ``"scripted:overlap?error=0.2"`` becomes one."""
+"""The registry of models, and how a spec such as ``"scripted:overlap?error=0.2"`` is loaded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=LanguageModel)
 GROUP: Final = "hunch.models"
-"""Entry points of packages that bring models of their own."""
+"""Entry-point group for packages that provide models."""
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 
 
@@ -32,11 +32,11 @@ class Backend:
     """A kind of model.
 
     Attributes:
-        pattern: How its specs look.
-        loader: ``module:function``, imported when a model is asked for, as some are heavy.
-        verbs: What its models can have.
+        pattern: Form of its specs.
+        loader: ``module:function``, imported only when such a model is loaded, because some are heavy.
+        verbs: The verbs that its models may support.
         summary: One line for ``hunch lm``.
-        costly: Whether its answers are worth a place in the per-user cache.
+        costly: True if its answers are kept in the per-user cache.
     """
 
     pattern: str
@@ -47,7 +47,7 @@ class Backend:
 
     @property
     def takes_argument(self) -> bool:
-        """Whether the spec goes on after a colon."""
+        """True if the spec has an argument after a colon."""
         return ":" in self.pattern
 
     def load(self) -> Callable[..., LanguageModel]:
@@ -62,7 +62,7 @@ OURS: Final[dict[str, Backend]] = {
         "uniform",
         "hunch.lm.backends.uniform:load",
         frozenset({"generate", "score", "label"}),
-        "the uninformed model: every option is as likely as any other",
+        "the uninformed model: all options are equally likely",
         costly=False,
     ),
     "minilm": Backend(
@@ -75,41 +75,41 @@ OURS: Final[dict[str, Backend]] = {
         "hf:<name or folder>",
         "hunch.lm.backends.huggingface:load",
         frozenset({"generate", "score", "embed", "see"}),
-        "any causal model or encoder of transformers, in this process",
+        "any causal model or encoder of the transformers library, in this process",
     ),
     "bag-of-words": Backend(
         "bag-of-words",
         "hunch.lm.backends.bag_of_words:load",
         frozenset({"embed"}),
-        "hashed words, counted: the control for what an encoder knows",
+        "counts of hashed words: the control for what an encoder knows",
         costly=False,
     ),
     "words": Backend(
         "words",
         "hunch.lm.backends.words:load_words",
         frozenset({"embed"}),
-        "a bag of words with little weight on function words: the lexical control of minilm",
+        "a bag of words with low weight on function words: the lexical control of minilm",
         costly=False,
     ),
     "tfidf": Backend(
         "tfidf",
         "hunch.lm.backends.words:load_tfidf",
         frozenset({"embed"}),
-        "a bag of words weighed by how rare they are in household games: a lexical control",
+        "a bag of words weighted by rarity in household games: a lexical control",
         costly=False,
     ),
     "random-words": Backend(
         "random-words",
         "hunch.lm.backends.words:load_random",
         frozenset({"embed"}),
-        "the mean of a random vector for each word: a lexical control",
+        "the mean of one random vector per word: a lexical control",
         costly=False,
     ),
     "random-network": Backend(
         "random-network",
         "hunch.lm.backends.random_network:load",
         frozenset({"embed"}),
-        "a transformer of minilm's sizes with random weights: the control for its training",
+        "minilm's architecture with random weights: the control for its training",
     ),
     "replay": Backend(
         "replay:<file>",
@@ -122,20 +122,20 @@ OURS: Final[dict[str, Backend]] = {
         "openai:<model>",
         "hunch.lm.backends.openai:load",
         frozenset({"generate", "score", "label", "embed", "see"}),
-        "a model of any OpenAI-compatible server: vLLM, Ollama, llama.cpp's, hosted ones",
+        "a model on any OpenAI-compatible server: vLLM, Ollama, llama.cpp, hosted ones",
     ),
     "anthropic": Backend(
         "anthropic:<model>",
         "hunch.lm.backends.anthropic:load",
         frozenset({"generate", "see"}),
-        "a model of Anthropic's service",
+        "a model of the Anthropic API",
     ),
 }
 
 
 @cache
 def kinds() -> dict[str, Backend]:
-    """All kinds of models by name: ours, and those of the entry-point group ``hunch.models``.
+    """Return all kinds of models by name: built-in ones and those of the entry-point group ``hunch.models``.
 
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
@@ -144,18 +144,21 @@ def kinds() -> dict[str, Backend]:
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
-    """Load the model that a spec names, behind a cache and a meter.
+    """Load a model by its spec, with a cache and a meter.
 
     Args:
-        spec: ``kind``, ``kind:argument``, each also with ``?option=value&...``.
-        cache: The file that keeps answers between runs; None keeps them in memory only. By default
-            ``~/.cache/hunch/answers.sqlite``, or the file that the environment variable ``HUNCH_CACHE``
-            names, and there only for models that take time or money to ask.
-        **options: The model's own options; they win over those in the spec.
+        spec: ``kind`` or ``kind:argument``, optionally followed by ``?option=value&...``.
+        cache: File that keeps answers between runs; None keeps them in memory only. Default: the file in the
+            environment variable ``HUNCH_CACHE``, or else ``~/.cache/hunch/answers.sqlite``, and only for
+            models whose answers cost time or money.
+        **options: The model's options; they override those in the spec.
+
+    Returns:
+        The model.
 
     Raises:
-        UsageError: for an unknown spec or option, with near matches.
-        HunchError: if the model cannot be had.
+        UsageError: for an unknown spec or option, with similar names.
+        HunchError: if the model cannot be loaded.
     """
     backend, model = build(spec, options)
     file = answers_file(backend) if cache is PER_USER else cache
@@ -163,10 +166,12 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
 
 
 def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
-    """Build the bare model that a spec names, without cache or meter.
+    """Build a model from its spec, without cache or meter.
 
-    Its name is the full spec, less the options that the model declares as ``unnamed``.
+    Its name is the full spec without the options that the model declares as ``unnamed``.
     """
+    if not isinstance(spec, str):
+        raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
     head, written = _split(spec)
     kind, _, argument = head.partition(":")
     backend = _backend(kind, head)
@@ -182,16 +187,16 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
 
 
 def trainable(spec: str, **options: Any) -> Trainable:
-    """Load a causal model to train it, such as ``"hf:<name or folder>?train=lora"``.
+    """Load a causal model for training, such as ``"hf:<name or folder>?train=lora"``.
 
     Args:
-        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``: of the kind ``hf:``, or one
-            whose models say in which ``folder`` they are kept, as ``pocket`` does.
-        **options: More of its options (:func:`hunch.lm.backends.trainable.load`); they win over the spec's.
+        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
+            or one whose models have a ``folder``, such as ``pocket``.
+        **options: Options of :func:`hunch.lm.backends.trainable.load`; they override those in the spec.
 
     Raises:
         UsageError: for another kind of model, or a wrong option.
-        HunchError: if the model cannot be had or read.
+        HunchError: if the model cannot be loaded.
     """
     head, written = _split(spec)
     kind, _, name = head.partition(":")
@@ -200,7 +205,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     if kind != "hf":
         name, chosen = _kept(kind, name, chosen, set(inspect.signature(build_one).parameters))
     if not name:
-        raise UsageError(f"A model to train is named as 'hf:<name or folder>', not {head!r}.")
+        raise UsageError(f"The spec of a model to train must be 'hf:<name or folder>', not {head!r}.")
     _check_options(f"{kind} to train", build_one, chosen)
     trained = build_one(name, **chosen)
     trained.model.name = spec
@@ -210,7 +215,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
 def _kept(
     kind: str, argument: str, options: Mapping[str, Any], training: set[str]
 ) -> tuple[str, dict[str, Any]]:
-    """The folder in which a model of another kind is kept, if in any, and the options of its training."""
+    """Return the folder of a model of another kind, if it has one, and the options of its training."""
     known = kinds().get(kind)
     if known is None or argument or known.takes_argument:
         return "", {}
@@ -220,24 +225,26 @@ def _kept(
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
-    """Return the model, if it has the verb that something needs: asked before a run starts.
+    """Return the model if it supports a verb; checked before a run starts.
 
     Raises:
-        UsageError: if it has not, naming the models that have.
+        UsageError: if it does not; the message names models that do.
     """
+    if not hasattr(model, "verbs"):
+        raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
         able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
         why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")
         raise UsageError(
             f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has "
             f"{', '.join(sorted(model.verbs))}; {verb!r} is offered by {able}."
-            + (f" Asked at load: {why}" if why else "")
+            + (f" Tried when it was loaded: {why}" if why else "")
         )
     return model
 
 
 def _split(spec: str) -> tuple[str, dict[str, Any]]:
-    """Split off ``?key=value&...``; values are numbers, true and false where they read as such."""
+    """Split off ``?key=value&...``; values are read as JSON if possible, otherwise as text."""
     head, _, query = spec.partition("?")
     options = {}
     for part in query.split("&") if query else ():
@@ -259,16 +266,16 @@ def _backend(kind: str, head: str) -> Backend:
     if kind in kinds():
         return kinds()[kind]
     if ":" not in head and "/" in head:
-        raise UsageError(f"There is no model {head!r}; did you mean 'hf:{head}'?")
+        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
     raise UsageError(
-        f"There is no model {head!r}; {suggest(kind, {k: b.pattern for k, b in kinds().items()})}"
+        f"There is no model called {head!r}; {suggest(kind, {k: b.pattern for k, b in kinds().items()})}"
     )
 
 
 def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
     parameters = inspect.signature(loader).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return  # the loader tells them apart
+        return  # the loader checks them itself
     known = {p.name: p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     for option in chosen:
         if option not in known:
@@ -276,19 +283,19 @@ def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, A
 
 
 def answers_file(backend: Backend) -> Path | None:
-    """Return the file that keeps a model's answers between runs; None where they are not worth it."""
+    """Return the file that keeps a model's answers between runs; None if they are not kept."""
     return per_user() if backend.costly else None
 
 
 def per_user() -> Path:
-    """Return the file that keeps the answers of costly models, whether or not it is there yet.
+    """Return the path of the per-user cache of answers; the file may not exist yet.
 
     Raises:
-        UsageError: if there is no home folder to keep it in.
+        UsageError: if there is no home folder.
     """
     named = os.environ.get("HUNCH_CACHE")
     try:
         path = (Path(named) if named else PER_USER).expanduser()
     except RuntimeError as error:
-        raise UsageError("Your home folder is unknown; name a file for answers in HUNCH_CACHE.") from error
+        raise UsageError("Your home folder is unknown; set HUNCH_CACHE to a file for answers.") from error
     return path / PER_USER.name if path.is_dir() else path

@@ -1,4 +1,4 @@
-"""The meter: what a run asked of its language model, and what that took."""
+"""The meter: counts the use of a language model and its cost."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Usage:
-    """What was asked so far. One request is one sample of a prompt, one prompt's options, or one text.
+    """Usage so far. One request is one sample of a prompt, the options of one prompt, or one text.
 
     Attributes:
         calls: Requests that reached the model.
         cache_hits: Requests answered from memory or disk, and repeats within one batch.
-        texts_embedded: Those of the calls that embedded a text.
-        prompt_tokens: Tokens that the model read, where it knows.
-        completion_tokens: Tokens that the model wrote, where it knows.
-        seconds: Wall-clock time inside the model.
-        retries: Attempts that failed and were made again, where the model is behind a network.
-        refusals: Answers that declined: empty ones, and those that the server flagged.
-        fallbacks: Answers, cached ones included, that named none of the options they were to choose from.
-        cost: Money for the tokens, where the model has a price; 0 where it has none.
+        texts_embedded: The calls among these that embedded a text.
+        prompt_tokens: Tokens that the model read, if it counts them.
+        completion_tokens: Tokens that the model wrote, if it counts them.
+        seconds: Wall-clock time in the model, in seconds.
+        retries: Failed attempts that were repeated, for a model behind a network.
+        refusals: Answers that are empty or that the server marked as refused.
+        fallbacks: Answers, including cached ones, that named none of the given options.
+        cost: Cost of the tokens; 0 if the model has no price.
     """
 
     calls: int = 0
@@ -41,26 +41,26 @@ class Usage:
         return Usage(*(getattr(self, name) - getattr(earlier, name) for name in self.__slots__))
 
     def add(self, more: Usage) -> None:
-        """Count more, in place."""
+        """Add other usage in place."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(more, name))
 
     def as_dict(self) -> dict[str, int | float]:
-        """Return all figures by name, for JSON and for checkpoints."""
+        """Return all numbers by name, for JSON and for checkpoints."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def snapshot(self) -> Usage:
-        """Return a copy that later requests leave as it is."""
+        """Return a copy that later requests do not change."""
         return self + Usage()
 
     def restore(self, figures: Mapping[str, int | float]) -> None:
-        """Take up the figures that :meth:`as_dict` gave; a figure that is missing begins at zero."""
+        """Restore the numbers from :meth:`as_dict`; a missing one starts at 0."""
         for name in self.__slots__:
             setattr(self, name, figures.get(name, 0))
 
 
 def prices(model: object) -> tuple[float, float]:
-    """The price of a million tokens read and of a million written; 0 where a model states none."""
+    """Return the prices per million tokens read and written; 0 if the model has no price."""
     behind = getattr(model, "model", None)  # of a cache
     price_in, price_out = (
         float(getattr(model, name, None) or getattr(behind, name, None) or 0)
@@ -70,7 +70,7 @@ def prices(model: object) -> tuple[float, float]:
 
 
 def counters(model: object) -> Usage:
-    """What a model has counted so far by itself: tokens, their cost, retries, refusals."""
+    """Return the model's own counters so far: tokens, their cost, retries, refusals."""
     read, written, retries, refusals = (
         getattr(model, name, 0) for name in ("tokens_read", "tokens_written", "retries", "refusals")
     )
@@ -85,7 +85,7 @@ def counters(model: object) -> Usage:
 
 
 def count_fallbacks(model: object, fallbacks: int) -> None:
-    """Count answers that named no option on the model's meter, where it has one."""
+    """Count answers that named no option on the model's meter, if it has one."""
     meter = getattr(model, "usage", None)
     if isinstance(meter, Usage):
         meter.fallbacks += fallbacks

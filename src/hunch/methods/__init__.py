@@ -17,17 +17,17 @@ from hunch.methods.method import Method as Method
 from hunch.methods.table import METHODS as METHODS
 
 GROUP = "hunch.methods"
-"""Entry points of packages that bring methods of their own."""
+"""Entry-point group for packages that provide methods."""
 
 
 @cache
 def registered() -> dict[str, Method]:
-    """All methods by name: ours, and those of the entry-point group ``hunch.methods``.
+    """Return all methods by name: built-in ones and those of the entry-point group ``hunch.methods``.
 
     An entry point names a :class:`Method`, as ``mine = "mypackage:METHOD"`` does in a ``pyproject.toml``.
 
     Raises:
-        HunchError: if one cannot be imported, or is no method.
+        HunchError: if one cannot be imported, or is not a method.
     """
     return METHODS | {point.name: _plugin(point) for point in entry_points(group=GROUP)}
 
@@ -35,13 +35,13 @@ def registered() -> dict[str, Method]:
 def _plugin(point: EntryPoint) -> Method:
     try:
         found = point.load()
-    except Exception as error:  # whatever importing somebody's package brings up
+    except Exception as error:  # the import of a package may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise HunchError(
             f"The method {point.name} of {point.value} cannot be imported: {problem}."
         ) from error
     if not isinstance(found, Method) or point.name in METHODS or found.name != point.name:
-        raise HunchError(f"{point.value} is no new hunch.methods.Method that is called {point.name}.")
+        raise HunchError(f"{point.value} must be a new hunch.methods.Method called {point.name}.")
     return found
 
 
@@ -49,13 +49,15 @@ def find(name: str) -> Method:
     """Return the method of that name.
 
     Raises:
-        UsageError: if there is none, naming near matches.
-        HunchError: if a package that brings methods cannot be imported.
+        UsageError: if there is none, with similar names.
+        HunchError: if a package that provides methods cannot be imported.
     """
     known = registered()
     if name in known:
         return known[name]
-    raise UsageError(f"There is no method called {name!r}; {suggest(name, known.keys())}")
+    raise UsageError(
+        f"There is no method called {name!r}; {suggest(name, known.keys(), where='hunch methods')}"
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Does an agent keep the contract of :class:`hunch.core.Agent`? The first broken rule is named."""
+"""Checks whether an agent keeps the contract of :class:`hunch.core.Agent`; names the first broken rule."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from hunch.rl.rollout import Rollout, TextEnvironment
 Episodes: TypeAlias = Sequence[Sequence[Transition]]
 
 RULES = {
-    "contract": "An agent has all verbs of hunch.core.Agent; its settings are plain values, learn returns "
-    "numbers by name, and records is a list of plain values by name to which lines are only added.",
-    "same seed": "The same world and seed give the same run: take all chance from begin's seed, and let "
-    "begin forget everything.",
-    "resume": "state_dict holds everything needed to go on, in a form that torch.load(weights_only=True) "
-    "reads: a run that was saved and taken up equals one that was not.",
-    "no trace": "player(seed) shares no chance and no memory with the agent, and neither evaluating nor "
+    "contract": "An agent has all methods of hunch.core.Agent; its settings are plain values, learn returns "
+    "numbers by name, and records returns a list of plain values by name that only grows.",
+    "same seed": "The same world and seed give the same run: derive all randomness from begin's seed, and "
+    "let begin forget everything.",
+    "resume": "state_dict holds everything needed to resume, in a form that torch.load(weights_only=True) "
+    "reads: a run that was saved and resumed equals an uninterrupted one.",
+    "no trace": "player(seed) shares no randomness and no memory with the agent, and neither evaluating nor "
     "explaining changes it.",
-    "admissible": "act returns one admissible action for each state, as many as there are states.",
-    "batch": "What is chosen for a state does not depend on the others of its batch.",
-    "order": "The order of transitions within one observe means nothing.",
-    "streams": "Memory is kept by transition.stream: what happens in one stream leaves choices in others as "
-    "they are.",
-    "data": "Recorded data reach an agent in begin alone, each time anew; numbers of their streams mean "
-    "nothing.",
-    "explanation": "The columns of explain have a figure for every admissible action, and chosen is a "
+    "admissible": "act returns one admissible action per state.",
+    "batch": "The choice for a state does not depend on the other states of its batch.",
+    "order": "The order of transitions within one call of observe does not matter.",
+    "streams": "Memory is kept per transition.stream: what happens in one stream does not affect the choices "
+    "in others.",
+    "data": "Recorded data reach an agent only in begin, each time anew; the numbers of their streams do not "
+    "matter.",
+    "explanation": "The columns of explain have a number for every admissible action, and chosen is a "
     "distribution.",
 }
-"""The rules by name, each with what it asks for."""
+"""The rules by name."""
 
 
 _TRIES = 8
-"""Players, of as many seeds, that are asked where chance may decide."""
+"""Number of players with different seeds that are compared if choices are random."""
 
 
 class AgentError(BrokenRuleError):
-    """A rule of the contract of agents is broken, :data:`RULES`."""
+    """An agent breaks a rule of its contract, see :data:`RULES`."""
 
     rules = RULES
 
@@ -55,16 +55,16 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
     """Check that an agent keeps its contract, :data:`RULES`, by running it in copies of an environment.
 
     Args:
-        agent: Any agent; it is begun several times, and what it has learnt is lost.
-        env: A text environment that ``copy.deepcopy`` copies.
-        steps: Environment steps of a run; enough that the agent learns something.
-        streams: Environments side by side.
-        seed: Of the runs.
+        agent: Any agent; it is begun several times and loses what it has learnt.
+        env: A text environment that ``copy.deepcopy`` can copy.
+        steps: Environment steps per run; enough for the agent to learn something.
+        streams: Number of environments side by side.
+        seed: Seed of the runs.
 
     Raises:
-        AgentError: naming the first broken rule.
+        AgentError: with the first broken rule.
     """
-    _require("contract", isinstance(agent, Agent), f"{type(agent).__name__} lacks a verb")
+    _require("contract", isinstance(agent, Agent), f"{type(agent).__name__} lacks a method")
     data = _recorded(env, seed)
     for n in (1, streams):
         run = _Run(agent, [copy.deepcopy(env) for _ in range(n)], seed)
@@ -85,7 +85,7 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
 
 @dataclass
 class _Trace:
-    """What a run came to."""
+    """The record of a run."""
 
     transitions: list[tuple[int, str, float, str]] = field(default_factory=list)
     metrics: list[dict[str, float]] = field(default_factory=list)
@@ -103,7 +103,7 @@ class _Run:
     seed: int
 
     def go(self, steps: int, pause: int = 0, evaluated: int = 0) -> _Trace:
-        """Run from the beginning; saved and taken up, or evaluated, where asked."""
+        """Run from the beginning; optionally save and resume, or evaluate, on the way."""
         rollout = self._begin(steps)
         trace, paused, judged = _Trace(), not pause, not evaluated
         while rollout.steps < steps:
@@ -126,7 +126,7 @@ class _Run:
         return rollout
 
     def _again(self, rollout: Rollout, steps: int) -> Rollout:
-        """Save both, begin anew, and take them up."""
+        """Save agent and rollout, begin again, and restore them."""
         saved = _round_trip({"agent": self.agent.state_dict(), "rollout": rollout.state_dict()})
         rollout = self._begin(steps)
         _called("resume", "load_state_dict", lambda: self.agent.load_state_dict(saved["agent"]))
@@ -142,7 +142,7 @@ class _Run:
         return dict(metrics)
 
     def _evaluate(self) -> bool:
-        """Play an episode with a player, and see that the agent is as it was."""
+        """Play an episode with a player, and check that the agent is unchanged."""
         before = copy.deepcopy(self.agent.state_dict())
         twins = [copy.deepcopy(env) for env in self.envs]
         _require("no trace", self.agent.player(0) is not self.agent, "player returned the agent itself")
@@ -152,7 +152,7 @@ class _Run:
 
 
 def _recorded(env: TextEnvironment, seed: int) -> Episodes:
-    """Episodes by random actions; none where any text is an action."""
+    """Episodes by random actions; none if any text is an action."""
     env, rng = copy.deepcopy(env), np.random.default_rng(seed)
     if Rollout([env], seed).states[0].actions is None:
         return ()
@@ -170,22 +170,22 @@ def _batch(agent: Agent, states: Sequence[State]) -> None:
         rest = [*states[i + 1 :], *states[:i]]
         alone = _choices(agent, (), [state])
         together = _choices(agent, (), [state, *rest])
-        _agree("batch", alone, together, f"alone {alone} was chosen, and in a batch {together}")
+        _agree("batch", alone, together, f"it chose {alone} for single states, but {together} in a batch")
 
 
 def _streams(agent: Agent, states: Sequence[State], played: Sequence[Transition], data: Episodes) -> None:
     forth = _choices(agent, played, states)
     back = _choices(agent, played[::-1], states)
-    _agree("order", forth, back, f"transitions in another order led to {back} instead of {forth}")
+    _agree("order", forth, back, f"another order of transitions led to {back} instead of {forth}")
     first = states[0].stream
     others = [_in_stream(t, first + 1 + n) for n, episode in enumerate(data) for t in episode]
     own = [t for t in played if t.stream == first]
     alone, disturbed = _choices(agent, own, states[:1]), _choices(agent, [*own, *others], states[:1])
-    _agree("streams", alone, disturbed, f"what happened in other streams changed {alone} to {disturbed}")
+    _agree("streams", alone, disturbed, f"events in other streams changed {alone} to {disturbed}")
 
 
 def _choices(agent: Agent, seen: Sequence[Transition], states: Sequence[State]) -> set[str]:
-    """What players of several seeds choose for the first of some states, after they saw some transitions."""
+    """Return what players of several seeds choose in the first state after they saw some transitions."""
     chosen = set()
     for seed in range(_TRIES):
         player: Player = agent.player(seed)
@@ -196,7 +196,7 @@ def _choices(agent: Agent, seen: Sequence[Transition], states: Sequence[State]) 
 
 
 def _agree(rule: str, one: set[str], other: set[str], problem: str) -> None:
-    """Refuse what contradicts: a choice that never varies on one side and is never made on the other."""
+    """Raise an error if a choice is certain on one side and never made on the other."""
     varies = len(one) > 1 and len(other) > 1
     _require(rule, varies or bool(one & other), problem)
 
@@ -225,9 +225,9 @@ def _data(agent: Agent, env: TextEnvironment, data: Episodes, seed: int) -> None
         return _round_trip(agent.state_dict())
 
     once = learnt(data)
-    _same_state("data", once, learnt(data), "the same data a second time led elsewhere")
+    _same_state("data", once, learnt(data), "the same data gave another result the second time")
     renumbered = [[_in_stream(t, 10 - n) for t in episode] for n, episode in enumerate(data)]
-    _same_state("data", once, learnt(renumbered), "the same data in other streams led elsewhere")
+    _same_state("data", once, learnt(renumbered), "the same data in other streams gave another result")
     agent.begin(World(streams=0), seed)
 
 
@@ -244,7 +244,7 @@ def _same(rule: str, found: _Trace, expected: _Trace) -> None:
         _require(rule, difference(now, before) is None, problem)
     for t, (told, earlier) in enumerate(zip(found.metrics, expected.metrics, strict=False)):
         where = difference(told, earlier)
-        _require(rule, where is None, f"pass {t} of learn told other figures ({where})")
+        _require(rule, where is None, f"call {t} of learn returned other numbers ({where})")
     _same_state(rule, expected.final, found.final, "the agent ended in another state")
 
 
@@ -259,7 +259,7 @@ def _unchanged(agent: Agent, before: Any, doing: str) -> None:
 
 
 def _round_trip(state: Any) -> Any:
-    """The state as a checkpoint gives it back."""
+    """Return the state as restored from a checkpoint."""
     import torch
 
     buffer = io.BytesIO()

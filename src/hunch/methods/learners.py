@@ -1,4 +1,4 @@
-"""The learners inside methods that give rewards or goals: any of the house's, by one setting."""
+"""The learner inside methods that provide rewards or goals, chosen by one setting."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hunch.roles.encoder import TextTable
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """Who learns from the rewards."""
+    """The learner that is trained on the rewards."""
 
     learner: Literal["table", "dqn"] = "table"
-    """Q-learning in a table over the texts of states, or on their embeddings (paper: DQN on numbers)."""
+    """Q-learning in a table over texts of states, or DQN on their embeddings (paper: DQN on numbers)."""
     table: QLearningConfig = field(default_factory=QLearningConfig)
     """Settings of the table."""
     dqn: DQNPriorConfig = field(default_factory=DQNPriorConfig)
-    """Settings of DQN; what its method fixes stays fixed."""
+    """Settings of DQN, except those that its method fixes."""
     encoder: str = "bag-of-words"
-    """Embeds texts for DQN; frozen."""
+    """Frozen text encoder for DQN."""
 
 
 def learner(config: LearnerConfig, encoder: LanguageModel | None) -> Agent:

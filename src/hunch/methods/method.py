@@ -1,4 +1,4 @@
-"""What is known of a method before it is imported."""
+"""The description of a method, available before it is imported."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from hunch.lm.base import LanguageModel, Verb
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What is known of a method before it is imported.
+    """The description of a method, available before it is imported.
 
     Attributes:
-        name: As typed on the command line.
-        agent: ``module:Class`` of its agent, offered as ``hunch.methods.<Class>``; a module whose name begins
-            with a dot is in this folder.
+        name: Name on the command line.
+        agent: ``module:Class`` of its agent, available as ``hunch.methods.<Class>``; a module whose name
+            begins with a dot is relative to this package.
         summary: One line.
-        paper: The source.
+        paper: The paper.
         leaf: Its place in "The RL/LLM Taxonomy Tree".
-        environments: The kinds of environment that it serves.
-        models: The models that it asks, by the name of the option that holds the spec, each with the verbs of
-            which it needs at least one.
-        lm: The model of the option ``--lm`` where none is given; empty where the method works without.
+        environments: The kinds of environment that it supports.
+        models: The models that it uses, by the option that holds the spec, each with verbs of which it needs
+            at least one.
+        lm: Default model of the option ``--lm``; empty if the method works without a model.
         roles: The roles that the language model of ``--lm`` fills; empty for a baseline.
-        control: What the same loop is called when an uninformed model fills the role; empty where there is
-            no such control to run.
+        control: Name of the control, the same method with an uninformed model; empty if there is none.
         data: Whether it learns from recorded data.
-        changeable: Settings that an evaluation may change: what fills the role, not what was learnt.
+        changeable: Settings that an evaluation may change; they affect the role, not what was learnt.
     """
 
     name: str
@@ -48,12 +47,12 @@ class Method:
 
     @property
     def home(self) -> str:
-        """``module:Class`` of its agent in full."""
+        """Full ``module:Class`` of its agent."""
         return f"{__package__}{self.agent}" if self.agent.startswith(".") else self.agent
 
     @property
     def agent_class(self) -> type[Any]:
-        """The agent's class, with ``config_class`` and the settings that are ``fixed``."""
+        """The agent's class, with its ``config_class`` and ``fixed`` settings."""
         module, name = self.home.split(":")
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
@@ -64,11 +63,11 @@ class Method:
 
     @property
     def takes_lm(self) -> bool:
-        """Whether the option ``--lm`` means something to it."""
+        """True if it has the option ``--lm``."""
         return "lm" in self.models or "lm" in self.config_class.__dataclass_fields__
 
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
-        """Make the agent from its options, the models that it asks, and what else `runs` loaded for it.
+        """Build the agent from its options, its models, and other parts that ``hunch.runs`` loaded.
 
         Raises:
             UsageError: if a model has none of the verbs that the method can use.

@@ -1,16 +1,16 @@
-"""Q-learning in a table over the texts of states, for environments of which the same texts come back.
+"""Q-learning in a table over the texts of states, for environments in which the same texts recur.
 
 Algorithm (Watkins, Learning from Delayed Rewards, 1989)::
 
-    a       <- any action with probability epsilon, else one of largest Q(s, .), or one drawn from
+    a       <- any action with probability epsilon, else one with the largest Q(s, .), or one drawn from
                softmax(Q(s, .) / alpha)
     Q(s, a) <- Q(s, a) + rate * (r + gamma * max Q(s', .) - Q(s, a))
-    where an episode ends: the same for its steps again, the last first, ``sweeps`` times
+    at the end of an episode: the same for its steps again, the last first, ``sweeps`` times
 
-Going through an episode backwards is Lin's (1992): a reward at its end reaches its beginning at once. It is
+Updating an episode backwards follows Lin (1992): a reward at its end reaches its beginning at once. This is
 the learner inside :mod:`hunch.methods.reward.kwon`, :mod:`hunch.methods.reward.motif` and
-:mod:`hunch.methods.goal.ellm`, and their baseline without any source of rewards or goals. It trains the
-skills of planners, too: where an end pays 1 and gamma is below 1, Q falls with the distance to it, and
+:mod:`hunch.methods.goal.ellm`, and their baseline without rewards or goals of a model. It also trains the
+skills of planners: if the end pays 1 and gamma is below 1, Q falls with the distance to the end, and
 :mod:`hunch.roles.planner` calibrates it to a probability.
 """
 
@@ -29,7 +29,7 @@ from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat,
 from hunch.rl.tabular import QTable
 
 Step: TypeAlias = tuple[tuple[Any, ...], str, float, tuple[Any, ...], tuple[str, ...]]
-"""State, action, reward, next state and its actions; none of these where nothing follows."""
+"""State, action, reward, next state and its actions; the last is empty at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,19 +37,19 @@ class QLearningConfig:
     """Q-learning in a table."""
 
     gamma: Share = 0.97
-    """Discount per step (ours)."""
+    """Discount per step (our choice)."""
     learning_rate: PositiveFloat = 0.2
-    """How far Q moves towards its target (ours)."""
+    """Learning rate of Q (our choice)."""
     initial: float = 0.0
-    """What Q begins at (ours)."""
+    """Initial value of Q (our choice)."""
     epsilon: Decay = (1.0, 0.05, 5_000)
-    """Share of random actions: from, to, and environment steps in between (ours)."""
+    """Share of random actions: start, end, and environment steps in between (our choice)."""
     alpha: NonNegativeFloat = 0.0
-    """While training, draw from softmax(Q / alpha) instead of taking the best; 0 takes the best (ours)."""
+    """In training, draw from softmax(Q / alpha) instead of taking the best; 0 takes the best (our choice)."""
     sweeps: NonNegativeInt = 1
-    """Times that an episode is gone through again at its end, the last step first (ours)."""
+    """Times that an episode is replayed backwards at its end (our choice)."""
     see_task: bool = True
-    """States with other tasks, or goals, are other states."""
+    """Treat states with different tasks or goals as different states."""
 
 
 class QLearning(Agent):
@@ -70,7 +70,7 @@ class QLearning(Agent):
         self.begin(World(), 0)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all but recorded episodes."""
+        """Forget everything except recorded episodes."""
         c = self.config
         self.rng = np.random.default_rng(seed)
         self.table = QTable(c.gamma, c.learning_rate, c.initial)
@@ -82,12 +82,12 @@ class QLearning(Agent):
 
     @property
     def epsilon(self) -> float:
-        """Share of random actions now."""
+        """The current share of random actions."""
         start, end, over = self.config.epsilon
         return start + (end - start) * min(1.0, self.steps / max(1, over))
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Any action with probability epsilon, else one of the best, or as good as its Q."""
+        """Choose a random action with probability epsilon, else one of the best, or one drawn by Q."""
         return [s.options[self._explore(s)] for s in states]
 
     def _explore(self, state: State) -> int:
@@ -98,35 +98,35 @@ class QLearning(Agent):
         return int(np.searchsorted(np.cumsum(self.policy(state)), self.rng.random() * (1 - 1e-12)))
 
     def policy(self, state: State) -> FloatArray:
-        """How likely each action is while training, but for epsilon."""
+        """Return the probability of each action in training, without epsilon."""
         by = self.scores(self.values(state), self.leaning(state))
         shares = np.exp((by - by.max()) / self.config.alpha) if self.config.alpha else (by == by.max()) * 1.0
         return np.asarray(shares / shares.sum())
 
     def best(self, state: State, rng: np.random.Generator) -> str:
-        """One of the actions of the largest score."""
+        """Return one of the actions with the largest score."""
         by = self.scores(self.values(state), self.leaning(state))
         ties = np.flatnonzero(by == by.max())
         return state.options[int(ties[rng.integers(len(ties))])]
 
     def leaning(self, state: State) -> tuple[float, ...]:
-        """What a state's actions are chosen by besides Q, a number each; nothing here."""
+        """Return a number per action to add to Q for the choice; none here."""
         return ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
-        """By what the best action is chosen, shape (number of actions,): here by Q alone."""
+        """Return the score by which actions are chosen, shape (number of actions,); here Q."""
         return q
 
     def values(self, state: State) -> FloatArray:
-        """Q of each admissible action."""
+        """Return Q of each admissible action."""
         return self.table.values(self.key(state), state.options)
 
     def key(self, state: State) -> tuple[Any, ...]:
-        """The row of a state."""
+        """Return the row of a state."""
         return (state.observation, state.task if self.config.see_task else "", state.history)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Move Q towards what came of each step, and once more backwards where an episode ended."""
+        """Update Q with each step, and again backwards at the end of an episode."""
         self.steps += len(transitions)
         for t in transitions:
             following = () if t.terminated else t.next_state.options
@@ -146,26 +146,26 @@ class QLearning(Agent):
         self.table.update(*step, lambda q: self.scores(q, leaning))
 
     def learn(self) -> dict[str, float]:
-        """Tell the size of the table; it learns as it observes."""
+        """Return the size of the table; learning happens in ``observe``."""
         return {"entries": float(len(self.table.entries))}
 
     def player(self, seed: int) -> GreedyPlayer:
-        """A player that takes the best action, with random ties."""
+        """Return a player that takes the best action, with ties at random."""
         return GreedyPlayer(self, seed)
 
     def explain(self, state: State) -> Explanation:
-        """Q, and how likely each action is while training."""
+        """Return Q, and the probability of each action in training."""
         q = self.values(state)
         return Explanation({"Q": q}, self.epsilon / len(q) + (1 - self.epsilon) * self.policy(state))
 
     def state_dict(self) -> dict[str, Any]:
-        """Table, chance and the episodes in flight."""
+        """Return table, random state and the unfinished episodes."""
         episodes = {stream: list(steps) for stream, steps in self.episodes.items()}
         own = {"rng": self.rng.bit_generator.state, "steps": self.steps, "episodes": episodes}
         return {**own, "table": self.table.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
         self.steps = state["steps"]
         self.episodes = {stream: list(steps) for stream, steps in state["episodes"].items()}
@@ -173,27 +173,27 @@ class QLearning(Agent):
 
 
 class GreedyPlayer:
-    """Takes an action of largest Q, and remembers nothing."""
+    """Takes an action with the largest Q, without memory."""
 
     def __init__(self, agent: QLearning, seed: int) -> None:
         self.agent, self.rng = agent, np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """One of the best actions of each state."""
+        """Return one of the best actions of each state."""
         return [self.agent.best(state, self.rng) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Remember nothing."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the random numbers."""
+        """Return the random state."""
         return {"rng": self.rng.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
 
 
 def build(agent: type[QLearning], config: QLearningConfig, models: Mapping[str, LanguageModel]) -> QLearning:
-    """No language model is asked."""
+    """Build the agent; it uses no language model."""
     return agent(config)

@@ -1,4 +1,4 @@
-"""What methods do with their settings and parts: change single settings, name the models of the parts."""
+"""Combines settings of methods, and finds the language models of their parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Filling = TypeVar("Filling")
 
 
 def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
-    """The settings of an agent: a config, single options, and what the method fixes.
+    """Return the settings of an agent: a config, changed by single options and what the method fixes.
 
     Args:
         agent: The agent's class, with ``config_class`` and ``fixed``.
-        config: Settings to begin with; None for the defaults.
-        options: Single settings that differ.
+        config: Initial settings; None for the defaults.
+        options: Single settings to change.
 
     Raises:
         UsageError: on an unknown option, one that the method fixes, or a value out of range.
@@ -33,21 +33,21 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
 
 
 def models_of(**fillings: Any) -> dict[str, Any]:
-    """The language models behind what fills some roles, by the option's name; what has none is left out."""
+    """Return the language models that fill roles, by the option's name; empty roles are left out."""
     found = {name: _model_of(filling) for name, filling in fillings.items()}
     return {name: model for name, model in found.items() if model is not None}
 
 
 def _model_of(filling: Any) -> Any:
-    """The model behind what fills a role, which may stand behind a table of its embeddings."""
+    """Return the model that fills a role, directly or through a table of its embeddings."""
     return getattr(filling, "lm", None) or getattr(getattr(filling, "table", None), "lm", None)
 
 
 def filled(filling: Filling, verb: str) -> Filling:
-    """What fills a role, if it does what the role asks: "propose" or "encode".
+    """Return the argument if it can fill a role, which needs the method "propose" or "encode".
 
     Raises:
-        UsageError: if something else stands there, such as a bare language model.
+        UsageError: if it cannot, such as a bare language model.
     """
     if not hasattr(filling, verb):
         bare = hasattr(filling, "verbs")
@@ -57,7 +57,7 @@ def filled(filling: Filling, verb: str) -> Filling:
 
 
 _PLACES = {
-    "propose": "The argument prior takes an action prior, such as hunch.roles.build_prior("
+    "propose": "The argument prior must be an action prior, such as hunch.roles.build_prior("
     "hunch.roles.PriorConfig(), lm) or hunch.roles.UniformPrior()",
-    "encode": "The argument encoder takes a table of embeddings, such as hunch.roles.TextTable(lm)",
+    "encode": "The argument encoder must be a table of embeddings, such as hunch.roles.TextTable(lm)",
 }

@@ -1,4 +1,4 @@
-"""The table of methods: what each is called, where it is, what it asks of models, and whose it is."""
+"""The table of methods, with their names, modules, models and papers."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ _LIST = (
     Method(
         "dqn-prior",
         ".prior.dqn_prior:DQNPrior",
-        "Q-learning confined to k actions that a language model proposes",
+        "Q-learning restricted to k actions that a language model proposes",
         control="random k",
         **_PRIOR,
     ),
     Method(
         "zero-shot",
         ".prior.zero_shot:ZeroShot",
-        "act by the language model's prior alone, without learning",
+        "act by the language model's prior only, without learning",
         data="none",
         **{**_PRIOR, "models": {"lm": PROPOSES}, "changeable": ("prior",)},
     ),
@@ -124,7 +124,7 @@ _LIST = (
     Method(
         "ppo",
         ".policy.ppo:PPO",
-        "proximal policy optimisation on embedded texts; the baseline of glam and its kin",
+        "proximal policy optimisation on embedded texts; the baseline of glam and its variants",
         "Schulman et al., Proximal Policy Optimization Algorithms, 2017",
         models=_ENCODER,
         data="none",
@@ -132,7 +132,7 @@ _LIST = (
     Method(
         "glam",
         ".policy.glam:GLAM",
-        "a language model is the policy, and PPO trains all of it",
+        "a language model is the policy, and PPO trains all its weights",
         "Carta et al., Grounding Large Language Models in Interactive Environments with Online Reinforcement "
         "Learning, ICML 2023",
         **_POLICY,
@@ -148,7 +148,7 @@ _LIST = (
     Method(
         "gflan-prior",
         ".policy.gflan_prior:GFlanPrior",
-        "glam that is pulled towards what a frozen model proposes",
+        "glam with its policy pulled towards the proposals of a frozen model",
         _YAN,
         models={"proposer": PROPOSES},
         **_POLICY,
@@ -156,7 +156,7 @@ _LIST = (
     Method(
         "instruct-q",
         ".prior.instruct_q:InstructQ",
-        "Q-learning that an instruction, read by a language model, pulls towards one of many good policies",
+        "Q-learning in which an instruction to a language model selects one of many good policies",
         "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
         control="uninformed prior",
         **_LEANING,
@@ -164,7 +164,7 @@ _LIST = (
     Method(
         "likelihood-value",
         ".prior.likelihood_value:LikelihoodValue",
-        "act by a language model's likelihood of an action times its learnt probability of success",
+        "choose actions by a language model's likelihood times a learnt probability of success",
         "the rule of Ahn et al., Do As I Can, Not As I Say, CoRL 2022, for the actions of any environment",
         control="uninformed prior",
         **_LEANING,
@@ -181,7 +181,7 @@ _LIST = (
     Method(
         "icpi-no-argmax",
         ".in_context.no_argmax:NoArgMax",
-        "imitate the own successes by examples, without planning; a baseline of icpi",
+        "imitate its own successes from examples, without planning; a baseline of icpi",
         leaf="LLM4RL / policy",
         roles=("in-context policy",),
         **_IN_CONTEXT,
@@ -189,7 +189,7 @@ _LIST = (
     Method(
         "matching",
         ".in_context.matching:Matching",
-        "ICPI by looking up what was seen before; a baseline of icpi",
+        "ICPI with a look-up of past steps instead of a model; a baseline of icpi",
         _BROOKS,
         environments="the domains of ICPI",
     ),
@@ -203,28 +203,28 @@ _LIST = (
     Method(
         "saycan",
         ".planner.saycan:SayCan",
-        "choose the skill that a language model says is useful and that its own value says will work",
+        "choose the skill that a language model finds useful and whose own value says it will work",
         "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
         **_PLANNER,
     ),
     Method(
         "inner-monologue",
         ".planner.inner_monologue:InnerMonologue",
-        "SayCan that is told whether its skills worked and what is seen, and plans on from there",
+        "SayCan with feedback on whether its skills worked and what is seen",
         "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
         **{**_PLANNER, "changeable": (*_PLANNER["changeable"], "feedback")},
     ),
     Method(
         "planner-actor-reporter",
         ".planner.reporter:PlannerActorReporter",
-        "a frozen planner, a trained actor, and a reporter that learns from the reward what to say",
+        "a frozen planner, a trained actor, and a reporter that learns what to report from the reward",
         "Dasgupta et al., Collaborating with language models for embodied reasoning, 2023",
         **{**_PLANNER, "lm": "scripted:examiner"},
     ),
     Method(
         "plan4mc",
         ".planner.plan4mc:Plan4MC",
-        "search a graph of skills that a model wrote once, and plan anew from the real inventory",
+        "search a graph of skills that a model wrote once, and replan from the real inventory",
         "Yuan et al., Skill Reinforcement Learning and Planning for Open-World Long-Horizon Tasks, 2023",
         environments="the craft world with a target",
         **{
@@ -237,7 +237,7 @@ _LIST = (
     Method(
         "spring",
         ".planner.spring:SPRING",
-        "answer a graph of questions about a manual and what was seen; the last answer is the action",
+        "answer a graph of questions about a manual and observations; the last answer is the action",
         "Wu et al., SPRING: Studying the Paper and Reasoning to Play Games, NeurIPS 2023",
         leaf="LLM4RL / policy",
         models={"lm": ("generate",)},
@@ -251,7 +251,7 @@ _LIST = (
     Method(
         "funsearch",
         ".program.funsearch:FunSearch",
-        "search for a heuristic on islands of programs, two of which stand in every prompt",
+        "search for a heuristic on islands of programs, with two programs in every prompt",
         "Romera-Paredes et al., Mathematical discoveries from program search with LLMs, Nature 2023",
         leaf="LLM4RL / policy",
         lm="scripted:mutator",
@@ -260,7 +260,7 @@ _LIST = (
     Method(
         "eureka",
         ".program.eureka:Eureka",
-        "write batches of rewards; the best with its curves is the context of the next batch",
+        "write batches of rewards; the best one with its curves is the context of the next batch",
         "Ma et al., Eureka: Human-Level Reward Design via Coding Large Language Models, ICLR 2024",
         leaf="LLM4RL / reward",
         lm="scripted:writer?repair=0.4",
@@ -278,7 +278,7 @@ _LIST = (
     Method(
         "song",
         ".program.song:Song",
-        "rewrite one reward by its evaluation until it is good",
+        "rewrite one reward, guided by its evaluation, until it is good",
         "Song et al., Self-Refined Large Language Model as Automated Reward Function Designer, 2023",
         leaf="LLM4RL / reward",
         lm="scripted:writer?repair=0.4",
@@ -309,7 +309,7 @@ _LIST = (
     Method(
         "code-policy",
         ".program.code_policy:CodePolicy",
-        "write the policy itself as a program, and revise it by its episodes",
+        "write the policy as a program, and revise it after its episodes",
         "Liang et al., Code as Policies, ICRA 2023; search as in FunSearch",
         leaf="LLM4RL / policy",
         lm="scripted:mutator",
@@ -344,7 +344,7 @@ _LIST = (
     Method(
         "ellm",
         ".goal.ellm:ELLM",
-        "learn from reaching goals that a model suggests in every state",
+        "learn by reaching goals that a model suggests in every state",
         "Du et al., Guiding Pretraining in Reinforcement Learning with LLMs, ICML 2023",
         environments="environments that tell events",
         control="uniform goals",
@@ -359,7 +359,7 @@ _LIST = (
     Method(
         "task-explore",
         ".goal.task_explore:TaskExplore",
-        "learn tasks like the one at hand, with things swapped for similar ones, from the same steps",
+        "also learn similar tasks, with objects replaced by similar ones, from the same steps",
         "Quartey et al., Exploiting Contextual Structure to Generate Useful Auxiliary Tasks, 2023",
         leaf="LLM4RL / goal",
         environments="environments with raw states and tasks in temporal logic",
@@ -369,7 +369,7 @@ _LIST = (
     Method(
         "rl-adapter",
         ".goal.rl_adapter:RLAdapter",
-        "sub-goals of a model that a small, trained model tells how the player does",
+        "pursue sub-goals of a model to which a small trained model reports the player's progress",
         "Zhang and Lu, AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback, NAACL 2024",
         environments="environments that tell events",
         control="random sub-goals",

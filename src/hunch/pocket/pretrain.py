@@ -1,13 +1,14 @@
-"""The recipe of the pocket model: ``hunch pretrain pocket``.
+"""Training of the pocket model: ``hunch pretrain pocket``.
 
-A Llama-architecture decoder learns to continue the documents of :mod:`hunch.pocket.corpus`. The stream is
-numbered by seed and step, so that training that was stopped goes on as if it had not been.
+A Llama-architecture decoder learns to continue the documents of :mod:`hunch.pocket.corpus`. The stream
+depends only on seed and step, so stopped training resumes exactly.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
@@ -15,69 +16,76 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hunch.core import UsageError
-from hunch.pocket import corpus, tokenizer, walks
+from hunch.pocket import corpus, households, tokenizer, walks
 from hunch.pocket.batches import Batch, Corpus
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
 CORPORA = {
     "examples": Corpus(corpus.document, tuple(corpus.SHAPES), 8, tokenizer.train),
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
+    "households": Corpus(households.document, households.KINDS, 0, households.fit),
 }
-"""What a model can be trained on: :mod:`hunch.pocket.corpus` or :mod:`hunch.pocket.walks`."""
+"""The training corpora: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` and
+:mod:`~hunch.pocket.households`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
-    """How the pocket model is trained."""
+    """Settings of the training."""
 
-    corpus: Literal["examples", "walks"] = "examples"
-    """What is read: examples of made-up worlds, or walkthroughs of BabyAI levels."""
-    tokens: int = 40_000_000
-    """How many are read in all."""
-    width: int = 192
-    """Of the hidden states."""
-    layers: int = 6
-    """Of the decoder."""
-    context: int = 1024
-    """Tokens that the model reads at most."""
-    stages: tuple[tuple[float, int], ...] = ((0.5, 256), (0.8, 512), (1.0, 1024))
-    """Up to which share of training rows have which length; short rows first teach faster."""
-    batch_tokens: int = 4096
+    corpus: Literal["examples", "walks", "households"] = "examples"
+    """Training corpus: examples of random worlds, walks in BabyAI levels, or searches in households."""
+    tokens: PositiveInt = 40_000_000
+    """Training tokens in total."""
+    width: PositiveInt = 192
+    """Width of the hidden states."""
+    layers: PositiveInt = 6
+    """Number of layers of the decoder."""
+    context: PositiveInt = 1024
+    """Maximum tokens that the model reads."""
+    stages: tuple[tuple[Share, PositiveInt], ...] = ((0.5, 256), (0.8, 512), (1.0, 1024))
+    """Length of rows until each share of training; starting with short rows is faster."""
+    batch_tokens: PositiveInt = 4096
     """Tokens per step."""
-    learning_rate: float = 2e-3
-    """At its height, of Muon for matrices and of AdamW for the rest."""
-    warmup: int = 100
-    """Steps until then."""
-    ease: float = 0.8
+    learning_rate: PositiveFloat = 2e-3
+    """Maximum learning rate, of Muon for matrices and of AdamW for other weights."""
+    warmup: NonNegativeInt = 100
+    """Warm-up steps of the learning rate."""
+    ease: Share = 0.8
     """Share of simple worlds, and of plain wordings."""
-    save_every: float = 300.0
-    """Seconds between two checkpoints."""
-    seed: int = 0
-    """Of weights and corpus."""
+    save_every: NonNegativeFloat = 300.0
+    """Seconds between checkpoints."""
+    seed: NonNegativeInt = 0
+    """Seed of weights and corpus."""
     start: str = ""
-    """Folder of a model of this recipe to begin with, such as the one that comes with hunch; a token that
-    it lacks begins as the mean of its parts."""
+    """Folder of a model of the same kind to start from, such as the one that comes with hunch; a token that
+    it lacks starts as the mean of its parts."""
     device: str = "cpu"
-    """Where, as torch names it; on CUDA it computes in bfloat16."""
+    """Torch device; on CUDA it computes in bfloat16."""
 
     @property
     def course(self) -> dict[str, Any]:
-        """The settings that a checkpoint must share; where it runs and is kept does not matter."""
+        """The settings that a checkpoint must share; device and folder do not matter."""
         own = {f.name for f in fields(PretrainConfig)} - {"device", "save_every"}
         return {name: value for name, value in asdict(self).items() if name in own}
 
     def __post_init__(self) -> None:
-        if self.width % 32 or min(self.tokens, self.layers, self.batch_tokens) < 1:
-            raise UsageError("width must be a multiple of 32; tokens, layers and batch_tokens positive.")
+        if self.width % 32:
+            raise UsageError(f"width must be a multiple of 32, not {self.width}.")
         if not self.stages or self.stages[-1][0] != 1.0 or self.stages[-1][1] > self.context:
             raise UsageError("The last of the stages must reach 1.0, at most at the context's length.")
+        if self.start and not (Path(self.start) / "model.safetensors").is_file():
+            raise UsageError(f"There is no pocket model in {self.start!r} to begin with.")
+        if not re.fullmatch(r"(cpu|cuda|mps)(:\d+)?", self.device):
+            raise UsageError(f"device must be cpu, cuda, mps or cuda:NUMBER, not {self.device!r}.")
 
 
 class Pretraining:
     """Training in progress.
 
     Args:
-        config: How.
-        fitted: The tokenizer; one is fitted to the corpus where there is none.
+        config: Settings.
+        fitted: The tokenizer. Default: one that is fitted to the corpus.
     """
 
     def __init__(self, config: PretrainConfig, fitted: Any = None) -> None:
@@ -94,15 +102,15 @@ class Pretraining:
 
     @property
     def progress(self) -> float:
-        """The share of all tokens that was read."""
+        """The share of all tokens that has been read."""
         return min(1.0, self.seen / self.config.tokens)
 
     def length(self) -> int:
-        """The length of rows now."""
+        """The current length of rows."""
         return next(length for share, length in self.config.stages if self.progress < share or share == 1.0)
 
     def advance(self) -> float:
-        """Take one step; returns its loss."""
+        """Make one step; return its loss."""
         length, c = self.length(), self.config
         rows = max(1, c.batch_tokens // length)
         seeds = [f"{c.seed}-{self.step}-{i}" for i in range(rows)]
@@ -137,7 +145,7 @@ class Pretraining:
         return (losses * weights).sum() / weights.sum()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that going on needs, but for the tokenizer."""
+        """Return everything needed to resume, except the tokenizer."""
         return {
             "config": self.config.course,
             "network": self.network.state_dict(),
@@ -146,7 +154,7 @@ class Pretraining:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.network.load_state_dict(state["network"])
         for optimiser, own in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(own)
@@ -154,7 +162,7 @@ class Pretraining:
 
 
 def build(config: PretrainConfig, vocabulary: int, end: int) -> Any:
-    """Make the decoder, with random weights from torch's generator."""
+    """Make the decoder with random weights from torch's generator."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     return LlamaForCausalLM(
@@ -210,17 +218,17 @@ def _optimisers(network: Any, config: PretrainConfig) -> list[Any]:
 
 
 def schedule(step: int, progress: float, warmup: int) -> float:
-    """The share of the learning rate: a linear rise, then half a cosine down to a twentieth."""
+    """Return the share of the learning rate: linear warm-up, then a half cosine down to a twentieth."""
     return min(1.0, (step + 1) / warmup) * (0.05 + 0.95 * (1 + math.cos(math.pi * progress)) / 2)
 
 
 def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]], None]) -> Path:
-    """Train, or go on, and save the model in ``out / "model"``.
+    """Train, or resume training, and save the model in ``out / "model"``.
 
     Args:
-        config: How; a folder that holds training of another one is refused.
-        out: Its folder, with ``checkpoint.pt`` and ``metrics.jsonl``.
-        tell: Called with a line of metrics now and then.
+        config: Settings; they must be those of the folder's earlier training.
+        out: Folder with ``checkpoint.pt`` and ``metrics.jsonl``.
+        tell: Called regularly with a line of metrics.
 
     Raises:
         UsageError: if the folder holds training with other settings.
@@ -275,7 +283,7 @@ def _lines(training: Pretraining, out: Path) -> Iterator[dict[str, Any]]:
 
 
 def checkpoint(training: Pretraining, path: Path) -> None:
-    """Save what going on needs; the file is whole or the one before."""
+    """Save everything needed to resume, atomically."""
     import torch
 
     new = path.with_suffix(".new")
@@ -284,7 +292,7 @@ def checkpoint(training: Pretraining, path: Path) -> None:
 
 
 def save(training: Pretraining, folder: Path) -> Path:
-    """Write the model as transformers reads it, in bfloat16."""
+    """Write the model in the format of the transformers library, in bfloat16."""
     import copy
 
     import torch

@@ -1,1 +1,1 @@
-"""What runs came to: tables and pictures."""
+"""Tables, pictures and pages from finished runs."""

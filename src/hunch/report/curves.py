@@ -1,4 +1,4 @@
-"""Learning curves: as numbers over seeds, and as a picture."""
+"""Learning curves over seeds, as numbers and as a picture."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hunch.rl.statistics import Estimate, band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
 
-# Okabe and Ito's palette, which readers with any colour vision tell apart.
+# The palette of Okabe and Ito, whose colours can be told apart with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 WIDE = 45
-"""Characters of a label of which two fit side by side."""
+"""Maximum characters of labels that fit side by side."""
 FEWEST = 10
-"""Episodes over which a running mean is taken before it is drawn."""
+"""Minimum number of episodes before a running mean is drawn."""
 
 X = {
     "steps": "environment steps",
@@ -29,24 +29,24 @@ X = {
     "tokens": "tokens, read and written",
     "seconds": "wall time of the run, s",
 }
-"""What a curve can be drawn over, and its title."""
+"""Possible x axes of a curve, with their titles."""
 Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes"}
-"""What a curve can show, and its title."""
+"""Possible y axes of a curve, with their titles."""
 
 _NO_METRIC = frozenset(("step", "episodes", "seconds", "usage", "models", *Y))
 
 Points = dict[str, FloatArray]
-"""A run's lines of metrics from the first that counts: shape (lines,) for each name in X and Y.
+"""The points of a run's curves: shape (lines,) for each name in X and Y.
 
-Whatever else the method logged stands under its own name, nan where a line does not have it.
+Other metrics of the method have their own names, with nan for lines without a value.
 
-A study may draw values of its own, over steps at least.
+A study may draw its own values, at least over steps.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """An arm over its seeds.
+    """The curve of an arm over its seeds.
 
     Attributes:
         x: Shape (points,), ascending.
@@ -62,7 +62,7 @@ class Curve:
 
 
 def points(lines: Sequence[dict[str, Any]]) -> Points:
-    """The points of one run's curves, from the line on which :data:`FEWEST` episodes had ended."""
+    """Return the points of one run's curves, from the line at which :data:`FEWEST` episodes had ended."""
     lines = [line for line in lines if line["episodes"] >= FEWEST]
     usage = [line["usage"] for line in lines]
     columns = {
@@ -78,15 +78,15 @@ def points(lines: Sequence[dict[str, Any]]) -> Points:
 
 
 def logged(lines: Sequence[dict[str, Any]]) -> list[str]:
-    """What a method logged of its own: the loss, or the share of answers that named no action."""
+    """Return a method's own metrics, such as the loss or the share of answers that named no action."""
     names = dict.fromkeys(name for line in lines for name in line)
     return [name for name in names if name not in _NO_METRIC]
 
 
 def learning_curve(runs: Sequence[Points], x: str, y: str, size: int = 200) -> Curve | None:
-    """Join the runs of an arm into one curve, where each of them has a value; None if there is no such part.
+    """Combine the runs of an arm into one curve where all have a value; None if there is no such part.
 
-    Seeds may need different amounts of calls, tokens or seconds: a run that ended keeps its last value.
+    Seeds may need different numbers of calls, tokens or seconds: a run that ended keeps its last value.
     """
     runs = [_known(run, x, y) for run in runs if y in run]
     runs = [run for run in runs if len(run[x])]
@@ -101,13 +101,13 @@ def learning_curve(runs: Sequence[Points], x: str, y: str, size: int = 200) -> C
 
 
 def _known(run: Points, x: str, y: str) -> Points:
-    """The points that have a value."""
+    """Return the points that have a value."""
     known = np.isfinite(run[y])
     return {name: run[name][known] for name in (x, y)}
 
 
 def _ascending(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep the last of the points at the same x."""
+    """Keep only the last of several points at the same x."""
     last = np.append(np.diff(x) > 0, True)
     return x[last], y[last]
 
@@ -144,10 +144,10 @@ def draw_lines(
     """Draw estimates with their intervals over some values of a setting, on a logarithmic scale, as PNG.
 
     Args:
-        panels: By title and label of a line, the estimate at each value.
-        path: Of the picture.
-        x: What the setting is.
-        y: What is estimated.
+        panels: The estimate at each value, by title and label.
+        path: Path of the picture.
+        x: Name of the setting.
+        y: Name of the estimate.
 
     Raises:
         UsageError: if matplotlib is not installed.

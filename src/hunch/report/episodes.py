@@ -1,7 +1,7 @@
-"""Recorded episodes with their texts: same seed, same actions, same episode.
+"""Recorded episodes with their texts.
 
-Runs keep the seed and the actions of an episode. What the environment said is had again by replaying it, and
-what the agent thinks of it by asking the agent as the last checkpoint has it.
+Runs keep the seed and the actions of an episode. Its texts are obtained by replaying it, and the agent's
+explanations from the agent of the last checkpoint.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from hunch.core import Agent, Explanation, HunchError
 from hunch.envs import make
 from hunch.rl.episodes import replay as again
 from hunch.rl.rollout import Episode, TextEnvironment
-from hunch.runs.execute import RunConfig, load_agent
+from hunch.runs.build import load_agent
+from hunch.runs.execute import RunConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """An episode as it was seen.
+    """An episode with its texts.
 
     Attributes:
-        answers: What the environment said: at first, and to each action, (length + 1) texts.
-        offers: The actions that were admissible at each step.
-        rewards: Of each action.
+        answers: Observations: the first one, and one after each action, (length + 1) texts.
+        offers: Admissible actions at each step.
+        rewards: Reward of each action.
     """
 
     task: str
@@ -37,17 +38,17 @@ class Replayed:
 
 
 def replay(config: RunConfig, episodes: Sequence[Episode]) -> list[Replayed]:
-    """Replay episodes of a run, without the history that the agent saw beside each answer.
+    """Replay episodes of a run, without the history that the agent saw.
 
     Raises:
-        HunchError: if the environment cannot be made, or does not give the same episodes again.
+        HunchError: if the environment cannot be made, or does not repeat the episodes.
     """
     try:
         env = make(config.env, **{**config.env_options, "history": 0})
         return [_replay(env, episode) for episode in episodes]
     except HunchError:
         raise
-    except Exception as error:  # whatever somebody's environment raises
+    except Exception as error:  # a user's environment may raise anything
         raise HunchError(f"{type(error).__name__}: {error}") from error
 
 
@@ -55,16 +56,16 @@ def _replay(env: TextEnvironment, episode: Episode) -> Replayed:
     played = list(again(env, episode.seed, episode.actions, episode.number))
     rewards = [t.reward for t in played]
     if not np.isclose(sum(rewards), episode.episode_return) or played[-1].success != episode.success:
-        raise HunchError("the environment did not replay the episode: same seed, same episode is broken.")
+        raise HunchError("the environment did not repeat the episode; the same seed must give the same one.")
     answers = [played[0].state.observation, *(t.next_state.observation for t in played)]
     return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards)
 
 
 def opinions(folder: Path, episodes: Sequence[Episode]) -> list[list[Explanation]]:
-    """What the agent of a run, as it is at the run's end, thinks at each step of some episodes.
+    """Return the explanations of a run's final agent at each step of some episodes.
 
     Raises:
-        HunchError: if environment, model or checkpoint are not to be had.
+        HunchError: if environment, model or checkpoint is not available.
     """
     try:
         agent, config = load_agent(folder)
@@ -74,7 +75,7 @@ def opinions(folder: Path, episodes: Sequence[Episode]) -> list[list[Explanation
         raise
     except ModuleNotFoundError as error:
         raise HunchError(f"{error.name} is not installed.") from error
-    except Exception as error:  # whatever somebody's environment, model or checkpoint raises
+    except Exception as error:  # a user's environment, model or checkpoint may raise anything
         raise HunchError(f"{type(error).__name__}: {error}") from error
 
 
@@ -84,10 +85,10 @@ def _opinions(agent: Agent, env: TextEnvironment, episode: Episode) -> list[Expl
 
 
 def choose(episodes: Sequence[Episode], number: int) -> list[int]:
-    """Choose episodes worth a look: the last, first, best and worst, then some evenly spaced over the run.
+    """Choose interesting episodes: the last, first, best and worst, then evenly spaced ones.
 
     Returns:
-        At most ``number`` positions, ascending.
+        At most ``number`` indices, ascending.
     """
     everything = range(len(episodes))
     if number < 1 or not episodes:

@@ -1,4 +1,4 @@
-"""Which runs there are below some folders, sorted into comparisons; damaged ones are set apart."""
+"""Finds the runs in folders, and sorts them into comparisons; damaged runs are left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hunch.runs.folder import STREAMS, leaves
 from hunch.runs.result import Result
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
-"""A folder that holds one of these is the folder of a run, or what is left of one."""
+"""Files that identify the folder of a run, even if it is incomplete."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class Run:
     """A complete run.
 
     Attributes:
-        name: Its folder, relative to what all folders of the report share.
-        record: What ``config.json`` holds.
-        points: What its learning curves go through.
+        name: Its folder, relative to the common parent of all folders.
+        record: Contents of ``config.json``.
+        points: Points of its learning curves.
     """
 
     folder: Path
@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A folder that is not part of the report, and why."""
+    """A folder that is left out of the report, with the reason."""
 
     name: str
     reason: str
@@ -51,7 +51,7 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Runs in the same environment over the same steps, by arm; an arm's runs differ in the seed alone."""
+    """Runs in the same environment with the same steps, by arm; runs of an arm differ only in the seed."""
 
     place: str
     steps: int
@@ -59,12 +59,12 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """Where the runs took place."""
+        """Title of the comparison: environment and steps."""
         return f"{self.place.removeprefix('hunch/')}, {self.steps:,} steps"
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """The runs as a comparison gives them."""
+        """The runs as outcomes of a comparison."""
         return [
             Outcome(Job(arm, run.config.seed, run.folder), run.result)
             for arm, runs in self.arms.items()
@@ -79,7 +79,7 @@ def collect(folders: Sequence[Path]) -> tuple[list[Comparison], list[LeftOut]]:
         The comparisons, and the folders that were left out.
 
     Raises:
-        UsageError: if a folder does not exist, or none of them holds a complete run.
+        UsageError: if a folder does not exist, or there is no complete run.
     """
     for folder in folders:
         if not folder.is_dir():
@@ -92,7 +92,7 @@ def collect(folders: Sequence[Path]) -> tuple[list[Comparison], list[LeftOut]]:
         try:
             runs.append(_once(_read(path, name), runs))
         except HunchError as error:
-            left_out.append(LeftOut(name, str(error).replace(f"{root}/", "")))
+            left_out.append(LeftOut(name, str(error).replace(f"{root}/", "").rstrip(".")))
     if not runs:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in left_out)
         looked = ", ".join(map(str, folders))
@@ -109,10 +109,10 @@ def _run_folders(folder: Path) -> list[Path]:
 
 
 def _once(run: Run, earlier: Iterable[Run]) -> Run:
-    """Refuse a run that is there already: counted twice, it would feign certainty."""
+    """Check that a run is not counted twice, which would make results look more certain than they are."""
     for other in earlier:
         if other.config == run.config:
-            raise HunchError(f"it has the settings and the seed of {other.name}.")
+            raise HunchError(f"it has the same settings and seed as {other.name}.")
     return run
 
 
@@ -143,13 +143,13 @@ def _complete(folder: Path, name: str) -> Run:
     result = finished(folder)
     if summary is None or result is None:
         steps = f"{summary['steps']:,} of " if summary else ""
-        raise HunchError(f"it is not complete: {steps}{config.steps:,} steps were asked for.")
+        raise HunchError(f"it is not complete: {steps}{config.steps:,} steps were requested.")
     if len(result.episodes) != summary["episodes"]:
         count = f"{len(result.episodes):,} of {summary['episodes']:,}"
         raise HunchError(f"episodes.jsonl holds {count} episodes.")
     lines = read_lines(folder / "metrics.jsonl")
     if not lines or lines[-1]["step"] < result.steps:
-        raise HunchError("metrics.jsonl is cut short.")
+        raise HunchError("metrics.jsonl is truncated.")
     for known in ("evidence", "models", "versions"):
         record[known]
     return Run(folder, name, config, record, result, points(lines))
@@ -163,7 +163,7 @@ def _comparisons(runs: Sequence[Run]) -> list[Comparison]:
 
 
 def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
-    """Sort runs by their settings but for the seed; methods in the order of the register."""
+    """Sort runs by their settings without the seed; methods are in the order of the table of methods."""
     order = {name: number for number, name in enumerate(methods.registered())}
     alike: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: (_label(run.config), run.config.seed)):
@@ -182,7 +182,7 @@ def _label(config: RunConfig) -> str:
 
 
 def _told_apart(config: RunConfig, others: Sequence[RunConfig]) -> str:
-    """The label, and the settings in which it differs from others of that label."""
+    """Return the label, with the settings that distinguish it from others with the same label."""
     label = _label(config)
     flat = [leaves({**other.settings(), "seed": 0}) for other in others if _label(other) == label]
     own = leaves({**config.settings(), "seed": 0})

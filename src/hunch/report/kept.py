@@ -1,4 +1,4 @@
-"""What agents kept besides their episodes: programs as a family, with differences, and transcripts."""
+"""Records of agents besides episodes: programs with their ancestors and differences, and transcripts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from hunch.runs.files import read_lines
 from hunch.runs.folder import KEPT
 
 LARGEST = 2_500_000
-"""Characters that the blocks of all runs may take; beyond, only some programs and transcripts are whole."""
+"""Maximum characters of the blocks of all runs; beyond it, only some programs and transcripts are
+complete."""
 
 
 def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) -> list[str]:
-    """One block per run, empty where its agent kept nothing.
+    """Return one block per run, empty if its agent kept no records.
 
     Args:
-        runs: Whose files are read.
+        runs: The runs.
         plain: Leave the blocks as JSON.
-        largest: Characters that all blocks may take. If they need more, only every second, fourth ... line is
-            told whole, besides the best program and its ancestors; of the others there are the figures.
+        largest: Maximum characters of all blocks. If they need more, only every second, fourth ... record is
+            complete, besides the best program and its ancestors; of the others only the numbers are kept.
     """
     lines = [[line for name in KEPT for line in read_lines(run.folder / name)] for run in runs]
     every = 1
@@ -42,12 +43,12 @@ def _entries(lines: Sequence[dict[str, Any]], every: int) -> Iterator[dict[str, 
 
 
 def is_program(line: dict[str, Any]) -> bool:
-    """Whether a line tells of a program, as :meth:`hunch.roles.program.Attempt.line` writes it."""
+    """Return whether a record is a program, as written by :meth:`hunch.roles.program.Attempt.line`."""
     return {"number", "program", "fitness", "parents"} <= line.keys()
 
 
 def ancestors(programs: dict[int, dict[str, Any]]) -> list[int]:
-    """The numbers of the best program, of the one it was written from, and so on back to the first."""
+    """Return the numbers of the best program and its ancestors."""
     scored = [line for line in programs.values() if line["fitness"] is not None]
     at = max(scored, key=lambda line: float(line["fitness"]))["number"] if scored else None
     found = list[int]()
@@ -58,7 +59,7 @@ def ancestors(programs: dict[int, dict[str, Any]]) -> list[int]:
 
 
 def parent(line: dict[str, Any], programs: dict[int, dict[str, Any]]) -> int | None:
-    """The program from which another was written: the last that its writer was shown."""
+    """Return the parent of a program: the last one that its writer was shown."""
     there = [number for number in line["parents"] if number in programs]
     return there[-1] if there else None
 
@@ -79,9 +80,9 @@ def _program(
 
 
 def difference(before: str, after: str) -> list[tuple[str, str]]:
-    """Lines of ``after`` and those of ``before`` that are gone: " " kept, "+" new, "-" gone.
+    """Return lines of ``after`` and deleted lines of ``before``: " " kept, "+" new, "-" deleted.
 
-    Where there is nothing before, all lines count as kept.
+    If there is nothing before, all lines count as kept.
     """
     old, new = before.splitlines(), after.splitlines()
     if not old:
@@ -96,13 +97,13 @@ def difference(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _other(line: dict[str, Any], whole: bool) -> dict[str, Any]:
-    """A line that is no program, such as the transcript of a plan."""
+    """Return a record that is not a program, such as the transcript of a plan."""
     title = next((str(line[key]) for key in ("task", "goal", "kind") if line.get(key)), "")
     return {"title": title, **({"fields": _fields(line)} if whole else {})}
 
 
 def _fields(line: dict[str, Any]) -> list[tuple[str, str | list[str]]]:
-    """Names and values as text; a list of texts stays a list."""
+    """Return names and values as text; a list of texts stays a list."""
     return [(name, _text(value)) for name, value in line.items()]
 
 

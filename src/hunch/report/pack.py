@@ -1,7 +1,7 @@
-"""Episodes of many runs in little space: every text once, numbers in columns, deflated.
+"""Compresses the episodes of many runs: every text once, numbers in columns, deflated.
 
-A page holds one block of texts and one block per run, each unpacked when it is needed. Texts are numbered,
-and so are the sets of admissible actions.
+A page holds one block of texts and one block per run, each unpacked when it is needed. Texts and sets of
+admissible actions are numbered.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hunch.report.gather import Run
 from hunch.rl.rollout import Episode
 
 LARGEST = 12_000_000
-"""Bytes that the blocks may take, so that a page stays below 15 MB."""
+"""Maximum bytes of the blocks, so that a page stays below 15 MB."""
 
 
 @dataclass
 class Numbers:
-    """Numbers for things, in the order in which they were first seen."""
+    """Numbers objects in the order in which they are first seen."""
 
     known: dict[Any, int] = field(default_factory=dict)
 
@@ -36,28 +36,28 @@ class Numbers:
 
 @dataclass
 class Words:
-    """What the blocks of all runs share."""
+    """Texts and action sets that the blocks of all runs share."""
 
     texts: Numbers = field(default_factory=Numbers)
     offers: Numbers = field(default_factory=Numbers)
 
     def offer(self, actions: Sequence[str]) -> int:
-        """The number of a set of admissible actions."""
+        """Return the number of a set of admissible actions."""
         return self.offers[tuple(self.texts[action] for action in actions)]
 
     def plain(self) -> dict[str, Any]:
-        """The block of texts."""
+        """Return the block of texts."""
         return {"texts": list(self.texts.known), "offers": list(self.offers.known)}
 
 
 @dataclass
 class Told:
-    """A run's episodes, as far as they could be had again.
+    """The episodes of a run, as far as they can be reproduced.
 
     Attributes:
-        replayed: One an episode; empty if they could not be replayed, for a ``reason``.
-        explained: The agent's opinions at each step of some episodes, by position; empty if it could not be
-            asked, for a reason too.
+        replayed: The replayed episodes; empty if replaying failed, with a ``reason``.
+        explained: The agent's explanations at each step of some episodes, by index; empty if the agent could
+            not be asked, with a reason.
     """
 
     run: Run
@@ -69,7 +69,7 @@ class Told:
 
 
 def tell(run: Run, number: int) -> Told:
-    """Replay a run's episodes, evaluations last, and ask its agent about some of them."""
+    """Replay a run's episodes, evaluations last, and ask its agent to explain some of them."""
     episodes = [*run.result.episodes, *run.result.evaluations]
     replayed, explained = list[Replayed](), dict[int, list[Explanation]]()
     reason = why_not = ""
@@ -88,12 +88,12 @@ def tell(run: Run, number: int) -> Told:
 
 
 def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) -> tuple[str, list[str]]:
-    """Pack the episodes; if they are too large, texts of only every second, fourth ... episode are kept.
+    """Pack the episodes; if they are too large, keep the texts of only every second, fourth ... episode.
 
     Args:
         tales: The runs.
         plain: Leave the blocks as JSON, for browsers without ``DecompressionStream`` (before 2023).
-        largest: Characters that all blocks may take; the bare actions may exceed it.
+        largest: Maximum characters of all blocks; actions alone may exceed it.
 
     Returns:
         The block of texts, and one block per run.
@@ -110,7 +110,7 @@ def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) 
 
 
 def encode(value: Any, *, plain: bool = False) -> str:
-    """JSON, deflated and in base64; or as it is."""
+    """Return JSON, deflated and in base64, or plain."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text if plain else base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
@@ -138,7 +138,7 @@ def _columns(told: Told, words: Words, every: int) -> dict[str, Any]:
 
 
 def _opinion(step: Explanation) -> dict[str, list[float | None]]:
-    """The columns by name; the last one is the probability of each action."""
+    """Return the columns by name; the last one is the probability of each action."""
     chosen = {} if step.chosen is None else {"posterior": step.chosen}
     return {name: _row(figures) for name, figures in {**step.columns, **chosen}.items()}
 
@@ -148,7 +148,7 @@ def _row(values: FloatArray) -> list[float | None]:
 
 
 def digits(value: float, significant: int = 6) -> float | int | None:
-    """A number with so many significant digits, as short as JSON can have it; None where it is not finite."""
+    """Return a number rounded to significant digits, as short as possible; None if it is not finite."""
     short = float(f"{value:.{significant}g}")
     if not np.isfinite(short):
         return None

@@ -1,4 +1,4 @@
-"""One page from many runs: everything it shows is computed here, and read by ``page.js``."""
+"""Makes the report page: computes everything that ``page.js`` shows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def page(
     """Make the page.
 
     Args:
-        comparisons: What to show.
-        left_out: Folders to name as not shown.
-        episodes: Episodes per run for which its agent explains every action.
-        plain: Leave recorded episodes unpacked; see :func:`hunch.report.pack.pack`.
+        comparisons: The comparisons to show.
+        left_out: Folders to list as left out.
+        episodes: Episodes per run in which the agent explains every action.
+        plain: Do not compress recorded episodes; see :func:`hunch.report.pack.pack`.
 
     Returns:
-        The page as HTML, which needs nothing besides itself. The same folders give the same page.
+        The page as self-contained HTML. The same folders give the same page.
     """
     runs = [run for comparison in comparisons for members in comparison.arms.values() for run in members]
     words, blocks = pack([tell(run, episodes) for run in runs], plain=plain)
@@ -52,12 +52,12 @@ def page(
 
 
 def title(comparisons: Sequence[Comparison]) -> str:
-    """What the report is about: its environments."""
+    """Return the title of the report: its environments."""
     return "; ".join(dict.fromkeys(comparison.place.removeprefix("hunch/") for comparison in comparisons))
 
 
 def fill(data: dict[str, Any]) -> str:
-    """Put data, style and scripts into the page; no text of the data can end its element or become markup."""
+    """Put data, style and scripts into the page; the data are escaped so that they cannot become markup."""
     folder = files("hunch.report")
     embedded = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
@@ -121,12 +121,12 @@ def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str,
 
 
 def _more(points: Sequence[Points]) -> list[str]:
-    """What the method of these runs logged of its own."""
+    """Return the names of the method's own metrics in these runs."""
     return [name for name in dict.fromkeys(n for each in points for n in each) if name not in {*X, *Y}]
 
 
 def _success(row: Row, members: Sequence[Run]) -> list[float | None]:
-    """The success of an arm: over seeds; of a single run with the interval over its episodes."""
+    """Return the success of an arm over seeds; of a single run with the interval over its episodes."""
     return _estimate(row.success if len(members) > 1 else members[0].result.success)
 
 
@@ -141,12 +141,12 @@ def _estimate(estimate: Estimate) -> list[float | None]:
 
 
 def _improvement(scores: Sequence[Sequence[float]]) -> list[list[list[float | None] | None]]:
-    """P(a run of the row's arm scores above one of the column's), None on the diagonal."""
+    """Return P(a run of the row's arm scores above one of the column's), None on the diagonal."""
     return [[None if a is b else _estimate(probability_of_improvement(a, b)) for b in scores] for a in scores]
 
 
 def _settings(arms: Sequence[Arm]) -> dict[str, list[list[Any]]]:
-    """Settings as rows of a name and each arm's value: those that differ, and those that some arms lack."""
+    """Return rows of a setting's name and each arm's value, for settings that differ or are missing."""
     flat = [leaves(arm.config.settings()) for arm in arms]
     table: dict[str, list[list[Any]]] = {"differing": [], "lacking": []}
     for name in dict.fromkeys(name for each in flat for name in each if name != "seed"):
@@ -160,7 +160,7 @@ def _settings(arms: Sequence[Arm]) -> dict[str, list[list[Any]]]:
 
 
 def _versions(arms: dict[Arm, list[Run]]) -> list[list[str]]:
-    """What was installed: package, and its version, or its versions if the runs differ."""
+    """Return the installed packages with their version, or versions if the runs differ."""
     records = [run.record["versions"] for members in arms.values() for run in members]
     names = dict.fromkeys(name for record in records for name in record)
     found = {name: sorted({record.get(name) or "not installed" for record in records}) for name in names}

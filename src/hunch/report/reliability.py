@@ -1,4 +1,4 @@
-"""A reliability plot: what was foretold against what came."""
+"""A reliability plot: predicted probabilities against success rates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hunch.rl.statistics import over_episodes
 
 
 def draw_reliability(bins: Sequence[Bin], path: Path, title: str) -> Path:
-    """Draw bins of foretold probabilities against the share of successes, and save them as PNG.
+    """Draw bins of predicted probabilities against success rates, and save them as PNG.
 
-    A bar is the 95 % Wilson interval of a share, and the number beside it counts its episodes. On the line
-    what was foretold is what came.
+    A bar is the 95 % Wilson interval of a success rate, and the number next to it counts its episodes. On the
+    diagonal, prediction and success rate agree.
 
     Raises:
         UsageError: if matplotlib is not installed.
@@ -40,9 +40,7 @@ def draw_reliability(bins: Sequence[Bin], path: Path, title: str) -> Path:
             ha="left" if right else "right",
             fontsize=9,
         )
-    axes.set(
-        xlabel="probability foretold", ylabel="share that succeeded", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03)
-    )
+    axes.set(xlabel="predicted probability", ylabel="success rate", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     axes.set_title(title, loc="left", fontsize=11)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""The short table of a comparison."""
+"""The summary table of a comparison."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Row:
     """One arm of a comparison over its seeds.
 
     Attributes:
-        success: Success rate in the last quarter of the steps: interquartile mean over seeds, 95 %
+        success: Success rate in the last quarter of the steps: interquartile mean over seeds with 95 %
             bootstrap interval; below five seeds their range.
-        returns: Mean return of the same episodes, the same way.
-        area: Area under the success curve, the same way; see :func:`hunch.rl.statistics.area`.
+        returns: Mean return of the same episodes, with the same statistics.
+        area: Area under the success curve, with the same statistics; see :func:`hunch.rl.statistics.area`.
         steps_to_half: Median over seeds of the steps until half of 50 episodes succeeded, and half of the 50
-            after them; None if fewer than half of the seeds got there.
-        by_seed: The success of each seed.
-        requests: What was asked over all seeds, from a cache or not, by the role that asked.
+            after them; None if fewer than half of the seeds reached it.
+        by_seed: Success of each seed.
+        requests: Requests over all seeds, cached or not, by role.
         calls: Requests over all seeds that reached a model; ``hits`` are those that a cache answered.
         tokens: Tokens that the model read and wrote, over all seeds.
-        seconds: Wall time over all seeds; ``model_seconds`` are those inside the model.
-        others: Whatever else the runs counted of their models, such as money.
+        seconds: Wall time over all seeds; ``model_seconds`` is the part in models.
+        others: Other usage of models, such as cost.
     """
 
     label: str
@@ -62,7 +62,7 @@ class Row:
     others: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The row with plain values, for JSON and CSV."""
+        """Return the row with plain values, for JSON and CSV."""
         plain: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -76,7 +76,7 @@ class Row:
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
-    """One row per arm, in the order of the comparison; arms of which no run ended are left out."""
+    """Return one row per arm, in the order of the comparison; arms without a finished run are left out."""
     by_arm: dict[Arm, list[Result]] = {}
     for outcome in outcomes:
         if outcome.result:
@@ -114,7 +114,7 @@ def _row(arm: Arm, results: Sequence[Result]) -> Row:
 
 
 def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, int]:
-    """Requests by role, over runs that counted them by the option of each model; cached ones count too."""
+    """Return requests by role, including cached ones, from counts by the option of each model."""
     roles = () if "agent" in config.objects else methods.find(config.method).roles
     named = {"lm": " and ".join(roles)} if roles else {}
     found: dict[str, int] = {}
@@ -125,18 +125,18 @@ def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float
 
 
 def final_return(result: Result) -> float:
-    """Mean return of the episodes that ended in the last quarter of the steps; nan where none did."""
+    """Return the mean return of episodes that ended in the last quarter of the steps; nan if none did."""
     quarter = last_quarter(result.episodes or result.evaluations, result.asked)
     return mean_return(quarter).get("return", float("nan")) if quarter else float("nan")
 
 
 def verdict(table: Sequence[Row]) -> list[str]:
-    """Which lines are above which, in words, as far as the seeds at hand show it.
+    """Say in words which methods are shown to be better than which.
 
-    The subjects are the lines of the highest evidence level whose role some model fills; each is told against
-    every other line, by the success of its seeds (:func:`hunch.rl.statistics.above`): *yes* where the
-    one-sided rank-sum test gives p <= 0.05, and below five seeds where all of one are above all of the other.
-    *No* says that it was not shown, not that the lines are equal. A control is named without its subject.
+    The methods with the highest evidence level and a model in a role are compared with every other method, by
+    the success of their seeds (:func:`hunch.rl.statistics.above`): *yes* if the one-sided rank-sum test gives
+    p <= 0.05, or, below five seeds, if all of one are above all of the other. *No* means that it was not
+    shown, not that the methods are equal. A control is named without its method.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     level = max((row.evidence for row in informed), default="-")
@@ -153,7 +153,7 @@ def verdict(table: Sequence[Row]) -> list[str]:
 
 
 def place(config: RunConfig) -> str:
-    """The environment with its options, in one line."""
+    """Return the environment with its options, in one line."""
     options = ", ".join(f"{name}={value}" for name, value in sorted(config.env_options.items()))
     return f"{config.env} ({options})" if options else config.env
 
@@ -164,7 +164,7 @@ def _median_reached(steps: Sequence[int | None]) -> int | None:
 
 
 def write(table: Sequence[Row], folder: Path) -> None:
-    """Write ``table.csv``, ``table.json`` and ``verdict.txt`` into a folder, made where every run failed."""
+    """Write ``table.csv``, ``table.json`` and ``verdict.txt`` to a folder, which is created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "verdict.txt", "".join(f"{line}\n" for line in verdict(table)).encode())
     write_atomically(folder / "table.csv", as_csv(table).encode())
@@ -172,7 +172,7 @@ def write(table: Sequence[Row], folder: Path) -> None:
 
 
 def as_csv(table: Sequence[Row]) -> str:
-    """The table as comma-separated values with a header."""
+    """Return the table as comma-separated values with a header."""
     text = io.StringIO()
     records = [row.as_dict() for row in table]
     names = dict.fromkeys(name for record in records for name in record)

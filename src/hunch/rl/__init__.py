@@ -1,1 +1,1 @@
-"""Reinforcement learning with no language model in it."""
+"""Reinforcement learning without language models."""

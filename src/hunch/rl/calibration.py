@@ -1,8 +1,8 @@
-"""From a value to a probability of success, and how far such probabilities can be trusted.
+"""Calibration: turns values into probabilities of success, and measures how good the probabilities are.
 
 Isotonic regression by pooling adjacent violators (Ayer et al., 1955), with one success and one failure added
-to each pool, so that no probability is 0 or 1 for want of episodes. The Brier score is the mean squared
-error of a probability; reliability compares, by bins of what was foretold, what was foretold with what came.
+to each pool, so that no probability is 0 or 1 only for lack of episodes. The Brier score is the mean squared
+error of the probabilities. Reliability compares predicted probabilities with success rates, in bins.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hunch.core import FloatArray
 
 @dataclass(frozen=True)
 class Calibration:
-    """A step function from values to probabilities, never falling.
+    """A non-decreasing step function from values to probabilities.
 
     Attributes:
-        values: The least value of each step, ascending, shape (steps,).
-        probabilities: Of success, same shape.
+        values: Smallest value of each step, ascending, shape (steps,).
+        probabilities: Probability of success at each step, same shape.
     """
 
     values: FloatArray
@@ -30,10 +30,10 @@ class Calibration:
 
     @classmethod
     def fit(cls, values: Sequence[float], successes: Sequence[bool]) -> Calibration:
-        """Fit to values that were told before episodes, and whether these succeeded.
+        """Fit to the values predicted before episodes, and their successes.
 
         Raises:
-            ValueError: if there are none.
+            ValueError: if there are no episodes.
         """
         if not len(values):
             raise ValueError("A calibration needs at least one episode.")
@@ -48,18 +48,18 @@ class Calibration:
         return cls(np.array([least for least, _, _ in pools]), np.maximum.accumulate(shares))
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """The probability of success that goes with each value."""
+        """Return the probability of success for each value."""
         steps = np.searchsorted(self.values, values, side="right") - 1
         return np.asarray(self.probabilities[np.maximum(steps, 0)])
 
 
 def brier(probabilities: Sequence[float] | FloatArray, successes: Sequence[bool]) -> float:
-    """Mean squared difference of probability and outcome: 0 is best, 0.25 is to say one half always."""
+    """Return the mean squared error of probabilities: 0 is best, and always saying one half gives 0.25."""
     return float(np.mean((np.asarray(probabilities) - np.asarray(successes, dtype=float)) ** 2))
 
 
 class Bin(NamedTuple):
-    """Episodes for which about the same probability was foretold: the mean of it, what came, and how many."""
+    """Episodes with similar predicted probabilities: mean prediction, success rate, number of episodes."""
 
     foretold: float
     came: float
@@ -69,7 +69,7 @@ class Bin(NamedTuple):
 def reliability(
     probabilities: Sequence[float] | FloatArray, successes: Sequence[bool], bins: int = 10
 ) -> list[Bin]:
-    """Compare what was foretold with what came, by bins of equal width; empty ones are left out."""
+    """Compare predicted probabilities with success rates, in bins of equal width; empty bins are left out."""
     told, came = np.asarray(probabilities, dtype=float), np.asarray(successes, dtype=float)
     place = np.minimum((told * bins).astype(int), bins - 1)
     own = [place == i for i in range(bins)]

@@ -1,4 +1,4 @@
-"""Whether two states of an agent are equal, to the last bit."""
+"""Compares two states of an agent bit for bit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 
 def difference(one: Any, other: Any, where: str = "") -> str | None:
-    """Where two states of an agent differ first, as a dotted path; None where they are equal.
+    """Return the first place where two states of an agent differ, as a dotted path; None if they are equal.
 
-    Tensors and arrays are compared to the last bit; two nan are equal.
+    Tensors and arrays are compared bit for bit; two nan are equal.
     """
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         if one.keys() != other.keys():

@@ -1,7 +1,7 @@
-"""Offline data: recorded episodes of a text environment, kept as Minari data sets.
+"""Offline data: recorded episodes of a text environment, stored as Minari data sets.
 
-A data set is a folder that Minari reads, too. Beside each observation it holds the actions that were
-admissible, as a JSON list, and beside each episode its task, its seed, whether it succeeded and who acted.
+A data set is a folder that Minari can read. With each observation it stores the admissible actions as a JSON
+list, and with each episode its task, its seed, its success and the policy that acted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hunch.core import HunchError, State, Transition, UsageError
 
 FORMAT = 1
 MARK = "hunch"
-"""Under which key of Minari's metadata our own stand."""
+"""Key of our entry in Minari's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class Recording:
 
     Attributes:
         observations: n + 1 texts, the last one after the last action.
-        admissible: The actions that were admissible at each of them; may be empty where the task was over.
+        admissible: The admissible actions at each observation; may be empty after the end of the task.
         actions: The n actions taken.
         rewards: The n rewards.
-        terminated: Whether the last step ended the task.
-        truncated: Whether the episode was cut off there.
+        terminated: True if the last step ended the task.
+        truncated: True if the episode was cut off there.
         task: The task in one sentence.
-        success: Whether it was solved.
-        behaviour: Who acted.
-        seed: Of the environment's reset; -1 where it is not known.
-        history: How many earlier observation-action pairs an agent is shown.
+        success: True if it was solved.
+        behaviour: Name of the policy that acted.
+        seed: Seed of the environment's reset; -1 if unknown.
+        history: Number of earlier observation-action pairs that an agent is shown.
     """
 
     observations: tuple[str, ...]
@@ -57,7 +57,7 @@ class Recording:
         return len(self.actions)
 
     def transitions(self) -> Iterator[Transition]:
-        """The episode step by step."""
+        """Yield the episode step by step."""
         pairs = tuple(zip(self.observations, self.actions, strict=False))
         states = [
             State(observation, self.task, admissible, pairs[max(0, i - self.history) : i])
@@ -71,7 +71,7 @@ class Recording:
             yield Transition(states[i], action, reward, states[i + 1], *ends, last and self.success)
 
     def cut(self, steps: int) -> Recording:
-        """The first ``steps`` steps; the episode then counts as cut off there."""
+        """Return the first ``steps`` steps, as an episode that was cut off there."""
         if steps >= len(self):
             return self
         return replace(
@@ -91,10 +91,10 @@ class Dataset:
     """Recorded episodes of one environment.
 
     Attributes:
-        env: Its id.
-        env_options: The options with which it was made.
-        episodes: In the order in which they were recorded.
-        provenance: How they came about, for people; anything that JSON can hold.
+        env: Id of the environment.
+        env_options: Options with which the environment was made.
+        episodes: The episodes in the order of recording.
+        provenance: Notes for people on how the data were made; anything that JSON can hold.
     """
 
     env: str
@@ -107,14 +107,14 @@ class Dataset:
 
 
 Episodes: TypeAlias = Sequence[Sequence[Transition]]
-"""Recorded episodes as agents get them."""
+"""Recorded episodes in the form that agents receive."""
 
 
 def as_episodes(data: Dataset | Episodes | None) -> Episodes:
-    """Recorded episodes as sequences of transitions, each with its end.
+    """Return recorded episodes as sequences of transitions, after a check of their ends.
 
     Raises:
-        UsageError: if an episode is empty or has no end, or goes on after one.
+        UsageError: if an episode is empty, has no end, or continues after its end.
     """
     if data is None:
         return ()
@@ -124,14 +124,14 @@ def as_episodes(data: Dataset | Episodes | None) -> Episodes:
         ends = [t.done for t in episode]
         if sum(ends) != 1 or not ends[-1]:
             raise UsageError(
-                f"Recorded episode {number} has no end, or goes on after it: its last transition, and no "
+                f"Recorded episode {number} has no end or continues after it: the last transition, and no "
                 "other, must be terminated or truncated."
             )
     return tuple(map(tuple, data))
 
 
 def digest(episodes: Episodes) -> str:
-    """What tells recorded episodes from others: a hash of all that they hold."""
+    """Return a hash of the contents of recorded episodes."""
     content = hashlib.sha256()
     for episode in episodes:
         content.update(repr(list(episode)).encode())
@@ -139,10 +139,10 @@ def digest(episodes: Episodes) -> str:
 
 
 def check(dataset: Dataset) -> None:
-    """Refuse inconsistent data.
+    """Check that data are consistent.
 
     Raises:
-        UsageError: naming the episode and step, both counted from 0, and what is wrong there.
+        UsageError: if they are not, with the episode and step (both counted from 0) and the problem.
     """
     if not len(dataset):
         raise UsageError("The data set is empty.")
@@ -152,7 +152,7 @@ def check(dataset: Dataset) -> None:
 
 
 def problems(episode: Recording) -> Iterator[tuple[int, str]]:
-    """Yield each step of an episode that is inconsistent, and why."""
+    """Yield each inconsistent step of an episode, with the problem."""
     n = len(episode)
     for name, wanted in (("observations", n + 1), ("admissible", n + 1), ("rewards", n)):
         found = len(getattr(episode, name))
@@ -160,7 +160,7 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
             yield min(found, wanted), f"{n} actions need {wanted} {name}, but there are {found}"
             return
     if n == 0:
-        yield 0, "there is no step"
+        yield 0, "the episode has no step"
     if not (episode.terminated or episode.truncated):
         yield n - 1, "the episode has no end: neither terminated nor truncated"
     for step, (action, offered, reward) in enumerate(
@@ -173,14 +173,14 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
         if not math.isfinite(reward):
             yield step, f"the reward is {reward}"
     if not episode.admissible[-1] and not episode.terminated:
-        yield n - 1, "the next state lists no admissible action, though the task goes on"
+        yield n - 1, "the next state lists no admissible action, although the task continues"
 
 
 def same_environment(dataset: Dataset, env: str) -> None:
-    """Refuse data of another environment.
+    """Check that data are from this environment.
 
     Raises:
-        UsageError: if the ids differ; another version is another environment.
+        UsageError: if the ids differ; another version counts as another environment.
     """
     if dataset.env.rpartition(":")[2] != env.rpartition(":")[2]:
         raise UsageError(f"The data set was recorded in {dataset.env}, not in {env}.")
@@ -193,7 +193,7 @@ def save(dataset: Dataset, folder: str | Path) -> None:
     """Write a data set to a new folder.
 
     Raises:
-        UsageError: if the data are inconsistent, or the folder holds a data set already.
+        UsageError: if the data are inconsistent, or the folder already holds a data set.
     """
     check(dataset)
     folder = Path(folder)
@@ -214,32 +214,32 @@ def save(dataset: Dataset, folder: str | Path) -> None:
             MARK: about | {"provenance": dict(dataset.provenance)},
         }
     )
-    os.replace(half, folder)  # a data set is there as a whole or not at all
+    os.replace(half, folder)  # so that a data set is never there in part
 
 
 def refuse_existing(folder: Path) -> None:
-    """Refuse a folder that holds something, which may be worth knowing before a data set is recorded.
+    """Check that a folder is new or empty, before a data set is recorded for it.
 
     Raises:
-        UsageError: if it does, or is a file.
+        UsageError: if it is not empty, or is a file.
     """
     if (folder / "metadata.json").exists():
-        raise UsageError(f"{folder} already holds a data set; name another folder.")
+        raise UsageError(f"{folder} already holds a data set; choose another folder.")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise UsageError(f"A data set needs a new folder, and {folder} is there already; name another one.")
+        raise UsageError(f"A data set needs a new folder, but {folder} already exists; choose another one.")
 
 
 def load(folder: str | Path) -> Dataset:
     """Read a data set that :func:`save` wrote, and check it.
 
     Raises:
-        UsageError: if the folder holds none, or one that is inconsistent.
+        UsageError: if the folder holds no data set, or an inconsistent one.
         HunchError: if it cannot be read.
     """
     folder = Path(folder)
     try:
         about = json.loads((folder / "metadata.json").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"There is no data set in {folder}.") from None
     except ValueError as error:
         raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
@@ -284,31 +284,38 @@ def _recording(record: Mapping[str, Any]) -> Recording:
 
 
 def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], history: int = 0) -> Dataset:
-    """Read somebody's own data: one episode per line, an object with the fields of :class:`Recording`.
+    """Read data from JSON lines: one episode per line, an object with the fields of :class:`Recording`.
 
     Args:
-        file: JSON lines.
-        env: Id of the environment that they are from.
-        env_options: Its options.
-        history: The field ``history`` of episodes that do not have it.
+        file: The file.
+        env: Id of the environment of the data.
+        env_options: Options of the environment.
+        history: Value of ``history`` for episodes without this field.
 
     Raises:
-        UsageError: if a line is not such an object, or the data are inconsistent.
+        UsageError: if there is no such file, a line is not a valid episode, or the data are inconsistent.
     """
+    try:
+        lines = Path(file).read_text().splitlines()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is no text, so it holds no episodes.") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
     episodes = []
-    with open(file) as lines:
-        for number, line in enumerate(lines):
-            try:
-                episodes.append(_from_plain({"history": history, **json.loads(line)}))
-            except (TypeError, ValueError, KeyError) as error:
-                raise UsageError(f"Line {number + 1} of {file} is not an episode: {error}.") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            episodes.append(_from_plain({"history": history, **json.loads(line)}))
+        except KeyError as error:
+            raise UsageError(f"Line {number} of {file} is not an episode: it has no {error}.") from None
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"Line {number} of {file} is not an episode: {error}.") from None
     dataset = Dataset(env, env_options, tuple(episodes), {"imported_from": Path(file).name})
     check(dataset)
     return dataset
 
 
 def write_json_lines(episodes: Sequence[Recording], file: str | Path) -> None:
-    """Write episodes as :func:`read_json_lines` reads them."""
+    """Write episodes in the format of :func:`read_json_lines`."""
     with open(file, "w") as lines:
         for episode in episodes:
             lines.write(json.dumps(asdict(episode)) + "\n")
@@ -318,6 +325,11 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
     values = dict(plain)
     for name in ("observations", "actions"):
         values[name] = tuple(values[name])
+        if not all(isinstance(text, str) for text in values[name]):
+            raise TypeError(f"{name} must be texts")
+    for name in ("terminated", "truncated", "success"):
+        if not isinstance(values.get(name, False), bool):
+            raise TypeError(f"{name} must be true or false")
     values["admissible"] = tuple(map(tuple, values["admissible"]))
     values["rewards"] = tuple(map(float, values["rewards"]))
     return Recording(**values)

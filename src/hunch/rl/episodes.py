@@ -1,4 +1,4 @@
-"""Whole episodes: played, played again, and played by a player that does not learn."""
+"""Plays, replays and evaluates whole episodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hunch.rl.rollout import Episode, Rollout, TextEnvironment, episode_seed
 
 
 def advance(rollout: Rollout, player: Player) -> list[Transition]:
-    """One pass of the loop of :mod:`hunch.core` but for learning: act, step, observe."""
+    """Make one pass of the loop in :mod:`hunch.core` without learning: act, step, observe."""
     transitions = rollout.step(player.act(rollout.states))
     player.observe(transitions)
     return transitions
@@ -26,8 +26,8 @@ def play(
     Args:
         env: A text environment.
         act: Chooses the action of a state.
-        seed: Of the episode.
-        number: Of the episode.
+        seed: Seed of the episode.
+        number: Number of the episode.
     """
     rollout = Rollout([env], seeds=[seed], numbers=[number])
     while rollout.states:
@@ -35,7 +35,7 @@ def play(
 
 
 def replay(env: TextEnvironment, seed: int, actions: Sequence[str], number: int = 0) -> Iterator[Transition]:
-    """Play an episode again by its seed and actions; it stops where the actions end."""
+    """Replay an episode from its seed and actions; it stops after the last action."""
     coming = iter(actions)
     rollout = Rollout([env], seeds=[seed], numbers=[number])
     while rollout.states and (action := next(coming, None)) is not None:
@@ -50,21 +50,23 @@ def evaluate(
     *,
     episodes_per_player: int | None = None,
 ) -> list[Episode]:
-    """Play whole episodes with players that do not learn; the same episodes in any number of environments.
+    """Play whole episodes with players that do not learn.
+
+    The episodes do not depend on the number of environments.
 
     Args:
         player: Makes a player from a seed, such as ``agent.player``.
         envs: Text environments to play in side by side.
-        episodes: How many.
-        seed: Of the episodes and the players.
-        episodes_per_player: After how many episodes a new player begins with an empty memory. Default: never.
+        episodes: Number of episodes.
+        seed: Seed of the episodes and the players.
+        episodes_per_player: Episodes after which a new player with an empty memory begins. Default: never.
 
     Returns:
-        The episodes, by their number.
+        The episodes in the order of their numbers.
     """
     if episodes < 1 or (episodes_per_player is not None and episodes_per_player < 1):
         raise UsageError(
-            f"An evaluation needs at least one episode, and one for each player, not {episodes} and "
+            f"An evaluation needs at least one episode, and at least one per player, not {episodes} and "
             f"{episodes_per_player}."
         )
     seeds = [episode_seed(seed, 0, number) for number in range(episodes)]
@@ -72,7 +74,7 @@ def evaluate(
     played: list[Episode] = []
     for start in range(0, episodes, size):
         part = range(start, min(start + size, episodes))
-        own = envs if episodes_per_player is None else envs[:1]  # a memory's episodes follow one another
+        own = envs if episodes_per_player is None else envs[:1]  # so that a player's episodes are in sequence
         rollout = Rollout(own, seeds=[seeds[n] for n in part], numbers=list(part))
         mine = player(seed + start)
         while rollout.states:
@@ -84,7 +86,7 @@ def evaluate(
 def world_of(
     rollout: Rollout | None, env: TextEnvironment | None, steps: int, data: Sequence[Sequence[Transition]]
 ) -> World:
-    """What an agent may know of the streams of a rollout, or of the environment that its data are from."""
+    """Return what an agent may know about the streams of a rollout, or the environment of its data."""
     if env is None:
         task = data[0][0].state.task if data else ""
         return World(task=task, streams=0, steps=steps, data=data)
@@ -103,12 +105,12 @@ def world_of(
 
 
 def name_of(env: TextEnvironment) -> str:
-    """The id of an environment, or the name of its class where it has none."""
+    """Return the id of an environment, or the name of its class if it has no id."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
 class _Copies:
-    """Makes copies of an environment; each draws its own chance."""
+    """Makes copies of an environment, each with its own randomness."""
 
     def __init__(self, env: TextEnvironment, seed: int) -> None:
         self.env, self.seeds = env, np.random.SeedSequence([seed, 2**31])

@@ -1,13 +1,13 @@
-"""Proximal policy optimisation over admissible actions, with the whole update on one screen.
+"""Proximal policy optimisation over admissible actions.
 
-Every state has its own list of actions, and a policy gives the log-probability of each. The clipped surrogate
-is that of Schulman et al., "Proximal Policy Optimization Algorithms" (2017), the advantages those of Schulman
+Each state has its own list of actions, and a policy returns their log-probabilities. The clipped surrogate is
+from Schulman et al., "Proximal Policy Optimization Algorithms" (2017), the advantages from Schulman
 et al., "High-Dimensional Continuous Control Using Generalized Advantage Estimation" (ICLR 2016), and the
-details those of CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). A policy may be pulled towards a prior
-(Yan et al., ICLR 2025), and learn its values apart from its actions (TWOSOME, ICLR 2024).
+details from CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). A policy may be pulled towards a prior
+(Yan et al., ICLR 2025), and learn its values separately from its actions (TWOSOME, ICLR 2024).
 
-The policy that acted is the one of before the update, so its log-probabilities are computed here, from the
-transitions alone.
+The policy that acted is still the current one before an update, so its log-probabilities are computed here,
+from the transitions.
 """
 
 from __future__ import annotations
@@ -34,80 +34,80 @@ class PPOConfig:
     gamma: Share = 0.99
     """Discount per step (CleanRL)."""
     gae: Share = 0.95
-    """Decay of the advantage's sum over later steps, lambda (CleanRL)."""
+    """Lambda of generalised advantage estimation (CleanRL)."""
     horizon: PositiveInt = 128
-    """Steps of each stream between two updates (CleanRL)."""
+    """Steps per stream between updates (CleanRL)."""
     epochs: PositiveInt = 4
-    """Times that an update goes over these steps (CleanRL)."""
+    """Passes over these steps per update (CleanRL)."""
     batch_size: PositiveInt = 128
-    """Steps for each move of the weights (CleanRL: a quarter of the update's)."""
+    """Steps per gradient step (CleanRL: a quarter of the steps of an update)."""
     micro: PositiveInt = 128
-    """Steps computed at once; the gradients of a batch add up over them, so that it may be larger than
-    memory allows."""
+    """Steps computed at once; gradients are accumulated over a batch, which may be larger than memory
+    allows."""
     learning_rate: PositiveFloat = 2.5e-4
-    """Of Adam (CleanRL)."""
+    """Adam learning rate (CleanRL)."""
     value_rate: NonNegativeFloat = 0.0
-    """The same for the weights of the value alone; 0 for the same rate."""
+    """Adam learning rate of the value's own weights; 0 for the same rate."""
     anneal: bool = False
-    """Let the rates fall to 0 over the run, in a line (CleanRL: yes)."""
+    """Decrease the learning rates linearly to 0 over the run (CleanRL: yes)."""
     clip: PositiveFloat = 0.2
-    """How far the ratio of new to old probability counts (CleanRL)."""
+    """Clipping range of the ratio of new to old probability (CleanRL)."""
     clip_value: bool = True
-    """Let a value count only as far as that from the old one, too (CleanRL)."""
+    """Also clip the change of the value by this range (CleanRL)."""
     value: NonNegativeFloat = 0.5
-    """Weight of the squared error of the value, halved (CleanRL)."""
+    """Weight of half the squared error of the value (CleanRL)."""
     entropy: NonNegativeFloat = 0.01
     """Weight of the policy's entropy (CleanRL)."""
     kl: NonNegativeFloat = 0.0
-    """Weight of KL(policy || prior), where there is a prior."""
+    """Weight of KL(policy || prior), if there is a prior."""
     target_kl: NonNegativeFloat = 0.0
-    """End an update once the policy has moved this far from the old one; 0 for never."""
+    """Stop an update once the KL divergence from the old policy exceeds this; 0 for never."""
     max_norm: PositiveFloat = 0.5
-    """Largest norm of a gradient, beyond which it is scaled down (CleanRL)."""
+    """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
     scale: PositiveFloat = 1.0
-    """What rewards are multiplied by."""
+    """Factor applied to rewards."""
     separate: bool = False
-    """Learn values first and then actions, each in batches of its own, instead of both at once."""
+    """Learn values first and then actions, in separate batches, instead of both at once."""
     value_batch_size: PositiveInt = 128
-    """separate: steps for each move of the value's weights."""
+    """separate: steps per gradient step of the value."""
     warmup: NonNegativeInt = 0
-    """separate: environment steps before which values alone are learnt."""
+    """separate: environment steps during which only values are learnt."""
 
 
 class TrainablePolicy(Protocol):
-    """Acts and is trained: the *policy* role. Padding of a log-probability is -inf, and its gradient 0."""
+    """A policy that acts and is trained. Log-probabilities are padded with -inf, whose gradient is 0."""
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of the actions, shape (n, most actions), and values, shape (n,)."""
+        """Return log-probabilities of actions, shape (n, max. actions), and values, shape (n,)."""
         ...
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
-        """The first of :meth:`both`."""
+        """Return the log-probabilities of :meth:`both`."""
         ...
 
     def values(self, states: Sequence[State]) -> Tensor:
-        """The second of :meth:`both`."""
+        """Return the values of :meth:`both`."""
         ...
 
     def parameters(self) -> Mapping[str, list[nn.Parameter]]:
-        """What is trained: the weights of the ``policy``, and those of the ``value`` alone."""
+        """Return the trained weights: those of the ``policy``, and those of the ``value`` only."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What is trained, to be saved."""
+        """Return the trained weights, to be saved."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         ...
 
 
 Prior: TypeAlias = Callable[[Sequence[State]], Tensor]
-"""Log-probabilities of the actions of some states, padded with -inf; shape (n, most actions)."""
+"""Log-probabilities of the actions of some states, padded with -inf; shape (n, max. actions)."""
 
 
 class Batch(NamedTuple):
-    """The steps of an update, one stream after the other; all but the states of shape (n,)."""
+    """The steps of an update, one stream after the other; all except the states have shape (n,)."""
 
     states: list[State]
     actions: Tensor
@@ -121,9 +121,9 @@ class PPOLearner:
     """A policy, its optimiser, and the update.
 
     Args:
-        policy: What is trained.
+        policy: The policy to train.
         config: All settings.
-        prior: What the policy is pulled towards, with ``config.kl`` above 0.
+        prior: Log-probabilities towards which the policy is pulled, if ``config.kl`` is above 0.
     """
 
     def __init__(self, policy: TrainablePolicy, config: PPOConfig, prior: Prior | None = None) -> None:
@@ -141,16 +141,16 @@ class PPOLearner:
         left: float = 1.0,
         parts: Sequence[Part] = ("both",),
     ) -> dict[str, float]:
-        """Learn from the steps since the last update, and return what is worth logging.
+        """Learn from the steps since the last update, and return the metrics to log.
 
         Args:
-            streams: Steps that follow one another in each stream, over ends of episodes.
-            rng: Source of the order of steps.
+            streams: Consecutive steps of each stream, across ends of episodes.
+            rng: Random generator for the order of steps.
             left: Share of the run that is left, for ``anneal``.
-            parts: What is learnt, one after the other in each epoch.
+            parts: Parts to learn, one after the other in each epoch.
 
         Raises:
-            HunchError: if a gradient is not finite, or memory does not suffice.
+            HunchError: if a gradient is not finite, or memory runs out.
         """
         c, told = self.config, list[dict[str, float]]()
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
@@ -169,7 +169,7 @@ class PPOLearner:
         return _mean(told)
 
     def _step(self, batch: Batch, rows: IntArray, part: Part) -> dict[str, float]:
-        """Move the weights once, by the mean gradient over some rows."""
+        """Make one gradient step with the mean gradient over some rows."""
         c, told = self.config, list[dict[str, float]]()
         self.optimiser.zero_grad()
         advantages = batch.advantages[rows]
@@ -187,7 +187,7 @@ class PPOLearner:
         self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part
     ) -> tuple[Tensor, dict[str, float]]:
         c, states = self.config, [batch.states[i] for i in rows]
-        if part == "value":  # apart from the actions there is nothing to weigh it against
+        if part == "value":  # learnt separately, so the loss needs no weight
             return self._value_loss(batch, rows, self.policy.values(states))
         if part == "policy":
             return self._policy_loss(batch, rows, advantages, self.policy.logprobs(states))
@@ -199,12 +199,12 @@ class PPOLearner:
     def _policy_loss(
         self, batch: Batch, rows: IntArray, advantages: Tensor, logprobs: Tensor
     ) -> tuple[Tensor, dict[str, float]]:
-        """The clipped surrogate, less entropy, and the distance from the prior."""
+        """Return the clipped surrogate minus entropy plus the distance from the prior."""
         c, shares = self.config, logprobs.exp()
         moved = logprobs.gather(1, batch.actions[rows, None])[:, 0] - batch.logprobs[rows]
         ratio = moved.exp()
         gain = torch.minimum(ratio * advantages, ratio.clamp(1 - c.clip, 1 + c.clip) * advantages)
-        known = logprobs.masked_fill(logprobs == -torch.inf, 0.0)  # padding counts 0, not 0 times infinity
+        known = logprobs.masked_fill(logprobs == -torch.inf, 0.0)  # so that padding counts 0 instead of nan
         entropy = -(shares * known).sum(1).mean()
         loss = -gain.mean() - c.entropy * entropy
         told = {"entropy": entropy, "moved": (ratio - 1 - moved).mean()}
@@ -216,7 +216,7 @@ class PPOLearner:
         return loss, {name: float(figure.detach()) for name, figure in told.items()}
 
     def _value_loss(self, batch: Batch, rows: IntArray, values: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """Half the squared error, of a value that counts only as far as it may move."""
+        """Return half the squared error of the clipped value."""
         c, before, returns = self.config, batch.values[rows], batch.returns[rows]
         error = (values - returns) ** 2
         if c.clip_value:
@@ -227,7 +227,7 @@ class PPOLearner:
 
     @torch.no_grad()
     def collect(self, streams: Sequence[Sequence[Transition]]) -> Batch:
-        """Steps with what the policy thought of them before the update."""
+        """Return steps with the policy's outputs before the update."""
         states = [t.state for stream in streams for t in stream]
         taken = [t.state.options.index(t.action) for stream in streams for t in stream]
         known = [self.policy.both(few) for few in _cut(states, self.config.micro)]
@@ -242,10 +242,10 @@ class PPOLearner:
         return Batch(states, actions, torch.cat(old), values, advantages, advantages + values)
 
     def _advantages(self, streams: Sequence[Sequence[Transition]], values: FloatArray) -> FloatArray:
-        """Advantages of all steps, shape (n,).
+        """Return the advantages of all steps, shape (n,).
 
-        What follows a step is worth the value of its next state: the next one of the stream, but where an
-        episode was truncated or the stream goes on only after the update.
+        A step is followed by the value of its next state. That is the next state of the stream, except where
+        an episode was truncated or the stream continues only after the update.
         """
         c = self.config
         follows = np.append(values[1:], 0.0)
@@ -267,7 +267,7 @@ class PPOLearner:
         return {**own, "updates": self.updates}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
         self.updates = state["updates"]
@@ -278,13 +278,13 @@ _INFINITE = (
     "learning_rate, or dtype=float32 in the model's spec, may help."
 )
 _MEMORY = (
-    "The accelerator's memory does not suffice for {} steps at once; the last checkpoint is sound. Less is "
-    "taken by a smaller micro, and by train=lora or dtype=bfloat16 in the model's spec."
+    "The accelerator's memory is too small for {} steps at once; the last checkpoint is sound. Use a smaller "
+    "micro, or train=lora or dtype=bfloat16 in the model's spec."
 )
 
 
 def _cut(items: Any, size: int) -> Iterator[Any]:
-    """Pieces of at most so many items."""
+    """Yield pieces of at most ``size`` items."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 

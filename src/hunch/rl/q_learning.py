@@ -1,9 +1,9 @@
-"""Q-learning over candidate actions, with the whole update on one screen.
+"""Q-learning over candidate actions.
 
 States and actions are vectors, Q(s, a) is a perceptron on both, and only the candidates C(s) of a state
 count: all admissible actions, or those that a prior proposes. The squared Bellman error (Mnih et al., Nature
-2015) and the conservative term (Kumar et al., NeurIPS 2020) have a weight each, so that online, offline and
-cloned agents share every line.
+2015) and the conservative term (Kumar et al., NeurIPS 2020) each have a weight, so that online, offline and
+behaviour-cloning agents share this code.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ class QConfig:
     """Q-learning on embedded texts."""
 
     gamma: Share = 0.9
-    """Discount per step (released code: 0.99; of 0.9, 0.95 and 0.97 the best for DQN, see the log)."""
+    """Discount per step (released code: 0.99; the best of 0.9, 0.95 and 0.97 for DQN, see the log)."""
     bellman: NonNegativeFloat = 1.0
-    """Weight of the squared Bellman error, halved."""
+    """Weight of half the squared Bellman error."""
     beta: NonNegativeFloat = 0.0
     """Weight of the conservative term log sum exp Q(s, .) - Q(s, a) (paper: 5)."""
     floor: bool = False
-    """Count the recorded action among the candidates of the conservative term, which then is never negative
-    (ours)."""
+    """Include the recorded action in the candidates of the conservative term, so that the term is never
+    negative (our choice)."""
     reduction: Literal["mean", "sum"] = "mean"
-    """Over the squared errors of a batch (released code: sum, so that its beta of 5 is 5/128 of ours)."""
+    """Reduction over the squared errors of a batch (released code: sum, so its beta of 5 is 5/128 here)."""
     optimiser: Literal["adam", "adamw"] = "adam"
-    """Adam, or with decoupled weight decay (released code)."""
+    """Adam, or Adam with decoupled weight decay (released code)."""
     learning_rate: PositiveFloat = 5e-4
-    """Of the optimiser (paper)."""
+    """Learning rate of the optimiser (paper's value)."""
     clip: NonNegativeFloat = 0.0
-    """Largest norm of a gradient, beyond which it is scaled down; 0 for none (released code: 1)."""
+    """Maximum gradient norm; larger gradients are scaled down, 0 for no limit (released code: 1)."""
     batch_size: PositiveInt = 128
     """Transitions per update (paper)."""
     update_every: PositiveInt = 2
-    """Environment steps per update, where updates are not done in rounds (ours)."""
+    """Environment steps per update, if updates are not made in rounds (our choice)."""
     round: NonNegativeInt = 0
-    """Episodes of a round, after which its updates are due at once; 0 for no rounds (released code: 10)."""
+    """Episodes per round, after which its updates are made; 0 for no rounds (released code: 10)."""
     round_updates: NonNegativeInt = 0
-    """Updates of a round; 0 for four passes over the replay buffer (released code)."""
+    """Updates per round; 0 for four passes over the replay buffer (released code)."""
     warmup: NonNegativeInt = 500
-    """Environment steps before the first update (ours)."""
+    """Environment steps before the first update (our choice)."""
     replay: PositiveInt = 50_000
-    """Transitions of its own that an agent keeps (ours); recorded data are kept besides."""
+    """Capacity of the replay buffer in transitions (our choice); recorded data are kept in addition."""
     target: Literal["soft", "hard"] = "soft"
-    """Target network: moves a little with every update, or is copied now and then."""
+    """Target network: soft moves a little with every update, hard is copied at intervals."""
     target_rate: Share = 0.005
-    """soft: how far the target moves per update (released code)."""
+    """soft: share by which the target moves per update (released code)."""
     target_every: PositiveInt = 500
-    """hard: updates between two copies (ours)."""
+    """hard: updates between copies (our choice)."""
     surplus: NonNegativeInt | None = None
-    """A failed episode is only stored while failures exceed successes by no more; none stores all (released
-    code: 100)."""
+    """Store a failed episode only while failures exceed successes by at most this number; none stores all
+    (released code: 100)."""
     copies: PositiveInt = 1
     """Copies of a failed episode in the replay buffer (released code: 2 for DQN)."""
     hidden: PositiveInt = 128
@@ -71,7 +71,7 @@ class QConfig:
 
 
 class Features(Protocol):
-    """States by number, as vectors, with their admissible actions as rows of one matrix."""
+    """Vectors of numbered states, with their admissible actions as rows of one matrix."""
 
     state_dim: int
     action_dim: int
@@ -91,8 +91,8 @@ class Features(Protocol):
 class QNetwork(nn.Module):
     """A three-layer perceptron on the concatenation of a state's and an action's vector.
 
-    The first layer of a concatenation is the sum of two linear maps, so that a state's part is computed once
-    and so is a distinct action's, however many pairs they form.
+    Its first layer is computed as the sum of two linear maps, so that the part of each state and each
+    distinct action is computed only once, however many pairs they form.
     """
 
     def __init__(self, state_dim: int, action_dim: int, hidden: int) -> None:
@@ -105,7 +105,7 @@ class QNetwork(nn.Module):
     def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
         """Return Q of pairs, shape (pairs,): rows ``owner`` of states with rows ``index`` of actions.
 
-        The states are of shape (batch, state_dim), the actions of shape (texts, action_dim).
+        States have shape (batch, state_dim), actions shape (texts, action_dim).
         """
         hidden = self.action_part(actions)[index]
         if self.state_part is not None:
@@ -115,7 +115,7 @@ class QNetwork(nn.Module):
 
 
 class Batch(NamedTuple):
-    """Transitions as columns of shape (n,): states and candidate sets by number, actions by position."""
+    """Transitions as columns of shape (n,): states and candidate sets by number, actions by index."""
 
     state: IntArray
     action: IntArray
@@ -137,7 +137,7 @@ class Replay:
         return min(self.added, self.capacity)
 
     def add(self, *columns: float) -> None:
-        """Add one transition, in the order of :class:`Batch`, forgetting the oldest when full."""
+        """Add one transition, in the order of :class:`Batch`; the oldest is dropped when full."""
         row = self.added % self.capacity
         if row == len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
@@ -154,10 +154,10 @@ class QLearner:
     """Q, its target network, its replay buffer, and the update.
 
     Args:
-        features: What the numbers of states stand for.
+        features: Vectors of the numbered states.
         config: All settings.
-        seed: Of the weights.
-        data: Transitions that are kept besides those of ``config.replay``.
+        seed: Seed of the weights.
+        data: Number of transitions kept in addition to ``config.replay``.
     """
 
     def __init__(self, features: Features, config: QConfig, seed: int, data: int = 0) -> None:
@@ -171,11 +171,11 @@ class QLearner:
         self.optimiser = adam(self.network.parameters(), lr=config.learning_rate, foreach=True)
 
     def update(self, batch: Batch, candidates: Callable[[IntArray, IntArray], list[IntArray]]) -> float:
-        """Take one step down the loss.
+        """Make one gradient step, and return the loss.
 
         Args:
             batch: Transitions.
-            candidates: Gives C(s), as positions among a state's actions, of the numbers of states and sets.
+            candidates: Returns C(s) as indices of a state's actions, given the numbers of states and sets.
         """
         c = self.config
         q = forward(self.network, self.features, batch.state, batch.action[:, None])
@@ -207,20 +207,20 @@ class QLearner:
         return float(loss.detach())
 
     def padded(self, network: QNetwork, states: IntArray, candidates: Sequence[IntArray]) -> Tensor:
-        """Q of each state's candidates, shape (n, most candidates), padded with -inf."""
+        """Return Q of each state's candidates, shape (n, max. candidates), padded with -inf."""
         lengths = torch.tensor([len(own) for own in candidates])
         there = torch.arange(int(lengths.max())) < lengths[:, None]
         q = forward(network, self.features, states, candidates)
         return torch.full(there.shape, -torch.inf).masked_scatter(there, q)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, optimiser, replay buffer and counter."""
+        """Return weights, optimiser, replay buffer and counter."""
         filled = torch.from_numpy(self.replay.rows[: len(self.replay)])
         parts = {name: getattr(self, name).state_dict() for name in ("network", "target", "optimiser")}
         return {**parts, "replay": (self.replay.added, filled), "updates": self.updates}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         for name in ("network", "target", "optimiser"):
             getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
         self.replay.added, filled = state["replay"]
@@ -233,7 +233,7 @@ class QLearner:
 def values(
     network: QNetwork, features: Features, states: Sequence[int], candidates: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """Q(s, a) of each state's candidates, in their order."""
+    """Return Q(s, a) of each state's candidates, in order."""
     if not states:
         return []
     q = forward(network, features, np.array(states), candidates).numpy().astype(np.float64)
@@ -243,10 +243,10 @@ def values(
 def forward(
     network: QNetwork, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
 ) -> Tensor:
-    """Q of numbered states, shape (n,), with positions among their actions, one state after the other."""
+    """Return Q of numbered states with indices of their actions, one state after the other, shape (n,)."""
     rows = np.concatenate([features.rows[i][own] for i, own in zip(states, candidates, strict=True)])
     owner = np.repeat(np.arange(len(states)), [len(own) for own in candidates])
-    # The order of rows decides the last bits of a product: the order of appearance is the run's own, while
+    # The order of rows decides the last bits of a product. The order of appearance belongs to the run, while
     # the numbers of texts depend on what else the process has embedded.
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     order = np.argsort(first)

@@ -1,12 +1,12 @@
-"""The one way to step text environments: streams side by side, for training, evaluation and replay.
+"""Steps text environments side by side, for training, evaluation and replay.
 
-An episode is fully given by its seed, its number and its actions: same seed, same episode is the contract of
-every environment here. So an episode in flight is saved as these and taken up again by replaying it; no
-environment has to know how to write itself to disk.
+An episode is determined by its seed, its number and its actions, because every environment here gives the
+same episode for the same seed. So an unfinished episode is saved as these three and restored by replaying it;
+an environment needs no code to save itself.
 
-In an environment of several players ``info["player"]`` names who moves next. A player's transition runs from
-its own last state to its own next one, or to the end, with the rewards in between summed: those of
-``info["rewards"]``, one for each player, or the common reward. Each player is a stream of its own.
+In an environment of several players ``info["player"]`` is the player to move. A player's transition goes from
+its own last state to its own next one, or to the end, with the rewards in between summed up: those of
+``info["rewards"]``, one per player, or the common reward. Each player is a separate stream.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
 
 def episode_seed(seed: int, env: int, number: int) -> int:
-    """The seed with which an environment begins its episode of this number."""
+    """Return the seed of an environment's episode with this number."""
     return int(np.random.SeedSequence([seed, env, number]).generate_state(1)[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What is kept of a finished episode.
+    """The record of a finished episode.
 
     Attributes:
         seed: The seed of the environment's ``reset``; with ``number`` and ``actions`` it replays the episode.
-        step: Environment steps of the whole run at the episode's end.
-        success: Whether the task was solved, by the environment's own word.
-        number: Which episode of its environment it is, from 0; ``reset(options={"episode": number})``.
+        step: Environment steps of the whole run at the end of the episode.
+        success: True if the environment reports that the task was solved.
+        number: Number of the episode in its environment, from 0; ``reset(options={"episode": number})``.
     """
 
     seed: int
@@ -58,7 +58,7 @@ class Episode:
 
 @dataclass
 class _Running:
-    """The episode in flight of one environment; ``state`` awaits an action."""
+    """The unfinished episode of one environment; ``state`` awaits an action."""
 
     number: int
     seed: int
@@ -67,29 +67,29 @@ class _Running:
     total: float = 0.0
     open: dict[int, tuple[State, str, list[str]]] = field(
         default_factory=dict
-    )  # by stream: move, events since
+    )  # by stream: the last move, and events since then
     due: dict[int, float] = field(default_factory=dict)  # by stream: rewards since its last transition
 
 
 class Rollout:
-    """Environments stepped side by side, each begun anew as soon as its episode ends.
+    """Environments stepped side by side; each starts a new episode as soon as one ends.
 
     Attributes:
         steps: Environment steps so far, over all environments.
-        finished: Episodes that ended and have not been taken by :meth:`take_finished`.
-        players: Players of each environment.
+        finished: Finished episodes that :meth:`take_finished` has not returned yet.
+        players: Number of players per environment.
 
     Args:
         envs: Text environments.
-        seed: Of every episode, with the environment's position and the episode's number.
-        seeds: Seeds of a limited number of episodes, each taken by whichever environment is free; then
-            the rollout ends, with no state left. Default: it goes on for ever by ``seed``.
-        numbers: The number of each of these episodes. Default: their position.
-        task_seed: Fixes the task over all episodes, in environments that draw one.
-        processes: Worker processes that step the environments; see :class:`hunch.rl.workers.Fleet`.
+        seed: Seed of all episodes, combined with the environment's index and the episode's number.
+        seeds: Seeds of a limited number of episodes; each goes to the next free environment, and then the
+            rollout ends with no state left. Default: no limit, with seeds derived from ``seed``.
+        numbers: The number of each of these episodes. Default: their index.
+        task_seed: Fixes the task over all episodes, in environments that draw a task.
+        processes: Number of worker processes; see :class:`hunch.rl.workers.Fleet`.
 
     Raises:
-        UsageError: if an environment breaks its contract, or some take any text as an action and others not.
+        UsageError: if an environment breaks its contract, or only some of them accept any text as an action.
     """
 
     def __init__(
@@ -114,27 +114,27 @@ class Rollout:
 
     @property
     def states(self) -> list[State]:
-        """The states that await an action, one for each environment whose episode goes on."""
+        """The states that await an action, one per unfinished episode."""
         return [running.state for running in self.running.values()]
 
     @property
     def streams(self) -> int:
-        """How many streams there are: environments times players."""
+        """Number of streams: environments times players."""
         return len(self.begun) * self.players
 
     def close(self) -> None:
-        """End the worker processes, if there are any."""
+        """Stop the worker processes, if there are any."""
         self.fleet.close()
 
     # ---- beginning ------------------------------------------------------------------------------------
 
     def _begin(self, indices: Sequence[int]) -> None:
-        """Begin the next episode of some environments, as far as there is one."""
+        """Begin the next episode of some environments, if there is one."""
         due = {i: plan for i in indices if (plan := self._next(i)) is not None}
         self._reset(due)
 
     def _next(self, i: int) -> tuple[int, int] | None:
-        """Number and seed of the environment's next episode."""
+        """Return number and seed of the environment's next episode."""
         number = sum(self.begun) if self.limited is not None else self.begun[i]
         if self.limited is not None and number >= len(self.limited):
             return None
@@ -159,7 +159,7 @@ class Rollout:
             running.state = self._read(i, observation, info, info.get("player", 0))
         self.running = dict(sorted(self.running.items()))
         if len({state.actions is None for state in self.states}) > 1:
-            raise UsageError("Some of these environments list admissible actions and others take any text.")
+            raise UsageError("Some of these environments list admissible actions and others accept any text.")
 
     def _players(self, i: int, info: dict[str, Any]) -> int:
         return int(self.fleet.envs[i].metadata.get("players", 2 if "player" in info else 1))
@@ -176,8 +176,8 @@ class Rollout:
         """Take one action in each state, and begin a new episode where one ended.
 
         Raises:
-            UsageError: on another number of actions.
-            InadmissibleActionError: on an inadmissible one. In both cases no environment has moved.
+            UsageError: if the number of actions is wrong.
+            InadmissibleActionError: if an action is not admissible. In both cases no environment is stepped.
         """
         live = list(self.running)
         self._check(actions)
@@ -197,18 +197,18 @@ class Rollout:
     def _check(self, actions: Sequence[str]) -> None:
         states = self.states
         if len(actions) != len(states):
-            raise UsageError(f"{len(actions)} actions were chosen for {len(states)} states.")
+            raise UsageError(f"There are {len(actions)} actions for {len(states)} states.")
         for state, action in zip(states, actions, strict=True):
             if not isinstance(action, str):
-                raise InadmissibleActionError(f"An action is a text, not {action!r}.")
+                raise InadmissibleActionError(f"An action must be text, not {action!r}.")
             if state.actions is not None and action not in state.actions:
                 raise InadmissibleActionError(
-                    f"{action!r} was chosen, which is not admissible here; admissible are: "
+                    f"The action {action!r} is not admissible here; admissible are: "
                     f"{', '.join(state.actions)}."
                 )
 
     def _advance(self, i: int, action: str, outcome: Any) -> list[Transition]:
-        """Take note of what an action led to; returns the transitions that it completes."""
+        """Record the outcome of an action; return the transitions that it completes."""
         observation, reward, terminated, truncated, info = outcome
         running, first = self.running[i], i * self.players
         running.open[running.state.stream] = (running.state, action, [])
@@ -254,14 +254,14 @@ class Rollout:
         )
 
     def take_finished(self) -> list[Episode]:
-        """Return the episodes that ended since the last call, in the order they ended."""
+        """Return the episodes that ended since the last call, in the order in which they ended."""
         finished, self.finished = self.finished, []
         return finished
 
     # ---- state ----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters, and the seeds and actions of the episodes in flight."""
+        """Return counters, and the seeds and actions of the unfinished episodes."""
         return {
             "steps": self.steps,
             "begun": list(self.begun),
@@ -271,10 +271,10 @@ class Rollout:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up the episodes in flight by replaying them.
+        """Restore the unfinished episodes by replaying them.
 
         Raises:
-            HunchError: if an environment does not give the same episode again.
+            HunchError: if an environment does not repeat its episode.
         """
         self.steps, self.begun = state["steps"], list(state["begun"])
         self.finished, self.running = [], {}
@@ -286,5 +286,5 @@ class Rollout:
         for i, (_, _, _, observation) in state["running"].items():
             if self.running[i].state.observation != observation:
                 raise HunchError(
-                    "The environment did not replay its episode: same seed, same episode is broken."
+                    "The environment did not repeat its episode; the same seed must give the same episode."
                 )

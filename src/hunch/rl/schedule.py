@@ -1,4 +1,4 @@
-"""When a step enters the replay buffer, and when updates are due: at once and evenly, or as in rounds."""
+"""Decides when steps enter the replay buffer and when updates are due: evenly, or in rounds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from hunch.core import Transition
 from hunch.rl.q_learning import QConfig, Replay
 
 Row = Sequence[float]
-"""A step as the replay buffer has it, in the order of :class:`hunch.rl.q_learning.Batch`."""
+"""A step as a row of the replay buffer, in the order of :class:`hunch.rl.q_learning.Batch`."""
 
 
 class Schedule:
     """Stores steps in a replay buffer, and counts the updates that are due.
 
     By default a step is stored at once, and an update is due every ``update_every`` steps after ``warmup``.
-    With ``surplus`` an episode is stored at its end; one that failed only while failures exceed successes by
-    no more, and then in ``copies``. With ``round`` updates are due at once when so many episodes have ended.
+    With ``surplus`` an episode is stored at its end; a failed one only while failures exceed successes by at
+    most ``surplus``, and then in ``copies``. With ``round``, updates are due after so many episodes.
     """
 
     def __init__(self, config: QConfig, replay: Replay) -> None:
         self.config, self.replay = config, replay
-        self.held: dict[int, list[Row]] = {}  # by stream: the episode in flight, where it may not be stored
+        self.held: dict[int, list[Row]] = {}  # by stream: steps of an episode that may not be stored
         self.steps = self.failures = self.successes = self.owed = 0
 
     def store(self, rows: Sequence[Row]) -> None:
@@ -31,7 +31,7 @@ class Schedule:
             self.replay.add(*row)
 
     def observe(self, transitions: Sequence[Transition], rows: Sequence[Row]) -> None:
-        """Store steps when they are to be stored, and take note of episodes that end."""
+        """Store steps when they are due to be stored, and count the episodes that end."""
         self.steps += len(transitions)
         if self.config.surplus is None:
             self.store(rows)
@@ -52,16 +52,16 @@ class Schedule:
 
     @property
     def due(self) -> int:
-        """Updates that should have been made so far."""
+        """Number of updates that should have been made so far."""
         c = self.config
         return self.owed if c.round else max(0, self.steps - c.warmup) // c.update_every
 
     def state_dict(self) -> dict[str, Any]:
-        """Episodes in flight and counters."""
+        """Return unfinished episodes and counters."""
         held = [(stream, [list(map(float, row)) for row in rows]) for stream, rows in self.held.items()]
         return {"held": held, "counters": (self.steps, self.failures, self.successes, self.owed)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.held = dict(state["held"])
         self.steps, self.failures, self.successes, self.owed = state["counters"]

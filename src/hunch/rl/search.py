@@ -1,10 +1,9 @@
 """Planning in a world model: rollouts and Monte Carlo tree search.
 
-A plan is written as a generator: it yields the step that it wants to know of, and is sent what the model
-says. So it reads as if it went alone, and :func:`together` runs any number of plans side by side, with one
-call of the model for what all of them want to know next. Each has chance of its own: its company changes
-nothing. What goes through all states is in :mod:`hunch.rl.small_models`, search in games in
-:mod:`hunch.rl.games`.
+A plan is written as a generator: it yields a step and is sent the model's prediction. So the code reads like
+a single plan, and :func:`together` runs any number of plans side by side, with one call of the model for the
+next steps of all. Each plan has its own random generator, so the others do not affect it. Planning over all
+states is in :mod:`hunch.rl.small_models`, search in games in :mod:`hunch.rl.games`.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 R = TypeVar("R")
 Wanted: TypeAlias = tuple[Any, Any, np.random.Generator]
-"""A state, an action in it, and the source of chance."""
+"""A state, an action in it, and a random generator."""
 Plan: TypeAlias = Generator[Wanted, Prediction, R]
 Actions: TypeAlias = Callable[[Any], Sequence[Any]]
 """The actions of a state."""
 
 
 def together(answer: Callable[[Sequence[Q]], Sequence[A]], plans: Sequence[Generator[Q, A, R]]) -> list[R]:
-    """Carry plans out side by side; returns what each came to.
+    """Run plans side by side, and return their results.
 
     Args:
-        answer: Answers what the plans that go on want to know, all together.
-        plans: Generators that yield what they want to know and are sent the answer.
+        answer: Answers the queries of all unfinished plans together.
+        plans: Generators that yield queries and are sent the answers.
     """
     results: dict[int, R] = {}
     wanted: dict[int, Q] = {}
@@ -59,10 +58,10 @@ def together(answer: Callable[[Sequence[Q]], Sequence[A]], plans: Sequence[Gener
 
 
 class RolloutPolicy(Protocol):
-    """A view of what is done in a state."""
+    """A policy for rollouts."""
 
     def choose(self, states: Sequence[Any], rngs: Sequence[np.random.Generator]) -> list[Any]:
-        """Choose an action in each state, all together; ``None`` where there is none to name."""
+        """Choose an action in each state, all together; ``None`` if it has none to suggest."""
         ...
 
 
@@ -76,10 +75,10 @@ def roll_out(
     depth: int,
     gamma: float,
 ) -> FloatArray:
-    """Discounted return of one rollout for each state and first action, shape (n,); all go on together.
+    """Return the discounted return of one rollout per state and first action, shape (n,).
 
-    A rollout ends where the model sees the end or has nothing to say, where the policy names no action, and
-    after ``depth`` steps.
+    A rollout ends when the model predicts the end or nothing, when the policy suggests no action, and after
+    ``depth`` steps.
     """
     values = np.zeros(len(states))
     here, chosen, live = list(states), list(actions), list(range(len(states)))
@@ -104,7 +103,7 @@ def roll_out(
 
 @dataclass(slots=True)
 class Edge:
-    """An action of a node: how often it was taken, the sum of its returns, and the states that it led to."""
+    """An action of a node: how often it was taken, the sum of its returns, and the resulting states."""
 
     visits: int = 0
     total: float = 0.0
@@ -113,7 +112,7 @@ class Edge:
 
     @property
     def value(self) -> float:
-        """Mean return; 0 where it was never taken."""
+        """Mean return; 0 if it was never taken."""
         return self.total / max(self.visits, 1)
 
 
@@ -138,32 +137,32 @@ class Node:
 
     @property
     def best(self) -> Any:
-        """The action that was taken most often, of equals the one of the largest value."""
+        """The action taken most often; among equals, the one with the largest value."""
         order = range(len(self.actions))
         return self.actions[max(order, key=lambda i: (self.edges[i].visits, self.edges[i].value, -i))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MCTS:
-    """Monte Carlo tree search: UCT, or PUCT where there is a prior.
+    """Monte Carlo tree search: UCT, or PUCT if there is a prior.
 
-        simulations times
-            go down from the root by the upper confidence bound, an outcome of chance being a child of its own
-            at a new state: add it, and play on at random
-            add the return to every action on the way
+        repeat for the number of simulations
+            descend from the root by the upper confidence bound; each outcome of chance is a separate child
+            at a new state: add it, and continue at random
+            add the return to every action on the path
 
-    UCT (Kocsis and Szepesvari 2006) takes Q + c sqrt(ln N / n), untried actions first; PUCT (Silver et al.
-    2017) Q + c p sqrt(N) / (1 + n). Values are returns as they are: choose c to their scale.
+    UCT (Kocsis and Szepesvari 2006) uses Q + c sqrt(ln N / n), untried actions first; PUCT (Silver et al.
+    2017) uses Q + c p sqrt(N) / (1 + n). Values are not normalised: choose c according to their scale.
 
     Args:
-        simulations: Ways down.
-        depth: Steps of a random rollout at most, and of the whole way down.
-        c: Weight of what is uncertain.
+        simulations: Number of simulations.
+        depth: Maximum number of steps of a random rollout, and of a descent.
+        c: Weight of the uncertainty term.
         gamma: Discount per step.
-        chance: Whether an action may lead elsewhere the next time. If not, a step is asked for once a tree.
+        chance: True if the model is stochastic. If False, each step is requested once per tree.
         prior: Probabilities of the actions of a state, shape (number of actions,), for PUCT.
-        turn: Whose turn it is in a state, in a game of two where one wins what the other loses; a reward is
-            that of who has moved. Default: always the same one's.
+        turn: Returns the player to move, in a two-player zero-sum game; a reward belongs to the player who
+            has moved. Default: a single player.
     """
 
     simulations: int = 25
@@ -181,7 +180,7 @@ class MCTS:
         actions: Actions,
         rngs: Sequence[np.random.Generator],
     ) -> list[Node]:
-        """Grow a tree from each state, side by side; returns their roots."""
+        """Grow a tree from each state, side by side; return the roots."""
         plans = [self.plan(state, actions, rng) for state, rng in zip(states, rngs, strict=True)]
         return together(lambda wanted: model.step(*zip(*wanted, strict=True)), plans)
 
@@ -226,13 +225,13 @@ class MCTS:
         return ties[int(rng.integers(len(ties)))] if len(ties) > 1 else ties[0]
 
     def _score(self, n: int, edge: Edge, i: int, prior: FloatArray | None) -> float:
-        """The upper confidence bound of an action whose node was left n times."""
+        """Return the upper confidence bound of an action whose node was left n times."""
         if prior is not None:
             return edge.value + self.c * float(prior[i]) * sqrt(max(n, 1)) / (1 + edge.visits)
         return edge.value + self.c * sqrt(log(n) / edge.visits) if edge.visits else inf
 
     def _play_on(self, state: Any, actions: Actions, rng: np.random.Generator) -> Plan[float]:
-        """The return of a random rollout, to whose turn it is in the state."""
+        """Return the return of a random rollout, for the player to move in the state."""
         value, weight = 0.0, 1.0
         for _ in range(self.depth):
             own = actions(state)
@@ -247,7 +246,7 @@ class MCTS:
         return value
 
     def _back_up(self, way: Sequence[tuple[Any, Edge, Prediction]], value: float) -> None:
-        """Add the return from each step on to its action; ``value`` is to whose turn it is in the last."""
+        """Add the return from each step to its action; ``value`` is for the player to move at the end."""
         for state, edge, found in reversed(way):
             sign = 1 if found.done or found.next_state is None else self._sign(state, found.next_state)
             value = (found.reward or 0.0) + self.gamma * sign * value

@@ -1,4 +1,4 @@
-"""Planning by going through all states of a small world model: breadth-first search and value iteration."""
+"""Planning over all states of a small world model: breadth-first search and value iteration."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def shortest(
     *,
     most: int = 10_000,
 ) -> list[Any] | None:
-    """The shortest way to a step that is wanted, by breadth-first search in a model without chance.
+    """Find the shortest path to a goal step by breadth-first search, in a model without chance.
 
     Args:
-        model: The world model, asked for all steps of a level together.
-        start: Where the way begins.
-        actions: The actions of a state.
-        wanted: Says whether a step is.
-        rng: Passed on to the model.
-        most: States after which the search gives up.
+        model: The world model; all steps of a level are requested together.
+        start: The first state.
+        actions: Returns the actions of a state.
+        wanted: Returns whether a step is a goal.
+        rng: Passed to the model.
+        most: Number of states after which the search gives up.
 
     Returns:
-        The actions; None where there is no such way.
+        The actions; None if there is no path.
     """
     ways: dict[Hashable, list[Any]] = {start: []}
     level = [start]
@@ -54,14 +54,14 @@ def shortest(
 
 
 class Table(NamedTuple):
-    """A small model in full: S states, at most A actions in each, K outcomes of each.
+    """An enumerated small model: S states, at most A actions per state, K outcomes per action.
 
     Attributes:
         states: The states by number.
-        actions: The actions of each.
-        share: Probability of each outcome, shape (S, A, K); all 0 where there is no such action.
+        actions: The actions of each state.
+        share: Probability of each outcome, shape (S, A, K); all 0 for an action that does not exist.
         reward: Shape (S, A, K).
-        after: Number of the next state, shape (S, A, K); -1 where the episode is over.
+        after: Number of the next state, shape (S, A, K); -1 if the episode is over.
     """
 
     states: list[Any]
@@ -80,7 +80,7 @@ def tabulate(
     draws: int = 1,
     most: int = 10_000,
 ) -> Table:
-    """Ask a model for every step that can be reached; with chance, ``draws`` times each.
+    """Enumerate a model: request every step that can be reached; with chance, ``draws`` times each.
 
     Raises:
         UsageError: if there are more than ``most`` states.
@@ -102,7 +102,7 @@ def tabulate(
                 level.append(after)
             rows.append((numbers[state], i, step.reward or 0.0, numbers[after]))
         if len(numbers) > most:
-            raise UsageError(f"This model has more than {most:,} states.")
+            raise UsageError(f"The model has more than {most:,} states.")
     own = [actions(state) for state in numbers]
     shape = len(numbers), max(map(len, own), default=0), draws
     table = Table(list(numbers), own, np.zeros(shape), np.zeros(shape), np.full(shape, -1))
@@ -114,10 +114,10 @@ def tabulate(
 
 
 def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> FloatArray:
-    """Q of the best policy, shape (S, A); minus infinity where there is no such action.
+    """Return Q of the optimal policy, shape (S, A); -inf for an action that does not exist.
 
     Raises:
-        UsageError: if it does not settle, as with a discount of 1 where an episode need not end.
+        UsageError: if it does not converge, as may happen with a discount of 1 and endless episodes.
     """
     values = np.zeros(len(table.states))
     there = table.share.sum(axis=2) > 0
@@ -128,4 +128,4 @@ def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> Floa
         if np.abs(new - values).max() <= tolerance:
             return q
         values = new
-    raise UsageError(f"The values do not settle with a discount of {gamma}.")
+    raise UsageError(f"Value iteration does not converge with a discount of {gamma}.")

@@ -1,7 +1,7 @@
-"""What a handful of seeds says: interquartile mean and bootstrap interval (Agarwal et al., NeurIPS 2021).
+"""Statistics over few seeds: interquartile mean and bootstrap interval (Agarwal et al., NeurIPS 2021).
 
-A bootstrap over three seeds cannot leave their range and covers the truth far less often than it says, so
-below :data:`FEW` seeds the range is given, and called so.
+A bootstrap over three seeds cannot exceed their range, and covers the true value far less often than it
+claims. So below :data:`FEW` seeds the range is reported, and called a range.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from hunch.core import FloatArray
 
 FEW = 5
-"""Seeds from which on there is an interval and not merely a range."""
+"""Minimum number of seeds for an interval; below it the range is reported."""
 FEWEST = 3
-"""Seeds below which nothing is shown: of two equal methods with two, one is on top in a third of cases."""
+"""Minimum number of seeds for a claim; with two, one of two equal methods is ahead in a third of cases."""
 WINDOW = 50
-"""Episodes over which success is looked at to say when it reached a level."""
+"""Number of episodes of a window over which the success rate is computed."""
 TENTHS = 10
-"""Parts of a run's steps whose success rates make up the area under its curve."""
+"""Number of parts of a run's steps whose success rates make up the area under its curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure and its 95 % interval, or where ``range_of`` counts few seeds, their range."""
+    """A value and its 95 % interval, or its range if ``range_of`` gives a number of few seeds."""
 
     value: float
     low: float
@@ -38,21 +38,21 @@ class Estimate:
         return self.short()
 
     def short(self) -> str:
-        """The figure and its brackets, for a table that says elsewhere what these are."""
+        """Return the value with its bounds, for a table that explains them elsewhere."""
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> FloatArray:
-    """Mean of the middle half; with fewer than four values, their plain mean."""
+    """Return the mean of the middle half, or the plain mean of fewer than four values."""
     from scipy.stats import trim_mean
 
     return np.asarray(trim_mean(np.asarray(values, dtype=float), 0.25, axis=axis))
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
-    """Interquartile mean over seeds with its percentile bootstrap interval, or the range of fewer than five.
+    """Return the interquartile mean over seeds with its bootstrap interval (their range below five).
 
-    With one seed nothing is known of the spread between seeds: the interval is nan.
+    With one seed the interval is nan, because nothing is known about the spread.
     """
     from scipy.stats import bootstrap
 
@@ -73,7 +73,7 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 
 
 def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArray, FloatArray]:
-    """95 % percentile bootstrap interval of the interquartile mean over seeds at each point of a curve.
+    """Return the 95 % percentile bootstrap interval of the interquartile mean at each point of a curve.
 
     Below five seeds it is their range.
 
@@ -94,10 +94,10 @@ def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArr
 def probability_of_improvement(
     scores: Sequence[float], others: Sequence[float], resamples: int = 5000
 ) -> Estimate:
-    """How probable it is that a run of one method scores above a run of another; a tie counts half.
+    """Return the probability that a run of one method scores above a run of another; a tie counts half.
 
-    The share of pairs of runs in which the first is above, with the percentile bootstrap interval over the
-    seeds of both. With one seed on either side the interval is nan.
+    This is the share of pairs of runs in which the first is above, with the percentile bootstrap interval
+    over the seeds of both. With one seed on either side the interval is nan.
     """
     first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
     above = (np.sign(first[:, None] - second) + 1) / 2
@@ -111,7 +111,7 @@ def probability_of_improvement(
 
 
 def over_episodes(successes: Sequence[bool]) -> Estimate:
-    """Success rate within one run with its Wilson interval; nan where no episode ended."""
+    """Return the success rate of one run with its Wilson interval; nan if no episode ended."""
     from scipy.stats import binomtest
 
     if not successes:
@@ -122,7 +122,7 @@ def over_episodes(successes: Sequence[bool]) -> Estimate:
 
 
 def over_pairs(differences: Sequence[float]) -> Estimate:
-    """Mean of paired differences with Student's 95 % interval; nan with one pair."""
+    """Return the mean of paired differences with Student's 95 % interval; nan with one pair."""
     from scipy.stats import t
 
     values = np.asarray(differences, dtype=float)
@@ -136,19 +136,19 @@ def over_pairs(differences: Sequence[float]) -> Estimate:
 def first_reached(
     steps: Sequence[int], successes: Sequence[bool], threshold: float, window: int = WINDOW
 ) -> int | None:
-    """The step after which success stood at a threshold, in two disjoint windows of episodes in a row.
+    """Return the step at which the success rate reached a threshold in two consecutive windows of episodes.
 
-    A single window of a noisy curve passes any threshold some time, and the more often one looks the sooner:
-    the second window, of other episodes, has to confirm the first.
+    A single window of a noisy curve may pass any threshold by chance, so the second window, which has other
+    episodes, must confirm the first.
 
     Args:
-        steps: Of the end of each episode, ascending.
-        successes: Of the same episodes.
+        steps: Last step of each episode, ascending.
+        successes: Success of each episode.
         threshold: The success rate.
-        window: Episodes a window.
+        window: Episodes per window.
 
     Returns:
-        The step at the end of the first window; None if there is no such pair.
+        The step at the end of the first window; None if the threshold was not reached.
     """
     total = np.concatenate([[0], np.cumsum(successes)])
     counts = total[window:] - total[:-window]
@@ -157,10 +157,10 @@ def first_reached(
 
 
 def area(steps: Sequence[int], successes: Sequence[bool], total: int) -> float:
-    """Area under the learning curve: the mean of the success rates of the ten tenths of a run's steps.
+    """Return the area under the learning curve: the mean success rate over ten tenths of a run's steps.
 
-    An episode belongs to where it ended. A tenth in which none ended has the rate of the one before, and the
-    first has 0.
+    An episode counts where it ended. A tenth without episodes has the rate of the previous one; the first has
+    0.
     """
     places = np.minimum((np.asarray(steps, dtype=float) - 1) * TENTHS // total, TENTHS - 1)
     rates: list[float] = []
@@ -171,10 +171,10 @@ def area(steps: Sequence[int], successes: Sequence[bool], total: int) -> float:
 
 
 def above(scores: Sequence[float], others: Sequence[float], level: float = 0.05) -> bool:
-    """Whether scores of seeds are above others: the one-sided rank-sum test of Mann and Whitney, p <= level.
+    """Return whether one method's scores are above another's: one-sided Mann-Whitney test, p <= level.
 
-    Where either side has fewer than five seeds, all of one have to be above all of the other; with fewer than
-    three nothing is shown. A nan is no score.
+    If either side has fewer than five seeds, all of one must be above all of the other; with fewer than three
+    the result is False. Scores that are nan are ignored.
     """
     from scipy.stats import mannwhitneyu
 

@@ -11,12 +11,12 @@ from hunch.core import FloatArray
 
 
 class QTable:
-    """Q(s, a) by entries, each begun at the same value.
+    """A table of Q(s, a).
 
     Args:
         gamma: Discount per step.
-        learning_rate: How far an entry moves towards its target.
-        initial: What an entry begins at.
+        learning_rate: Share by which an entry moves towards its target.
+        initial: Initial value of all entries.
     """
 
     def __init__(self, gamma: float, learning_rate: float, initial: float) -> None:
@@ -36,15 +36,15 @@ class QTable:
         next_actions: Sequence[Hashable],
         prefer: Callable[[FloatArray], FloatArray] = lambda q: q,
     ) -> None:
-        """Move Q(s, a) towards r + gamma Q(s', a'), where a' is preferred most.
+        """Move Q(s, a) towards r + gamma Q(s', a'), where a' is the preferred action.
 
         Args:
             state: s.
             action: a.
             reward: r.
             next_state: s'.
-            next_actions: What can be done there; none where nothing follows.
-            prefer: How much each action is preferred, by its Q. Default: Q itself, so that a' is the best.
+            next_actions: Actions in s'; empty if s' is terminal.
+            prefer: Turns the Q of the actions into preferences. Default: Q itself, so that a' is the best.
         """
         target = reward
         if next_actions:
@@ -54,9 +54,9 @@ class QTable:
         self.entries[state, action] = old + self.learning_rate * (target - old)
 
     def state_dict(self) -> dict[str, Any]:
-        """All entries that were ever updated."""
+        """Return all entries that have been updated."""
         return {"entries": [[*key, value] for key, value in self.entries.items()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.entries = {(row, action): value for row, action, value in state["entries"]}

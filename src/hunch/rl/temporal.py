@@ -1,9 +1,9 @@
-"""Tasks in linear temporal logic: which steps are still to come after each label that is seen.
+"""Tasks in linear temporal logic, and what remains to be done after each label.
 
-Progression (Bacchus and Kabanza, Artificial Intelligence 116, 2000) rewrites a formula by what holds now into
-the one that has to hold from the next step on; true is done, false is lost. The formulas that come up so are
-the states of the task's automaton. Only what can be done in finite time is a task (co-safe): propositions and
-their negations, ``&``, ``|``, ``X`` next, ``F`` eventually, ``U`` until.
+Progression (Bacchus and Kabanza, Artificial Intelligence 116, 2000) rewrites a formula, given what holds now,
+into the formula that must hold from the next step on; true means done, false means lost. The resulting
+formulas are the states of the task's automaton. A task must be achievable in finite time (co-safe):
+propositions and their negations, ``&``, ``|``, ``X`` next, ``F`` eventually, ``U`` until.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, Final, TypeAlias
 from hunch.core import UsageError
 
 Formula: TypeAlias = tuple[Any, ...]
-"""An operator and what it is applied to; parts of ``&`` and ``|`` are sorted and differ."""
+"""An operator and its arguments; the arguments of ``&`` and ``|`` are sorted and distinct."""
 TRUE: Final[Formula] = ("true",)
 FALSE: Final[Formula] = ("false",)
 MOST: Final = 500
-"""Formulas that may come up in one task."""
+"""Maximum number of formulas in the automaton of a task."""
 _TOKEN: Final = re.compile(r"\s*([A-Za-z_]\w*|[!&|()])")
 
 
 def progress(f: Formula, labels: Collection[str]) -> Formula:
-    """What has to hold from the next step on, if these propositions hold now and no others."""
+    """Return what must hold from the next step on, if exactly these propositions hold now."""
     match f:
         case ("is", name):
             return TRUE if name in labels else FALSE
@@ -46,17 +46,17 @@ def progress(f: Formula, labels: Collection[str]) -> Formula:
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
-    """All of some formulas."""
+    """Return the conjunction of formulas."""
     return _join("&", parts, TRUE, FALSE)
 
 
 def any_of(parts: Iterable[Formula]) -> Formula:
-    """Any of some formulas."""
+    """Return the disjunction of formulas."""
     return _join("|", parts, FALSE, TRUE)
 
 
 def _join(operator: str, parts: Iterable[Formula], neutral: Formula, decisive: Formula) -> Formula:
-    """Join formulas; what is neutral is left out, what is decisive decides, and no part comes twice."""
+    """Join formulas, without neutral parts and duplicates; a decisive part is the result."""
     flat = {g for f in parts for g in (f[1:] if f[0] == operator else (f,))} - {neutral}
     if decisive in flat:
         return decisive
@@ -64,14 +64,14 @@ def _join(operator: str, parts: Iterable[Formula], neutral: Formula, decisive: F
 
 
 def propositions(f: Formula) -> tuple[str, ...]:
-    """The propositions of a formula, in the order in which they are written."""
+    """Return the propositions of a formula in the order in which they are written."""
     if f[0] in ("is", "not"):
         return (f[1],)
     return tuple(dict.fromkeys(name for g in f[1:] for name in propositions(g)))
 
 
 def swapped(f: Formula, names: Mapping[str, str]) -> Formula:
-    """The formula with other names for its propositions."""
+    """Return the formula with renamed propositions."""
     if f[0] in ("is", "not"):
         return (f[0], names.get(f[1], f[1]))
     parts = [swapped(g, names) for g in f[1:]]
@@ -81,7 +81,7 @@ def swapped(f: Formula, names: Mapping[str, str]) -> Formula:
 
 @lru_cache(maxsize=4096)
 def show(f: Formula) -> str:
-    """The formula as :func:`parse` reads it."""
+    """Return the formula in the notation of :func:`parse`."""
     match f:
         case ("is", name):
             return str(name)
@@ -109,21 +109,21 @@ def parse(text: str) -> Formula:
     """Read a formula such as ``F (mug & F (kettle & F table))``; ``U`` binds least, then ``|``, then ``&``.
 
     Raises:
-        UsageError: if the text is none.
+        UsageError: if the text is not a formula.
     """
     rest = text.rstrip()
     tokens = []
     while rest:
         found = _TOKEN.match(rest)
         if found is None:
-            raise UsageError(f"{text!r} is no task in temporal logic: what is {rest.strip()!r}?")
+            raise UsageError(f"{text!r} is not a task in temporal logic: what is {rest.strip()!r}?")
         tokens.append(found[1])
         rest = rest[found.end() :]
     return _Reader(text, tokens).read()
 
 
 class _Reader:
-    """Reads a formula from its tokens, an operator a method."""
+    """Reads a formula from its tokens, with one method per operator."""
 
     def __init__(self, text: str, tokens: list[str]) -> None:
         self.text, self.tokens = text, tokens[::-1]
@@ -135,7 +135,7 @@ class _Reader:
         return f
 
     def wrong(self, why: str) -> UsageError:
-        return UsageError(f"{self.text!r} is no task in temporal logic: {why}")
+        return UsageError(f"{self.text!r} is not a task in temporal logic: {why}")
 
     def took(self, *tokens: str) -> str:
         return self.tokens.pop() if self.tokens and self.tokens[-1] in tokens else ""
@@ -161,7 +161,7 @@ class _Reader:
         negated = self.took("!")
         token = self.tokens.pop() if self.tokens else ""
         if token == "G":
-            raise self.wrong("G, always, is never done; only tasks that can be done in finite time are.")
+            raise self.wrong("G (always) is never done; only tasks that end in finite time are allowed.")
         if token in ("true", "false") and not negated:
             return (token,)
         if not re.fullmatch(r"[A-Za-z_]\w*", token) or token in ("U", "X", "F"):
@@ -171,11 +171,11 @@ class _Reader:
 
 @dataclass(frozen=True)
 class Automaton:
-    """What a task comes to, label by label; in every step at most one of its propositions holds.
+    """The automaton of a task; in each step at most one of its propositions holds.
 
     Attributes:
         start: The task itself.
-        steps: By formula, the formula that follows each proposition, and "" for none of them.
+        steps: For each formula, the next formula by proposition; "" stands for none of them.
     """
 
     start: Formula
@@ -186,7 +186,7 @@ class Automaton:
         """Build the automaton of a task.
 
         Raises:
-            UsageError: if the task cannot be done, or comes to too many formulas.
+            UsageError: if the task is impossible, or has too many formulas.
         """
         labels = ("", *propositions(task))
         steps: dict[Formula, dict[str, Formula]] = {}
@@ -198,17 +198,17 @@ class Automaton:
             steps[f] = {label: progress(f, (label,)) for label in labels}
             waiting += steps[f].values()
             if len(steps) > MOST:
-                raise UsageError(f"The task {show(task)!r} comes to more than {MOST} formulas.")
+                raise UsageError(f"The task {show(task)!r} has more than {MOST} formulas.")
         if TRUE not in steps:
-            raise UsageError(f"The task {show(task)!r} cannot be done: nothing leads to its end.")
+            raise UsageError(f"The task {show(task)!r} is impossible: nothing leads to its end.")
         return cls(task, steps)
 
     @property
     def open(self) -> tuple[Formula, ...]:
-        """The formulas with something left to do."""
+        """The formulas that are not done yet."""
         return tuple(f for f in self.steps if f not in (TRUE, FALSE))
 
     def after(self, f: Formula, label: str) -> Formula:
-        """The formula that follows a label; one that is no proposition of the task is none."""
+        """Return the formula after a label; a label that is no proposition of the task counts as none."""
         own = self.steps[f]
         return own.get(label, own[""])

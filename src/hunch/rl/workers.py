@@ -1,7 +1,7 @@
-"""Environments in this process, or shared out over worker processes where a step is slow.
+"""Steps environments in this process, or in worker processes if a step is slow.
 
-The number of processes changes nothing but the time. A program that asks for them needs
-``if __name__ == "__main__":`` around what it does, as always with processes in Python.
+The number of processes affects only the speed. A program that uses them needs
+``if __name__ == "__main__":`` around its code, as usual for processes in Python.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, TypeAlias
 from hunch.core import HunchError, UsageError
 
 PATIENCE = 5.0
-"""Seconds that a worker gets to leave before it is ended."""
+"""Seconds that a worker has to exit before it is killed."""
 Call: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of an environment, with its arguments."""
 
 
 class Fleet:
-    """Environments that are asked together.
+    """Environments that are called together.
 
     Args:
         envs: The environments. With processes each gets a copy of its share, so they must be picklable.
-        processes: How many worker processes share them; 0 asks them here, one after the other.
+        processes: Number of worker processes; 0 calls them here, one after the other.
 
     Raises:
         UsageError: if there is no environment, ``processes`` is out of range, or one cannot be pickled.
@@ -38,8 +38,8 @@ class Fleet:
     def __init__(self, envs: Sequence[Any], processes: int = 0) -> None:
         if not envs or not 0 <= processes <= len(envs):
             raise UsageError(
-                f"{len(envs)} environments cannot be shared out over {processes} processes: there must be an "
-                "environment for each."
+                f"{len(envs)} environments cannot be distributed over {processes} processes: each process "
+                "needs at least one environment."
             )
         self.envs = list(envs)
         self.workers: list[_Worker] = []
@@ -51,9 +51,9 @@ class Fleet:
             raise
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Call one method of each of some environments, by their numbers; workers do it at the same time.
+        """Call one method of some environments, given by index; workers run in parallel.
 
-        An error inside an environment is raised here with its own type, after all have answered.
+        An error in an environment is raised here with its own type, after all have answered.
         """
         if not self.workers:
             return {i: _call(self.envs[i], call) for i, call in calls.items()}
@@ -70,14 +70,14 @@ class Fleet:
         return {i: found[i] for i in calls}
 
     def close(self) -> None:
-        """End the workers; environments of this process stay open."""
+        """Stop the workers; environments of this process stay open."""
         workers, self.workers = self.workers, []
         for worker in workers:
             worker.close()
 
 
 class _Worker:
-    """A share of the environments in a process of their own, which ends with this one."""
+    """A process with a share of the environments, which ends with this process."""
 
     def __init__(self, envs: Sequence[Any]) -> None:
         import cloudpickle  # type: ignore[import-untyped]
@@ -93,7 +93,7 @@ class _Worker:
         end.close()
 
     def send(self, share: Mapping[int, Call]) -> None:
-        with suppress(OSError):  # of a dead worker; receive says so
+        with suppress(OSError):  # the worker is dead, which receive reports
             self.pipe.send(share)
 
     def receive(self) -> Any:
@@ -102,12 +102,12 @@ class _Worker:
         except (EOFError, OSError):
             self.process.join(PATIENCE)
             return HunchError(
-                f"A worker process died (exit code {self.process.exitcode}). If that was at the start: a "
-                "program that uses processes needs 'if __name__ == \"__main__\":' around what it does."
+                f"A worker process died (exit code {self.process.exitcode}). If it died at the start: a "
+                "program that uses processes needs 'if __name__ == \"__main__\":' around its code."
             )
 
     def close(self) -> None:
-        self.pipe.close()  # the worker leaves at the end of its pipe
+        self.pipe.close()  # the worker exits when its pipe is closed
         self.process.join(PATIENCE)
         if self.process.is_alive():
             self.process.kill()
@@ -115,7 +115,7 @@ class _Worker:
 
 
 def _work(pipe: Connection, packed: bytes) -> None:
-    """Serve a share of the environments until the pipe ends. The first answer says that they are there."""
+    """Serve a share of the environments until the pipe is closed. The first answer says that it is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     try:
         envs = pickle.loads(packed)
@@ -139,14 +139,14 @@ def _call(env: Any, call: Call) -> Any:
 
 
 def _raise_first(answers: Sequence[Any]) -> None:
-    """Raise what went wrong only after every worker was heard, so that none is left half heard."""
+    """Raise the first error after all workers have answered, so that no answer is left in a pipe."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
 
 
 def _portable(error: Exception) -> Exception:
-    """The error with its traceback as a note, or what it says where it cannot be sent."""
+    """Return the error with its traceback as a note, or only its message if it cannot be pickled."""
     note = f"In a worker process:\n{''.join(traceback.format_exception(error))}"
     try:
         copied: Exception = pickle.loads(pickle.dumps(error))

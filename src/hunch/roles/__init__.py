@@ -1,4 +1,6 @@
-"""What a language model can be in a reinforcement-learning loop; a role's file is imported when used."""
+"""The roles that a language model can fill in a reinforcement-learning loop; each file is imported when
+used.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,9 @@ if TYPE_CHECKING:
     from hunch.roles.policy import LMPolicy, LMPolicyConfig, PerceptronPolicy
     from hunch.roles.preference import Preference, PreferenceConfig
     from hunch.roles.prior import ActionPrior, DistributionPrior, Proposal, UniformPrior
-    from hunch.roles.prior_kinds import (
-        LabelledPrior,
-        LikelihoodPrior,
-        MappedPrior,
-        NoveltyPrior,
-        PriorConfig,
-        SimilarityPrior,
-        build_prior,
-    )
+    from hunch.roles.prior_kinds import PriorConfig, build_prior
+    from hunch.roles.prior_language import LabelledPrior, LikelihoodPrior, MappedPrior
+    from hunch.roles.prior_similarity import NoveltyPrior, SimilarityPrior
     from hunch.roles.prompting import Completer, PromptConfig
     from hunch.roles.reward import Rewarded, RewardSource, Shaping
     from hunch.roles.similarity import Similarity
@@ -79,8 +75,9 @@ _FILES = {
     "policy": "LMPolicy LMPolicyConfig PerceptronPolicy",
     "preference": "Preference PreferenceConfig",
     "prior": "ActionPrior DistributionPrior Proposal UniformPrior",
-    "prior_kinds": "LabelledPrior LikelihoodPrior MappedPrior NoveltyPrior PriorConfig SimilarityPrior "
-    "build_prior",
+    "prior_kinds": "PriorConfig build_prior",
+    "prior_language": "LabelledPrior LikelihoodPrior MappedPrior",
+    "prior_similarity": "NoveltyPrior SimilarityPrior",
     "prompting": "Completer PromptConfig",
     "reward": "RewardSource Rewarded Shaping",
     "similarity": "Similarity",

@@ -1,4 +1,4 @@
-"""A world model of two programs: where an action leads, and what that earns; how each is judged by steps."""
+"""A world model of two programs, one for the next state and one for the reward, and their evaluation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hunch.roles.program_search import Thompson
 from hunch.sandbox import ProgramError
 
 NO_WAY = " But by these programs there is no way to a reward from where the mission begins."
-"""What is told of a program that explains all steps and breaks optimism."""
+"""Feedback on a program that explains all steps but violates optimism."""
 _TASKS = {
     "transition": ("dynamics", ("state", "action"), "the next state, of the same form"),
     "reward": ("reward", ("state", "action", "next_state"), "(reward, done): a float and a bool"),
@@ -34,7 +34,7 @@ class CodedModel:
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
     ) -> list[Prediction]:
-        """Ask for the next states, then for what they earn; nothing is said where either fails."""
+        """Predict the next states, then their rewards; nothing is predicted if either program fails."""
         pairs = list(zip(states, actions, strict=True))
         after = [state_or_none(value) for value in self.transition.map(pairs)]
         known = [i for i, state in enumerate(after) if state is not None]
@@ -47,7 +47,7 @@ class CodedModel:
 
 
 def earning(value: Any) -> tuple[float | None, bool | None]:
-    """What a reward program returned, if it is a number and whether the episode ends."""
+    """Return the result of a reward program if it is a pair of a number and a bool."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None, None
     reward, done = value
@@ -56,7 +56,7 @@ def earning(value: Any) -> tuple[float | None, bool | None]:
 
 
 def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) -> Problem:
-    """What one of the two functions is written for."""
+    """Return the problem for one of the two functions."""
     what, parameters, returns = _TASKS[function]
     return Problem(
         f"Write the {what} of this environment as a program: {mission}.",
@@ -72,14 +72,14 @@ def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) 
 
 @dataclass
 class Piece:
-    """A function that is being written.
+    """One of the two functions, with the programs tried for it.
 
     Attributes:
-        problem: What it is for.
-        attempts: All programs, in the order in which they came.
-        search: Of which program to refine; begun anew when new steps come.
-        current: The one in use: of those that explain most, the latest.
-        since: With which attempt the search began.
+        problem: The problem that it solves.
+        attempts: All programs, in order.
+        search: Chooses the program to refine; restarted when new steps come.
+        current: The current program: the latest of those that explain most.
+        since: Number of the attempt with which the search began.
     """
 
     problem: Problem
@@ -89,14 +89,14 @@ class Piece:
     since: int = 0
 
     def add(self, attempt: Attempt, rng: np.random.Generator) -> None:
-        """Take in a program that was tried on the steps so far."""
+        """Add a program that was tried on the steps so far."""
         self.attempts.append(attempt)
         self.search.tell([attempt], rng)
         if self.current is None or _fitness(attempt) >= _fitness(self.current):
             self.current = attempt
 
     def state(self) -> dict[str, Any]:
-        """The programs as plain values, and where the search stands."""
+        """Return the programs and the state of the search as plain values."""
         lines = [attempt.line() for attempt in self.attempts]
         return {"attempts": lines, "since": self.since, "current": self.current and self.current.line()}
 
@@ -106,7 +106,7 @@ def _fitness(attempt: Attempt) -> float:
 
 
 def tried(attempt: Attempt, problem: Problem, steps: Sequence[Step]) -> Attempt:
-    """The attempt with the share of steps that its program explains, which is also its only component."""
+    """Return the attempt with the share of steps that its program explains, its only component."""
     if wrong := problem.flaw(attempt.program):
         return replace(attempt, fitness=None, error=wrong, components={})
     try:
@@ -120,13 +120,13 @@ def tried(attempt: Attempt, problem: Problem, steps: Sequence[Step]) -> Attempt:
 
 
 def arguments(function: str, step: Step) -> tuple[Any, ...]:
-    """What a function is called with at a step."""
+    """Return the arguments of a function at a step."""
     pair = step.state, step.action
     return pair if function == "transition" else (*pair, step.next_state)
 
 
 def judged(function: str, answers: Sequence[Any], steps: Sequence[Step]) -> tuple[float, str]:
-    """The share of steps that a function's values explain, and the first that they do not, in words."""
+    """Return the share of steps that a function's values explain, and describe the first that they do not."""
     wrong = [
         (answer, step, pieces)
         for answer, step in zip(answers, steps, strict=True)

@@ -1,8 +1,8 @@
-"""The encoder role: a frozen language model's view of texts as vectors.
+"""The encoder role: a frozen language model that turns texts into vectors.
 
-A state's text grows with its history, but the lines in it recur: the same few hundred sentences and actions
-make up all the states of a pool of games. So each line is embedded once and a state's vector is composed
-from its lines. That is what makes a frozen encoder fast enough to sit inside a learning loop.
+A state's text grows with its history, but its lines recur: a few hundred sentences and actions make up all
+states of a pool of games. So each line is embedded once, and a state's vector is composed from its lines.
+This makes a frozen encoder fast enough for a learning loop.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hunch.core import IntArray, State
+from hunch.core import IntArray, State, UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel
 
 Vectors = NDArray[np.float32]
 DECAY = 0.6
-"""How much a line counts against the next younger one (ours)."""
+"""Weight of a line relative to the next more recent one (our choice)."""
 
 
 class TextTable:
-    """The embeddings of all texts seen so far, each computed once and found by its row number.
+    """A table of the embeddings of all texts so far, each computed once and addressed by its row.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -44,7 +44,7 @@ class TextTable:
         return self._matrix[: len(self._rows)]
 
     def ids(self, texts: Sequence[str]) -> IntArray:
-        """Return the row of each text, embedding in one batch those not seen before."""
+        """Return the row of each text; new texts are embedded in one batch."""
         self.add(texts)
         return np.array([self._rows[text] for text in texts], dtype=np.int64)
 
@@ -62,12 +62,12 @@ class TextTable:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each text, shape (len(texts), dim)."""
-        rows = self.ids(texts)  # first, as it may put a larger matrix in place
+        rows = self.ids(texts)  # first, because it may replace the matrix by a larger one
         return self._matrix[rows]
 
 
 def recency_weights(n: int, decay: float) -> Vectors:
-    """Weights of n lines, oldest first, falling by ``decay`` per line into the past and summing to one."""
+    """Return the weights of n lines, oldest first; they fall by ``decay`` per line and sum to one."""
     weights = decay ** np.arange(n - 1, -1, -1, dtype=np.float32)
     return np.asarray(weights / weights.sum(), dtype=np.float32)
 
@@ -75,21 +75,23 @@ def recency_weights(n: int, decay: float) -> Vectors:
 class StateFeatures:
     """States as vectors and their actions as rows of a text table; each state is numbered and encoded once.
 
-    *Factored* (default): the state's vector is the task's embedding, the recency-weighted mean of its
-    lines, and the mean over its admissible actions, which tells what is possible here; an action is its own
-    text. *Joint* (the paper's): state and action are one text, so that the state's own vector is empty.
+    *Factored* (default): the state's vector joins the task's embedding, the recency-weighted mean of its
+    lines, and the mean over its admissible actions, which shows what is possible; an action is its own
+    text. *Joint* (the paper's setting): state and action are one text, so the state's own vector is empty.
 
     Args:
         table: Embeddings of texts.
-        joint: Encode each state-action pair as one text; one model call per pair.
-        known: Features of the same kind, which are only read: what they hold is not composed again.
+        joint: Encode each state-action pair as one text; needs one model call per pair.
+        known: Features of the same kind whose entries are reused; they are only read.
 
     Attributes:
         states: The states by number.
-        rows: The rows of each state's actions in the table.
+        rows: Rows of each state's actions in the table.
     """
 
     def __init__(self, table: TextTable, *, joint: bool = False, known: StateFeatures | None = None) -> None:
+        if not isinstance(table, TextTable):
+            raise UsageError(f"An encoder is a hunch.roles.TextTable of a language model, not {table!r}.")
         self.table, self.joint, self.known = table, joint, known
         self.state_dim = 0 if joint else 3 * table.dim
         self.action_dim = table.dim
@@ -109,11 +111,11 @@ class StateFeatures:
         return self.table.matrix
 
     def find(self, state: State) -> int:
-        """The number of a state; -1 if it has none."""
+        """Return the number of a state; -1 if it has none."""
         return self._numbers.get(state, -1)
 
     def number(self, states: Sequence[State]) -> list[int]:
-        """Return the number of each state, encoding in one batch those not seen before."""
+        """Return the number of each state; new states are encoded in one batch."""
         known = [self._numbers.get(state) for state in states]
         if None in known:
             new = dict.fromkeys(s for s, number in zip(states, known, strict=True) if number is None)
@@ -152,15 +154,15 @@ class StateFeatures:
         return np.concatenate([self.table.encode([state.task])[0], seen, possible])
 
     def state_dict(self) -> dict[str, Any]:
-        """The states in the order of their numbers; the frozen encoder gives their vectors again."""
+        """Return the states in the order of their numbers; their vectors can be recomputed."""
         return {"states": [(s.observation, s.task, s.actions, s.history) for s in self.states]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Number the states as :meth:`state_dict` had them."""
+        """Number the states as in :meth:`state_dict`."""
         self.__init__(self.table, joint=self.joint)  # type: ignore[misc]
         self.number([State(o, t, tuple(a), tuple(map(tuple, h))) for o, t, a, h in state["states"]])
 
 
 def pair_text(state: State, action: str) -> str:
-    """The paper's joint text of a state and an action (Yan et al., released code)."""
+    """Return the paper's joint text of a state and an action (Yan et al., released code)."""
     return f"{state.task}, Action: {action}, for Observation: {state.text()},"

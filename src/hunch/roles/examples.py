@@ -1,4 +1,4 @@
-"""How a language model scores skills; one that embeds goes by examples of instructions with plans."""
+"""Scores skills with a language model; an encoder uses examples of instructions with plans."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.scoring.choose import softmax
 from hunch.roles.planner import FAILED
 from hunch.roles.prior import ActionPrior
-from hunch.roles.prior_kinds import PriorConfig, SimilarityPrior, build_prior, choose_kind, cosines
+from hunch.roles.prior_kinds import PriorConfig, build_prior, choose_kind
+from hunch.roles.prior_similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
-"""Temperature over cosines of instructions (ours)."""
+"""Temperature over cosines of instructions (our choice)."""
 STRAY: Final = 0.1
-"""What each step between a skill and the one that is due divides its probability by, and so does each skill
-that a plan does not have (ours)."""
+"""Factor by which a probability falls per step between a skill and the one that is due, and per skill that a
+plan does not contain (our choice)."""
 
 
 class ExamplePrior(SimilarityPrior):
     """p(skill | task, transcript) by sentence embeddings and examples of plans.
 
-    An encoder cannot say what comes next, but it knows which instructions are alike. With w(e) the softmax
-    over the cosines of the task and each example's::
+    An encoder cannot say what comes next, but it knows which instructions are similar. With w(e) the softmax
+    over the cosines of the task and each example's instruction::
 
         p(skill) = sum over e of  w(e) STRAY^(skills done that e lacks)  p(skill | e, skills done)
 
-    The plan of an example is gone through in step with the skills that were done and not told to have failed;
-    p(skill | e) is largest for the step that is due, and falls by STRAY with each step away from it. Without
-    examples it is the similarity prior.
+    The plan of an example is aligned with the skills that were done and not reported as failed. p(skill | e)
+    is largest for the step that is due, and falls by STRAY with each step away from it. Without examples this
+    is the similarity prior.
 
     Args:
         lm: A model that embeds, or a table over one.
@@ -60,14 +61,14 @@ class ExamplePrior(SimilarityPrior):
 
 
 def _done(state: State) -> list[str]:
-    """The skills that were done and not told to have failed."""
+    """Return the skills that were done and not reported as failed."""
     told = (*(text for text, _ in state.history[1:]), state.observation)
     pairs = zip(state.history, told, strict=False)
     return [skill for (_, skill), said in pairs if FAILED not in said.splitlines()]
 
 
 def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
-    """Which step of a plan is due after the skills that were done, and how many of these it lacks."""
+    """Return which step of a plan is due after the skills done, and how many of these it lacks."""
     due = strayed = 0
     for skill in done:
         if due < len(plan) - 1 and skill == plan[due]:
@@ -78,13 +79,13 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
 
 
 def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
-    """Fill the planner's role with a language model, which scores the names of skills.
+    """Make a planner that scores the names of skills with a language model.
 
-    By likelihood or labels where the model has them: SayCan scores given text, and sampled answers are what
-    remains for a model that does nothing else. One that only embeds goes by examples.
+    With ``auto``, it uses likelihoods or labels if the model supports them, as SayCan does, examples if the
+    model only embeds, and sampled answers otherwise.
 
     Args:
-        config: How; ``auto`` is as said.
+        config: How the model scores skills.
         lm: The model.
     """
     if config.kind == "auto" and lm.name != "uniform":

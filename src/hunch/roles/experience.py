@@ -1,4 +1,4 @@
-"""What in-context roles are shown: finished episodes as texts."""
+"""The experience of in-context roles: finished episodes as texts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class Example(NamedTuple):
-    """One step of an episode, as prompts show it.
+    """One step of an episode, as shown in prompts.
 
     Attributes:
         state: The text of the state.
-        action: The action's name.
-        reward: What it earned.
-        done: Whether the domain itself ended here; a step limit does not count.
-        next_state: The text of the state that followed.
+        action: Name of the action.
+        reward: Reward of the step.
+        done: True if the domain itself ended here; a step limit does not count.
+        next_state: The text of the next state.
     """
 
     state: str
@@ -29,14 +29,14 @@ Episode: TypeAlias = tuple[Example, ...]
 
 
 class Experience:
-    """The finished episodes of an agent, and the latest of them that passed as worth imitating.
+    """The finished episodes of an agent, and the latest successful ones.
 
     Attributes:
-        episodes: All, the oldest first.
-        successes: The last ``capacity`` that passed, the oldest first.
+        episodes: All episodes, oldest first.
+        successes: The last ``capacity`` successes, oldest first.
 
     Args:
-        capacity: How many successes are kept; ``None`` keeps all.
+        capacity: Number of successes kept; ``None`` keeps all.
     """
 
     def __init__(self, capacity: int | None = None) -> None:
@@ -52,16 +52,16 @@ class Experience:
             self.successes.append(self.episodes[-1])
 
     def state_dict(self) -> dict[str, Any]:
-        """All episodes, and which of them passed."""
+        """Return all episodes, and which of them were successes."""
         return {"episodes": [list(map(tuple, e)) for e in self.episodes], "passed": list(self._passed)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.__init__(self.successes.maxlen)  # type: ignore[misc]
         for episode, passed in zip(state["episodes"], state["passed"], strict=True):
             self.add([Example(*step) for step in episode], passed)
 
 
 def discounted_return(rewards: Sequence[float], gamma: float) -> float:
-    """The sum of gamma^t r_t."""
+    """Return the sum of gamma^t r_t."""
     return float(sum(gamma**t * reward for t, reward in enumerate(rewards)))

@@ -1,4 +1,4 @@
-"""The goal role: a language model, a table or a rule says what to try next."""
+"""The goal role: a language model, a table or a rule suggests goals."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from hunch.roles.wrapper import Wrapper
 
 
 class GoalSource(Protocol):
-    """Suggests what to try in a state."""
+    """Suggests goals for states."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """What a result with it may claim; None where no model is behind it."""
+        """Evidence level of its suggestions; None if it uses no model."""
         ...
 
     def suggest(self, states: Sequence[State]) -> list[str]:
-        """Return a goal for each state, one call for all streams; "" keeps the environment's task.
+        """Return a goal for each state, with one call for all streams; "" keeps the environment's task.
 
-        Several goals of a state are lines of one text.
+        Several goals for one state are lines of one text.
         """
         ...
 
 
 class Achievement(Protocol):
-    """Tells which goals a step reached."""
+    """Checks which goals a step reached."""
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
-        """Return the lines of each transition's ``state.task`` that it reached."""
+        """Return the lines of each transition's ``state.task`` that were reached."""
         ...
 
 
@@ -38,20 +38,20 @@ class Goals:
     """The goals of each stream.
 
     Args:
-        source: Suggests them where an episode begins, or with ``renew`` in every state.
-        achievement: Tells what was reached, which is no goal again in this episode; None keeps a goal to its
-            end.
-        renew: Suggest anew in every state.
+        source: Suggests goals at the beginning of an episode, or with ``renew`` in every state.
+        achievement: Checks which goals are reached; these are not suggested again in the episode. None keeps
+            a goal until the end of the episode.
+        renew: Suggest new goals in every state.
     """
 
     def __init__(self, source: GoalSource, achievement: Achievement | None, renew: bool) -> None:
         self.source, self.achievement, self.renew = source, achievement, renew
         self.by_stream: dict[int, str] = {}
-        self.done: dict[int, list[str]] = {}  # by stream: what this episode has reached
+        self.done: dict[int, list[str]] = {}  # by stream: goals reached in this episode
         self.told = {"goals": 0.0, "reached": 0.0}
 
     def given(self, states: Sequence[State]) -> list[State]:
-        """The states with their stream's goals in the place of the task."""
+        """Return the states with their stream's goals as the task."""
         new = [state for state in states if state.stream not in self.by_stream]
         if new:
             for state, goals in zip(new, self.source.suggest(new), strict=True):
@@ -60,16 +60,16 @@ class Goals:
         return [self.of(state) for state in states]
 
     def _open(self, stream: int, goals: str) -> str:
-        """The goals that this episode has not reached yet."""
+        """Return the goals that this episode has not reached yet."""
         done = self.done.get(stream, ())
         return "\n".join(line for line in goals.splitlines() if line not in done)
 
     def of(self, state: State) -> State:
-        """A state with its stream's goals in the place of the task."""
+        """Return a state with its stream's goals as the task."""
         return replace(state, task=self.by_stream.get(state.stream) or state.task)
 
     def seen(self, transitions: Sequence[Transition]) -> list[Transition]:
-        """The transitions under their stream's goals, which end with the episode."""
+        """Return the transitions with their stream's goals, which end with the episode."""
         before = [replace(t, state=self.of(t.state)) for t in transitions]
         if self.achievement is not None:
             self._take_note(before, self.achievement.reached(before))
@@ -86,7 +86,7 @@ class Goals:
         return found
 
     def _take_note(self, transitions: Sequence[Transition], reached: Sequence[list[str]]) -> None:
-        """What was reached is a goal no more."""
+        """Remove the goals that were reached."""
         for t, goals in zip(transitions, reached, strict=True):
             self.told["reached"] += len(goals)
             if goals:
@@ -94,36 +94,37 @@ class Goals:
                 self.by_stream[t.stream] = self._open(t.stream, self.by_stream.get(t.stream, ""))
 
     def take_told(self) -> dict[str, float]:
-        """How many goals were suggested and reached since the last call, over all streams."""
+        """Return how many goals were suggested and reached since the last call, over all streams."""
         told, self.told = self.told, dict.fromkeys(self.told, 0.0)
         return told
 
     def state_dict(self) -> dict[str, Any]:
-        """The goals of each stream, and what its episode has reached."""
+        """Return the goals of each stream, and those reached in its episode."""
         done = {stream: list(goals) for stream, goals in self.done.items()}
         return {"by_stream": dict(self.by_stream), "done": done, "told": dict(self.told)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.by_stream, self.told = dict(state["by_stream"]), dict(state["told"])
         self.done = {stream: list(goals) for stream, goals in state["done"].items()}
 
 
 class Goaled(Wrapper):
-    """An agent that pursues suggested goals: it sees them in ``State.task``.
+    """An agent that pursues suggested goals, which it sees in ``State.task``.
 
-    What reaches a goal is rewarded by a reward source inside, as in
-    ``Goaled(Rewarded(agent, achievement), source)``: its transitions carry the goal as their task.
+    Reaching a goal is rewarded by a reward source inside, as in
+    ``Goaled(Rewarded(agent, achievement), source)``, whose transitions have the goal as their task.
 
     Args:
         agent: Any agent.
         source: Suggests goals.
-        achievement: Tells which goals a step reached; these are no goals again in the episode. Default: a
-            goal lasts as long as the episode.
+        achievement: Checks which goals a step reached; these are not suggested again in the episode. Default:
+            a goal lasts until the end of the episode.
         renew: Ask for goals in every state, not only where an episode begins.
     """
 
     source: GoalSource
+    needs = ("suggest", "evidence")
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class Goaled(Wrapper):
         return {**super().settings, "renew": self.renew, "achievement": type(self.achievement).__name__}
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin source and agent, without any goal yet."""
+        """Begin source and agent, without goals yet."""
         self.goals = Goals(self.source, self.achievement, self.renew)
         super().begin(world, seed)
 
@@ -152,28 +153,28 @@ class Goaled(Wrapper):
         return self.agent.act(self.goals.given(states))
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the agent see the transitions under the goals that it pursued."""
+        """Let the agent observe the transitions with the goals that it pursued."""
         self.agent.observe(self.goals.seen(transitions))
 
     def learn(self) -> dict[str, float]:
-        """Let the agent learn; tell how many goals there were, and how many were reached."""
+        """Let the agent learn; return its metrics, and how many goals were suggested and reached."""
         return {**super().learn(), **self.goals.take_told()}
 
     def player(self, seed: int) -> Player:
-        """A player with goals of its own."""
+        """Return a player with its own goals."""
         return GoaledPlayer(self.agent.player(seed), Goals(self.source, self.achievement, self.renew))
 
     def explain(self, state: State) -> Explanation:
-        """The agent's word, and the goal."""
+        """Return the agent's explanation, and the goal."""
         given = self.goals.of(state)
         return replace(self.agent.explain(given), note=f"goal: {given.task}")
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of agent and source, and the goals that are pursued."""
+        """Return the state of agent and source, and the current goals."""
         return {**super().state_dict(), "goals": self.goals.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.goals.load_state_dict(state["goals"])
 
@@ -189,5 +190,5 @@ class GoaledPlayer:
         return self.player.act(self.goals.given(states))
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the player see the transitions under the goals that it pursued."""
+        """Let the player observe the transitions with the goals that it pursued."""
         self.player.observe(self.goals.seen(transitions))

@@ -1,10 +1,10 @@
-"""The in-context policy role: what the agent of remembered episodes would do now.
+"""The in-context policy role: the action that remembered episodes suggest.
 
 ======================== ==================================================================================
 policy                   how it chooses
 ======================== ==================================================================================
 ``InContextPolicy``      a language model continues prompts of remembered episodes (Brooks et al. 2023)
-``LookUpPolicy``         the action of the most recent step with the same state, to the letter
+``LookUpPolicy``         the action of the most recent step with exactly the same state
 ======================== ==================================================================================
 """
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class InContextPolicy:
-    """A language model that is shown the successes and continues an episode.
+    """A language model that sees the successes and continues an episode.
 
-    The examples are all runs of consecutive steps of every success. Where no action can be had of the
-    model, it is a random one.
+    The examples are all sequences of consecutive steps of every success. If the model gives no valid action,
+    a random one is taken.
 
     Args:
-        completer: The model, with the way its prompts are made.
-        experience: What it is shown.
-        wording: The words of the domain.
-        successful: Show only runs of steps whose own discounted return exceeds the domain's threshold.
+        completer: The model, and how its prompts are made.
+        experience: The remembered episodes.
+        wording: The texts of the domain.
+        successful: Show only sequences whose own discounted return exceeds the domain's threshold.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class InContextPolicy:
         ]
         examples, epoch = list(chain.from_iterable(stretches)), len(experience.episodes)
         blanks = [
-            Blank(wording.reset + state, [examples], rng, epoch)
+            Blank(wording.reset + state, [examples], rng, epoch, list(wording.actions.values()))
             for state, rng in zip(states, rngs, strict=True)
         ]
         answers = self.completer.fill(
@@ -65,7 +65,7 @@ class InContextPolicy:
 
 @lru_cache(maxsize=64)
 def _stretches(episode: Episode, wording: Texts, hints: bool, successful: bool) -> list[str]:
-    """Every run of consecutive steps of an episode, in the words of policy prompts."""
+    """Return every sequence of consecutive steps of an episode, in the format of policy prompts."""
     told = [
         wording.transition(
             step.state if hints else wording.without_hint(step.state),
@@ -88,18 +88,18 @@ def _gained(steps: Episode, wording: Texts) -> float:
 
 
 class LookUpPolicy:
-    """The action of the most recent step with the same state, of the whole experience.
+    """The action of the most recent step with the same state in the whole experience.
 
     Source: the baseline "Matching Model" of Brooks et al.
 
     Args:
-        experience: What it looks steps up in.
-        wording: The words of the domain; not needed.
+        experience: The remembered episodes.
+        wording: The texts of the domain; not used.
     """
 
     def __init__(self, experience: Experience, wording: Texts) -> None:
         self.latest = {step.state: step.action for episode in experience.episodes for step in episode}
 
     def choose(self, states: Sequence[str], rngs: Sequence[np.random.Generator]) -> list[str | None]:
-        """Say what was done the last time; nothing where there was none."""
+        """Return the last action in each state; None if there was none."""
         return [self.latest.get(state) for state in states]

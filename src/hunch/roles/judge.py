@@ -1,4 +1,4 @@
-"""A judge as a source of rewards: a model says at the end of an episode whether it went as the user wants.
+"""A judge as a reward source: a model says at the end of an episode whether it met the user's objective.
 
 Source: Kwon et al., "Reward Design with Language Models", ICLR 2023.
 """
@@ -20,7 +20,7 @@ from hunch.ranges import NonNegativeFloat, PositiveInt
 ANSWERS: Final = ("Yes", "No")
 KINDS: Final = ("yes", "no", "abstained")
 ALIKE: Final = 50
-"""Verdicts that are all the same after which the judge is said to tell nothing."""
+"""Number of equal verdicts after which a warning says that the judge carries no information."""
 _VERDICT: Final = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
 
@@ -29,28 +29,28 @@ class JudgeConfig:
     """How a judge is asked about an episode."""
 
     objective: str | None = None
-    """What the user wants, examples included if there are any. Default: the environment's task; empty leaves
-    it out, which is the paper's blank prompt."""
+    """The user's objective, with examples if there are any. Default: the environment's task; empty leaves
+    it out, as in the paper's blank prompt."""
     question: str = "Does this outcome satisfy the objective?"
-    """What is asked at the end; Yes or No is the answer."""
+    """The question at the end of the prompt, answered with Yes or No."""
     how: Literal["answer", "score"] = "answer"
-    """A written answer of which the first yes or no counts (paper), or the probability of Yes."""
+    """Use the first yes or no of a written answer (paper), or the probability of Yes."""
     temperature: NonNegativeFloat = 0.0
-    """Of a written answer (released code); above 0 the same episode is judged anew each time."""
+    """Temperature of a written answer (released code); above 0 the same episode is judged again each time."""
     max_tokens: PositiveInt = 16
-    """Of a written answer (released code: 256, for answers with an explanation)."""
+    """Maximum tokens of a written answer (released code: 256, for answers with an explanation)."""
 
 
 class Judge:
-    """Rewards the end of an episode with 1 where a model says that it satisfies the objective, else with 0.
+    """Rewards the end of an episode with 1 if a model says that it satisfies the objective, else with 0.
 
-    All episodes that end at once are judged in one call. An answer without yes or no is an abstention: it is
-    worth 0 and counted, among the model's fallbacks too. A judge whose verdicts are all the same is warned of
-    once.
+    All episodes that end in the same step are judged in one call. An answer without yes or no is an
+    abstention: its reward is 0, and it counts as a fallback of the model. If all verdicts are equal, there is
+    a warning.
 
     Args:
         lm: A model that generates, or for ``how="score"`` one that scores or labels.
-        config: How it is asked.
+        config: How the model is asked.
 
     Raises:
         UsageError: if the model cannot answer in this way.
@@ -72,19 +72,19 @@ class Judge:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How it is asked, and who."""
+        """The config and the model."""
         return {**asdict(self.config), "judge": self.lm.name}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes."""
         self.accounts: dict[int, list[str]] = {}  # by stream
-        self.asked: dict[str, int] = {}  # times, where answers differ
+        self.asked: dict[str, int] = {}  # number of requests per prompt, if answers are sampled
         self.verdicts = {"yes": 0, "no": 0, "abstained": 0, "agrees": 0}
         self.since = dict(self.verdicts)
         self.warned = False
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the verdict on each episode that ends, and 0 elsewhere."""
+        """Return the verdict on each episode that ends, and 0 for other steps."""
         rewards, ended = [0.0] * len(transitions), []
         for i, t in enumerate(transitions):
             account = self.accounts.setdefault(t.stream, [t.state.observation])
@@ -97,7 +97,7 @@ class Judge:
         return rewards
 
     def prompt(self, task: str, account: Sequence[str]) -> str:
-        """The four parts: situation and outcome, objective, question."""
+        """Return the prompt: situation and outcome, objective, question."""
         objective = task if self.config.objective is None else self.config.objective
         parts = [
             "\n".join(account),
@@ -108,7 +108,7 @@ class Judge:
         return "\n\n".join(filter(None, parts)) + f"\n{listed}\nAnswer:"
 
     def judged(self, prompts: Sequence[str]) -> list[float | None]:
-        """Ask; None where the model abstains."""
+        """Ask the model; None if it abstains."""
         if not prompts:
             return []
         if self.config.how == "score":
@@ -123,7 +123,7 @@ class Judge:
         return verdicts
 
     def _written(self, prompts: Sequence[str]) -> list[str]:
-        """One answer a prompt; above temperature 0 a prompt that comes again gets its next sample."""
+        """Return one answer per prompt; above temperature 0 a repeated prompt gets its next sample."""
         c = self.config
         sampling = Sampling(c.max_tokens, c.temperature, 0.7 if c.temperature == 0 else 1.0, ())
         samples = []
@@ -147,23 +147,24 @@ class Judge:
             self.warned = True
             what = "abstained from" if alike[0] == "abstained" else f"said {alike[0]} to"
             warnings.warn(
-                f"The judge {self.lm.name} {what} all of {total} episodes so far: its reward tells nothing.",
+                f"The judge {self.lm.name} {what} all of {total} episodes so far: its reward carries no "
+                "information.",
                 HunchWarning,
                 stacklevel=2,
             )
 
     def metrics(self) -> dict[str, float]:
-        """Shares of the episodes since the last call.
+        """Return shares of the episodes since the last call.
 
-        ``judge_yes`` the judge said yes to, ``judge_abstained`` it abstained from, ``judge_agrees`` it judged
-        as the environment's own word on success does.
+        ``judge_yes``: verdict yes. ``judge_abstained``: no verdict. ``judge_agrees``: the verdict agrees with
+        the environment's success.
         """
         new = {name: n - self.since[name] for name, n in self.verdicts.items()}
         self.since, total = dict(self.verdicts), sum(new[name] for name in KINDS)
         return {f"judge_{name}": new[name] / total for name in ("yes", "abstained", "agrees") if total}
 
     def state_dict(self) -> dict[str, Any]:
-        """Episodes in flight, and what was asked so far."""
+        """Return unfinished episodes, and the numbers of requests."""
         return {
             "accounts": {stream: list(lines) for stream, lines in self.accounts.items()},
             "asked": dict(self.asked),
@@ -172,13 +173,13 @@ class Judge:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.accounts = {stream: list(lines) for stream, lines in state["accounts"].items()}
         self.asked = dict(state["asked"])
         self.verdicts, self.since = dict(state["verdicts"]), dict(state["since"])
 
 
 def read_verdict(answer: str) -> float | None:
-    """1 for an answer whose first yes or no is a yes, 0 for a no; None if there is neither."""
+    """Return 1 if the first yes or no of an answer is yes, 0 if no; None if there is neither."""
     found = _VERDICT.search(answer)
     return None if found is None else float(found[1].lower() == "yes")

@@ -1,4 +1,4 @@
-"""Sub-goals of two models: a small, trained one says how the player does, a large one what to try next.
+"""Sub-goals from two models: a small trained one reports on the player, a large one says what to try next.
 
 Source: Zhang and Lu, "AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback" (first
 "RLAdapter"), NAACL Findings 2024, and its released code.
@@ -9,19 +9,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
 
 from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm import Sampling
-from hunch.lm.backends.trainable import TrainableModel, Vocabulary, pretrained, small
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import cosines
+from hunch.roles.prior_similarity import cosines
 from hunch.roles.similarity import Similarity
 
 SUMMARIES = (
@@ -34,42 +34,64 @@ SUMMARIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class MentorConfig:
-    """How sub-goals come about."""
+    """How sub-goals are chosen."""
 
     adapter: Literal["trained", "frozen", "none"] = "trained"
-    """The adapter is trained between stages (paper), stays as it was drawn, or is left out."""
+    """Train the adapter between stages (paper), keep its random weights, or leave it out."""
     start: str = ""
-    """Causal model to train further, hf:<name or folder>; empty for a new one of a million weights."""
+    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with a million weights."""
     summaries: tuple[str, ...] = SUMMARIES
-    """What the adapter may say (ours; paper: anything); of one length, as a longer text is less likely."""
+    """Summaries for the adapter to choose from (our choice; paper: any text); of equal length, because a
+    longer text is less likely."""
     keep: Share = 0.5
-    """Share of a stage's summaries, those of the best scores, that it is trained on (ours; released code: 1,
-    which is all)."""
+    """Share of a stage's summaries, those with the best scores, used for training (our choice; released code:
+    1, which is all)."""
     stages: PositiveInt = 5
-    """Stages of a run, after each of which the adapter is trained (released code)."""
+    """Stages per run, after each of which the adapter is trained (released code)."""
     updates: NonNegativeInt = 20
-    """Updates after a stage (ours; released code: one pass)."""
+    """Updates per stage (our choice; released code: one pass)."""
     batch: PositiveInt = 8
-    """Summaries an update (ours)."""
+    """Summaries per update (our choice)."""
     adapter_rate: PositiveFloat = 1e-3
-    """Learning rate of the adapter; for a pretrained model rather 1e-5 (released code: 2e-4, by LoRA)."""
+    """Learning rate of the adapter; use about 1e-5 for a pretrained model (released code: 2e-4 with LoRA)."""
     goals: PositiveInt = 3
-    """Sub-goals at a time (paper)."""
+    """Number of sub-goals at a time (paper)."""
     temperature: NonNegativeFloat = 1.0
-    """Of the large model's answers (released code)."""
+    """Temperature of the large model's answers (released code)."""
 
 
 def comprehension(cosine: float) -> float:
-    """How well a player does what it was told: sigmoid(10 (cos - 0.1)), of what it did and the sub-goals."""
+    """Return how well a player follows its sub-goals: sigmoid(10 (cos - 0.1)), between events and goals."""
     return float(1 / (1 + np.exp(-10 * (cosine - 0.1))))
 
 
-class Adapter:
-    """A small causal model that says which summary fits, and is trained on summaries that did well.
+class Sayer(Protocol):
+    """Says which summary fits a player."""
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """What a result with it may claim."""
+        ...
+
+    def say(self, prompt: str, rng: np.random.Generator) -> str:
+        """A summary, by what the player did."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has learnt."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state that :meth:`state_dict` gave."""
+        ...
+
+
+class Adapter(Sayer):
+    """A small causal model that chooses a summary, and is trained on summaries that did well.
 
     Args:
         config: All settings.
-        seed: Of its weights.
+        seed: Seed of its weights.
     """
 
     def __init__(self, config: MentorConfig, seed: int) -> None:
@@ -81,18 +103,18 @@ class Adapter:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """L1 for a new model; for another what its config says, else L3."""
+        """L1 for a new model; otherwise what the model's config says, or L3."""
         stated: EvidenceLevel = getattr(self.model.network.config, "hunch_evidence", "L3")
         return stated if self.config.start else "L1"
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
-        """Draw a summary, by how likely each is after the prompt."""
+        """Draw a summary according to the model's probabilities after the prompt."""
         scores = self.model.score(prompt, self.config.summaries).logprobs
         shares = np.exp(scores - scores.max())
         return self.config.summaries[int(rng.choice(len(shares), p=shares / shares.sum()))]
 
     def train(self, pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> float:
-        """Make the updates of a stage on prompts with summaries; the mean loss."""
+        """Make the updates of a stage on prompts with summaries; return the mean loss."""
         if not self.config.start:
             self.vocabulary.take(text for pair in pairs for text in pair)
         losses = []
@@ -107,7 +129,7 @@ class Adapter:
         return float(np.mean(losses)) if losses else 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, optimiser and words."""
+        """Return weights, optimiser and words."""
         return {
             "network": self.model.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -115,7 +137,7 @@ class Adapter:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.model.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
         self.vocabulary.take(state["words"])
@@ -123,15 +145,15 @@ class Adapter:
 
 @dataclass
 class Lesson:
-    """What a stream was told, and what it did since.
+    """The sub-goals of a stream in one episode, and the events since then.
 
     Attributes:
-        prompt: What the adapter was shown.
-        summary: What it said.
-        goals: What the large model suggested, a line each.
-        did: Events since, oldest first.
-        score: How well the goals before were followed; nan at first.
-        number: How many there were before it.
+        prompt: The adapter's prompt.
+        summary: The adapter's summary.
+        goals: The large model's sub-goals, one per line.
+        did: Events since then, oldest first.
+        score: How well the previous goals were followed; nan at first.
+        number: Number of earlier lessons.
     """
 
     prompt: str = ""
@@ -143,13 +165,13 @@ class Lesson:
 
 
 class Mentor:
-    """Suggests sub-goals where an episode begins, and sees what becomes of them: a source and an achievement.
+    """Suggests sub-goals at the beginning of an episode and checks them: a goal source and an achievement.
 
     Args:
-        lm: Suggests sub-goals from the list of admissible actions, by what it sees and the summary.
-        encoder: Compares what was done with the sub-goals.
+        lm: Suggests sub-goals from the list of admissible actions, given the observation and the summary.
+        encoder: Compares events with sub-goals.
         config: All settings.
-        threshold: Cosine of event and goal from which on a goal is reached.
+        threshold: Cosine of event and goal at which the goal counts as reached.
 
     Raises:
         UsageError: if the encoder cannot embed.
@@ -165,26 +187,29 @@ class Mentor:
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest of adapter and large model."""
+        """The weaker evidence level of adapter and large model."""
         return weakest((self.lm.evidence, *(() if self.adapter is None else (self.adapter.evidence,))))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and the models."""
+        """The config and the models."""
         return {**asdict(self.config), "suggests": self.lm.name, "compares": self.table.lm.name}
 
     def begin(self, world: World, seed: int) -> None:
-        """A fresh adapter, and no lesson yet."""
+        """Start with a new adapter and no lessons."""
         self.seed = seed
         self.length = max(1, world.steps // self.config.stages)
-        self.adapter = None if self.config.adapter == "none" else Adapter(self.config, seed)
+        self.adapter = self._adapter(seed)
         self.lessons: dict[int, Lesson] = {}  # by stream
         self.finished: list[tuple[str, str, float]] = []  # prompts, summaries, scores of this stage
-        self.told: list[float] = []  # scores since metrics were told
+        self.told: list[float] = []  # scores since the last call of metrics
         self.steps = self.stage = 0
 
+    def _adapter(self, seed: int) -> Sayer | None:
+        return None if self.config.adapter == "none" else Adapter(self.config, seed)
+
     def twin(self, seed: int) -> Self:
-        """A mentor with the same adapter and lessons of its own, which trains nothing."""
+        """Return a mentor with the same adapter but its own lessons, which trains nothing."""
         other = copy.copy(self)
         other.seed, other.lessons, other.finished, other.told = seed, {}, [], []
         return other
@@ -192,7 +217,7 @@ class Mentor:
     # ---- suggesting -----------------------------------------------------------------------------------
 
     def suggest(self, states: Sequence[State]) -> list[str]:
-        """Sub-goals for each state as lines of a text; one call of the large model for all."""
+        """Return sub-goals for each state as lines of a text, with one call of the large model."""
         before = [self.lessons.get(state.stream, Lesson(number=-1)) for state in states]
         new = [self._lesson(state, old) for state, old in zip(states, before, strict=True)]
         prompts = [self.question(s, lesson) for s, lesson in zip(states, new, strict=True)]
@@ -203,7 +228,7 @@ class Mentor:
         return [lesson.goals for lesson in new]
 
     def _lesson(self, state: State, old: Lesson) -> Lesson:
-        """What the adapter says of a player, by what it did before."""
+        """Return the adapter's summary of a player, given its earlier events."""
         lesson = Lesson(score=old.score, number=old.number + 1)
         did = ", ".join(dict.fromkeys(old.did)) or "nothing"
         score = "none yet" if lesson.score != lesson.score else f"{round(10 * lesson.score)} of 10"
@@ -214,7 +239,7 @@ class Mentor:
         return lesson
 
     def question(self, state: State, lesson: Lesson) -> str:
-        """What the large model is asked."""
+        """Return the large model's prompt."""
         listed = "\n".join(f"- {option}" for option in state.options)
         summary = f"Summary: {lesson.summary}\n" if lesson.summary else ""
         return (
@@ -223,7 +248,7 @@ class Mentor:
         )
 
     def _read(self, answer: str, options: Sequence[str]) -> list[str]:
-        """The sub-goals that an answer names; lines that are none are counted."""
+        """Return the sub-goals that an answer names; other lines are counted."""
         lines = [line.strip().lstrip("-*0123456789.) ").rstrip(". ") for line in answer.splitlines()]
         lines = [line for line in lines if line]
         good = [line for line in dict.fromkeys(lines) if line in options]
@@ -233,7 +258,7 @@ class Mentor:
     # ---- what came of it ------------------------------------------------------------------------------
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
-        """The sub-goals that each step reached; takes note of what was done."""
+        """Return the sub-goals that each step reached, and record its event."""
         self.steps += len(transitions)
         for t in transitions:
             lesson = self.lessons.get(t.stream)
@@ -244,7 +269,7 @@ class Mentor:
         return self.achievement.reached(transitions)
 
     def _close(self, stream: int, lesson: Lesson) -> None:
-        """An episode is over: how well were the sub-goals followed?"""
+        """Score how well the sub-goals were followed in a finished episode."""
         done, told = ", ".join(lesson.did), ", ".join(lesson.goals.splitlines())
         likeness = float(cosines(*(self.table.encode([text]) for text in (done, told)))[0, 0])
         score = comprehension(likeness)
@@ -253,24 +278,24 @@ class Mentor:
         self.lessons[stream] = replace(lesson, score=score)
 
     def metrics(self) -> dict[str, float]:
-        """The mean score since the last call; trains the adapter where a stage is over."""
+        """Return the mean score since the last call; at the end of a stage, train the adapter."""
         told, self.told = self.told, []
         figures = {"comprehension": float(np.mean(told))} if told else {}
         if self.steps // self.length > self.stage:
             self.stage = self.steps // self.length
-            if self.adapter is not None and self.config.adapter == "trained":
+            if isinstance(self.adapter, Adapter) and self.config.adapter == "trained":
                 rng = np.random.default_rng([self.seed, 1, self.stage])
                 figures["adapter_loss"] = self.adapter.train(self.best(), rng)
             self.finished = []
         return figures
 
     def best(self) -> list[tuple[str, str]]:
-        """The share of this stage's prompts and summaries that led to the best scores."""
+        """Return this stage's prompts and summaries with the best scores."""
         ranked = sorted(self.finished, key=lambda one: -one[2])
         return [(prompt, summary) for prompt, summary, _ in ranked[: round(self.config.keep * len(ranked))]]
 
     def state_dict(self) -> dict[str, Any]:
-        """Adapter, lessons and counters."""
+        """Return adapter, lessons and counters."""
         return {
             "adapter": {} if self.adapter is None else self.adapter.state_dict(),
             "lessons": {stream: asdict(lesson) for stream, lesson in self.lessons.items()},
@@ -280,7 +305,7 @@ class Mentor:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         if self.adapter is not None:
             self.adapter.load_state_dict(state["adapter"])
         self.lessons = {stream: Lesson(**saved) for stream, saved in state["lessons"].items()}

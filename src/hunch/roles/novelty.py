@@ -1,4 +1,4 @@
-"""Novelty as a source of rewards, with no model behind it: what a judge's rewards are compared with."""
+"""Novelty as a reward source without a language model, a baseline for the rewards of a model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hunch.roles.reward import Running
 
 
 class Counts:
-    """1 / sqrt(N), where N counts how often a text has come in the whole run (Strehl and Littman, 2008).
+    """A bonus of 1 / sqrt(N), where N counts a text over the whole run (Strehl and Littman, 2008).
 
     Args:
-        of: Whether observations are counted, or events.
+        of: What is counted: observations or events.
     """
 
     evidence = None
@@ -37,7 +37,7 @@ class Counts:
         self.counts: dict[str, int] = {}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """The bonus of each step's text, those of this batch counted."""
+        """Return the bonus of each step's text, including counts of this batch."""
         texts = [t.next_state.observation if self.of == "state" else t.event for t in transitions]
         for text in texts:
             self.counts[text] = self.counts.get(text, 0) + 1
@@ -48,20 +48,20 @@ class Counts:
         return {"counts": dict(self.counts)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.counts = dict(state["counts"])
 
 
 class RandomDistillation:
-    """The error of a network that learns to predict a random one (RND; Burda et al., ICLR 2019).
+    """The error of a network that learns to predict a random network (RND; Burda et al., ICLR 2019).
 
     Its input is the embedding of the observation. Errors are divided by their running standard deviation.
 
     Args:
-        encoder: Embeds observations, line by line; the mean of the lines is taken.
-        learning_rate: Of Adam.
+        encoder: Embeds observations as the mean of their lines.
+        learning_rate: Adam learning rate.
         hidden: Width of both networks.
-        batch: Observations an update.
+        batch: Observations per update.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -84,7 +84,7 @@ class RandomDistillation:
         return {**own, "learning_rate": self.learning_rate}
 
     def begin(self, world: World, seed: int) -> None:
-        """Draw both networks anew."""
+        """Draw new weights for both networks."""
         import torch
         from torch import nn
 
@@ -100,7 +100,7 @@ class RandomDistillation:
         self.running, self.due = Running(), list[str]()
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """The error at each step's new observation; the predictor learns when a batch of them has come."""
+        """Return the error at each step's next observation; the predictor learns once per batch."""
         import torch
 
         texts = [t.next_state.observation for t in transitions]
@@ -123,12 +123,12 @@ class RandomDistillation:
         return (self.predictor(x) - self.target(x)).pow(2).mean(dim=1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, and the size of the errors so far."""
+        """Return networks, optimiser, and statistics of the errors."""
         parts = {name: getattr(self, name).state_dict() for name in ("target", "predictor", "optimiser")}
         return {**copy.deepcopy(parts), "running": self.running.figures(), "due": list(self.due)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         for name in ("target", "predictor", "optimiser"):
             getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
         self.running, self.due = Running.of(state["running"]), list(state["due"])

@@ -1,8 +1,8 @@
-"""The planner role: skills, what they can do now, and what a planner is told of how they went.
+"""The planner role: skills, the probability that they work, and feedback on their outcome.
 
-A planner chooses among skills as a policy among actions, so an action prior fills the role: it sees a state
-whose actions are the names of skills and whose history is the transcript. A skill is a player that acts until
-it is over. Skills are trained runs of environments with ``subtasks``, rules, or single actions.
+A planner chooses among skills as a policy chooses among actions, so an action prior fills the role: it sees a
+state whose actions are the names of skills and whose history is the transcript. A skill is a player that acts
+until it ends. Skills are trained runs of environments with ``subtasks``, rules, or single actions.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from hunch.rl.rollout import Rollout, TextEnvironment, episode_seed
 
 T = TypeVar("T")
 Channel = Literal["success", "scene", "question", "person"]
-"""What a planner may be told: whether a skill worked, what is seen, answers, and a change of the task."""
+"""Feedback channels: whether a skill worked, what is seen, answers, and a change of the task."""
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 WORKED, FAILED = "That worked.", "That failed."
 ASKS = "ask "
-"""How an action begins that asks a person, and is answered by ``Transition.event``."""
+"""Prefix of an action that asks a person, who answers in ``Transition.event``."""
 EPISODES = 400
-"""Over which a trained skill's values are calibrated (ours)."""
+"""Episodes over which a trained skill's values are calibrated (our choice)."""
 
 
 @dataclass(frozen=True)
 class Skill:
-    """Something that can be done, by name.
+    """A skill that a planner can choose.
 
     Attributes:
-        name: As a planner calls it.
-        can: How probable it is to work in each state, shape (states,), from 0 to 1.
-        player: Makes who carries it out, from a seed; its memory is that of one execution.
-        over: Whether a transition ends in what it is for; it ends there.
-        steps: How many steps it may take.
-        idle: Whether there is nothing left to do in a state; then it is over, and worked, without a step.
-        origin: The digest of the run that it is from, if it is from one.
-        evidence: What a result with it may claim; None where no language model carries it out.
+        name: Name for the planner.
+        can: Returns the probability that it works in each state, shape (states,), from 0 to 1.
+        player: Makes the player that executes it, from a seed; its memory lasts for one execution.
+        over: Returns whether a transition reaches the skill's goal, which ends it.
+        steps: Maximum number of steps.
+        idle: Returns whether nothing is left to do in a state; then it ends successfully without a step.
+        origin: Digest of the run that it comes from, if any.
+        evidence: Evidence level; None if no language model executes it.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Skill:
 
 
 class Subtask(Protocol):
-    """What an environment says of a skill that is learnt in it; its attribute ``subtasks`` lists them.
+    """An environment's description of a skill that can be learnt in it, listed in ``subtasks``.
 
     Attributes:
-        name: As a planner calls it.
-        steps: How many steps it may take.
-        words: A planner's environment's action for each action of the view, where they differ.
+        name: Name for the planner.
+        steps: Maximum number of steps.
+        words: The action in the planner's environment for each action of the view, if they differ.
     """
 
     @property
@@ -73,16 +73,16 @@ class Subtask(Protocol):
     def words(self) -> Mapping[str, str]: ...  # noqa: D102
 
     def reached(self, before: Any, after: Any) -> bool:
-        """Whether a step from one ``State.raw`` to another ends in what the skill is for."""
+        """Return whether a step from one ``State.raw`` to another reaches the skill's goal."""
         ...
 
     def view(self, state: State) -> State:
-        """What the skill looks at, in a state of the planner's environment."""
+        """Return what the skill observes in a state of the planner's environment."""
         ...
 
 
 def asked(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
-    """What a part of a skill answers.
+    """Return the result of a part of a skill.
 
     Raises:
         HunchError: if it raises.
@@ -91,10 +91,10 @@ def asked(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
         return verb(*given)
     except HunchError:
         raise
-    except Exception as error:  # whatever somebody's skill brings up
+    except Exception as error:  # a user's skill may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise HunchError(
-            f"The skill {skill.name!r} failed with {problem}. Is it one of this environment?"
+            f"The skill {skill.name!r} failed with {problem}. Does it belong to this environment?"
         ) from error
 
 
@@ -102,13 +102,13 @@ def asked(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
 
 
 class Says(Player):
-    """Takes one action, whatever it sees."""
+    """Always takes the same action."""
 
     def __init__(self, action: str) -> None:
         self.action = action
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The action for each state."""
+        """Return the action for each state."""
         return [self.action] * len(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -116,11 +116,11 @@ class Says(Player):
 
 
 def single(action: str, can: float = 1.0) -> Skill:
-    """An action as a skill of one step that always works; an environment's macro-action is one.
+    """Return an action, such as a macro-action, as a skill of one step that always works.
 
     Args:
         action: The action.
-        can: What is told of it.
+        can: Its reported probability of working.
     """
     return Skill(action, lambda states: np.full(len(states), can), lambda _: Says(action), lambda _: True)
 
@@ -130,15 +130,15 @@ def single(action: str, can: float = 1.0) -> Skill:
 
 @dataclass
 class Trained:
-    """What a trained agent brings to its subtasks: its player, and its values as probabilities of success.
+    """A trained agent for skills: its player, and its values as probabilities of success.
 
     Attributes:
-        agent: The agent, which is not trained on.
-        calibration: From its value of a state to the probability that it succeeds from there.
-        origin: The digest of its run.
-        values: What it told at the beginning of each episode that was kept back, as a probability.
-        successes: Whether it then succeeded.
-        known: What it can do in views that were asked for.
+        agent: The agent, which is not trained further.
+        calibration: Turns its value of a state into a probability of success.
+        origin: Digest of its run.
+        values: Predicted probability at the beginning of each held-out episode.
+        successes: Success of these episodes.
+        known: Probabilities of the views requested so far.
     """
 
     agent: Agent
@@ -158,21 +158,21 @@ class Trained:
         episodes: int = EPISODES,
         seed: int = 0,
     ) -> Trained:
-        """Calibrate an agent on half of some episodes; the other half is kept to judge the calibration by.
+        """Calibrate an agent on half of some episodes; the other half is held out to test the calibration.
 
         Args:
-            agent: Trained in environments like this one.
-            env: Where it is tried.
-            origin: The digest of its run.
-            episodes: How many.
-            seed: Of the episodes and the player.
+            agent: An agent trained in environments like this one.
+            env: The environment in which it is tested.
+            origin: Digest of its run.
+            episodes: Number of episodes.
+            seed: Seed of the episodes and the player.
         """
         told, came = _tried(agent, env, episodes, seed)
         fitted = Calibration.fit(told[::2], came[::2])
         return cls(agent, fitted, origin, fitted(np.array(told[1::2])), came[1::2])
 
     def skill(self, subtask: Subtask) -> Skill:
-        """The agent's way to do a subtask."""
+        """Return the agent's skill for a subtask."""
         return Skill(
             subtask.name,
             lambda states: self.can(subtask, states),
@@ -185,25 +185,25 @@ class Trained:
         )
 
     def can(self, subtask: Subtask, states: Sequence[State]) -> FloatArray:
-        """The probability of success in each state: 1 where there is nothing left to do."""
+        """Return the probability of success in each state; 1 if nothing is left to do."""
         return np.array([self._can(subtask, state) for state in states])
 
     def _can(self, subtask: Subtask, state: State) -> float:
         if subtask.reached(state.raw, state.raw):
             return 1.0
         view = subtask.view(state)
-        if view not in self.known:  # the agent is frozen: what it told once, it tells again
+        if view not in self.known:  # the agent is frozen, so its answer does not change
             self.known[view] = float(self.calibration(np.array([value(self.agent, view)]))[0])
         return self.known[view]
 
 
 def value(agent: Agent, state: State) -> float:
-    """An agent's value of a state: the largest Q that it explains; 0 for one that explains none."""
+    """Return an agent's value of a state: the largest Q of its explanation, or 0 if it has none."""
     return float(np.max(agent.explain(state).columns.get("Q", np.zeros(1))))
 
 
 def _tried(agent: Agent, env: TextEnvironment, episodes: int, seed: int) -> tuple[list[float], list[bool]]:
-    """The value of the first state of each episode, and whether it succeeded."""
+    """Return the value of the first state of each episode, and the success."""
     rollout = Rollout([env], seeds=[episode_seed(seed, 0, n) for n in range(episodes)])
     player, told = agent.player(seed), list[float]()
     begun = 0
@@ -216,25 +216,25 @@ def _tried(agent: Agent, env: TextEnvironment, episodes: int, seed: int) -> tupl
 
 
 class Viewing(Player):
-    """Lets a trained player see a subtask's view, and says its actions in the environment's words."""
+    """Shows a trained player a subtask's view, and translates its actions for the environment."""
 
     def __init__(self, inner: Player, subtask: Subtask) -> None:
         self.inner, self.subtask = inner, subtask
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose by the views."""
+        """Choose actions from the views."""
         chosen = self.inner.act([self.subtask.view(state) for state in states])
         return [self.subtask.words.get(action, action) for action in chosen]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """What a skill learnt is frozen, and it remembers nothing."""
+        """Do nothing: the skill is frozen and has no memory."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The inner player's, if it has any."""
+        """Return the inner player's state, if it has any."""
         return dict(getattr(self.inner, "state_dict", dict)())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         if state:
             self.inner.load_state_dict(state)  # type: ignore[attr-defined]
 
@@ -244,30 +244,30 @@ class Viewing(Player):
 
 @dataclass(frozen=True, kw_only=True)
 class Detector:
-    """Says whether a skill worked, wrong as often as asked.
+    """Reports whether a skill worked, with given error rates.
 
     Attributes:
-        false_positives: Share of the failures that it takes for successes.
-        false_negatives: Share of the successes that it takes for failures.
+        false_positives: Share of failures reported as successes.
+        false_negatives: Share of successes reported as failures.
     """
 
     false_positives: float = 0.0
     false_negatives: float = 0.0
 
     def __call__(self, worked: bool, rng: np.random.Generator) -> bool:
-        """What it says."""
+        """Return the report."""
         wrong = self.false_negatives if worked else self.false_positives
         return worked != bool(rng.random() < wrong)
 
 
 def feedback(channels: Sequence[Channel], said: bool, state: State, skill: str, event: str) -> str:
-    """What is told after a skill, through the channels that are open, a line each or more.
+    """Return the feedback after a skill through the open channels, with one or more lines each.
 
     Args:
-        channels: Which are open.
-        said: What the detector says.
-        state: Where the skill ended.
-        skill: Its name.
+        channels: The open channels.
+        said: The detector's report.
+        state: The state in which the skill ended.
+        skill: Name of the skill.
         event: What happened in its last step.
     """
     lines = []
@@ -281,10 +281,10 @@ def feedback(channels: Sequence[Channel], said: bool, state: State, skill: str, 
 
 
 def refuse_twins(skills: Sequence[Skill]) -> None:
-    """Refuse skills of one name.
+    """Check that all skills have different names.
 
     Raises:
-        HunchError: naming it.
+        HunchError: if two have the same name.
     """
     names = [skill.name for skill in skills]
     twin = next((name for name in names if names.count(name) > 1), None)

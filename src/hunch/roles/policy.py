@@ -1,8 +1,8 @@
-"""The policy role: what gives each admissible action its probability, and is trained.
+"""The policy role: a trained distribution over admissible actions.
 
-A perceptron on embeddings is the baseline of every policy here. A language model acts by how likely it would
-go on with each action after a prompt: the log-probabilities of its tokens are summed, and the softmax over
-the admissible actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Tan et al., ICLR 2024)::
+A perceptron on embeddings is the baseline of every policy here. A language model scores each action as the
+continuation of a prompt: the log-probabilities of its tokens are summed, and the softmax over the admissible
+actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Tan et al., ICLR 2024)::
 
     log p(a|s)  =  sum over tokens of log p_LM(token | prompt(s), tokens before)  /  length(a)
     pi(a|s)     =  softmax over the admissible a of  log p(a|s) / temperature
@@ -10,7 +10,7 @@ the admissible actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Ta
 The length is 1 (``sum``, GLAM), or the number of tokens or words of the action (TWOSOME). The value is a
 perceptron on the hidden state of the prompt's last token.
 
-Imports torch, so it is imported where a policy is made.
+This module imports torch, so import it only where a policy is made.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from hunch.lm.base import Normalisation, count_words
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.q_learning import QNetwork, forward
 from hunch.roles.encoder import StateFeatures, TextTable
-from hunch.roles.prior_kinds import prompt
+from hunch.roles.prior_language import prompt
 
 
 class PerceptronPolicy:
-    """Two perceptrons on frozen embeddings: one scores pairs of state and action, one values states.
+    """Two perceptrons on frozen embeddings: one scores state-action pairs, one evaluates states.
 
     Args:
         table: Embeds texts.
-        hidden: Width of both.
-        seed: Of the weights.
+        hidden: Width of both perceptrons.
+        seed: Seed of the weights.
     """
 
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
@@ -49,7 +49,7 @@ class PerceptronPolicy:
             self.actor = QNetwork(dims.state_dim, dims.action_dim, hidden)
             self.critic = value_head(dims.state_dim, hidden, nn.ReLU)
         with torch.no_grad():
-            self.actor.head.weight.mul_(0.01)  # nearly uniform at first
+            self.actor.head.weight.mul_(0.01)  # so that the initial policy is nearly uniform
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions, padded with -inf, and values."""
@@ -84,7 +84,7 @@ class PerceptronPolicy:
         return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
 
@@ -94,34 +94,34 @@ class LMPolicyConfig:
     """A language model as a policy."""
 
     normalise: Normalisation = "sum"
-    """What an action's log-probability is divided by: nothing, its tokens or its words."""
+    """Divisor of an action's log-probability: none, its tokens or its words."""
     temperature: PositiveFloat = 1.0
-    """Of the softmax over the admissible actions."""
+    """Temperature of the softmax over the admissible actions."""
     width: PositiveInt = 1024
-    """Of the two layers of the value's perceptron (paper)."""
+    """Width of the two layers of the value's perceptron (paper)."""
     start: Start = "weights"
-    """What the network begins as: its own weights, these with its vocabulary shuffled, or random ones; the
-    latter two are controls."""
+    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
+    are controls."""
 
 
 class LMPolicy:
     """A language model whose probabilities of the action texts are the policy.
 
     Args:
-        lm: The model; it is trained, and begins anew.
-        config: How it acts.
-        seed: Of the value's weights, and of a model that begins otherwise than with its own.
-        apart: Read the value off the model as it was before training, with its adapters off, and let its
-            error not reach the model.
+        lm: The model; it is reset and trained.
+        config: Settings of the policy.
+        seed: Seed of the value's weights, and of shuffled or random initial weights.
+        apart: Compute the value from the model before training, with its adapters off, so that the value's
+            error does not train the model.
 
     Raises:
-        UsageError: if the value is to be read off a model of which all weights are trained.
+        UsageError: if ``apart`` is set and the model has no adapters.
     """
 
     def __init__(self, lm: Trainable, config: LMPolicyConfig, seed: int, *, apart: bool = False) -> None:
         if apart and not lm.adapted:
             raise UsageError(
-                f"The value is read off {lm.model.name} without its adapters, and it has none: add "
+                f"The value is computed from {lm.model.name} without its adapters, but it has none: add "
                 "train=lora to its spec."
             )
         self.lm, self.config, self.apart = lm, config, apart
@@ -132,7 +132,7 @@ class LMPolicy:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the model; L0 where it does not begin with its own weights."""
+        """The evidence level of the model; L0 if it does not start with its own weights."""
         return self.lm.model.evidence if self.config.start == "weights" else "L0"
 
     @property
@@ -142,7 +142,7 @@ class LMPolicy:
 
     @property
     def base(self) -> str:
-        """What tells the model's files from others."""
+        """Identifier of the model's files."""
         return self.lm.model.revision.partition(":")[0]
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
@@ -175,27 +175,27 @@ class LMPolicy:
         return answer.logprobs / (self.config.temperature * lengths)
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
-        """The model's weights that are trained, and those of the value's perceptron."""
+        """Return the trained weights of the model, and those of the value's perceptron."""
         return {"policy": self.lm.parameters(), "value": list(self.head.parameters())}
 
     def state_dict(self) -> dict[str, Any]:
-        """What is trained; of adapters a small part of the model."""
+        """Return the trained weights; with adapters, a small part of the model."""
         return {"lm": self.lm.state_dict(), "head": self.head.state_dict(), "base": self.base}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave.
+        """Restore a state from :meth:`state_dict`.
 
         Raises:
-            HunchError: if it is of another model or way to train, or adapters of another base.
+            HunchError: if it is from another model or setting of ``train``, or has adapters of other weights.
         """
         if self.lm.adapted and state["base"] != self.base:
-            raise HunchError(f"These adapters were trained beside other weights than those of {self.name}.")
+            raise HunchError(f"These adapters were trained for other weights than those of {self.name}.")
         self.lm.load_state_dict(state["lm"])
         self.head.load_state_dict(state["head"])
 
 
 def value_head(dim: int, width: int, between: type[nn.Module]) -> nn.Sequential:
-    """A perceptron of three layers with one output, which begins near 0."""
+    """Return a three-layer perceptron with one output, which starts near 0."""
     last = nn.Linear(width, 1)
     with torch.no_grad():
         last.weight.mul_(0.1)
@@ -204,6 +204,6 @@ def value_head(dim: int, width: int, between: type[nn.Module]) -> nn.Sequential:
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:
-    """Log-probabilities of scores of different numbers of actions, shape (n, most actions)."""
+    """Return log-probabilities from scores of varying numbers of actions, shape (n, max. actions)."""
     logprobs = [torch.log_softmax(row, dim=0) for row in rows]
     return nn.utils.rnn.pad_sequence(logprobs, batch_first=True, padding_value=-torch.inf)

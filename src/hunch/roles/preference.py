@@ -1,4 +1,4 @@
-"""Preferences between captions as a source of rewards: a model compares, a small network is fitted.
+"""Preferences between captions as a reward source: a model compares, and a small network is fitted.
 
 Source: Klissarov, D'Oro et al., "Motif: Intrinsic Motivation from Artificial Intelligence Feedback", 2023.
 """
@@ -22,40 +22,40 @@ from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
 
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
-"""What share of the preference the first of two captions gets by a verdict; 0 is a tie."""
+"""Share of the preference that the first caption gets for each verdict; 0 is a tie."""
 LONGEST: Final = 10
-"""How many times as long captions are collected as asked, as long as they are all the same."""
+"""Maximum factor by which collection is prolonged while all captions are equal."""
 _VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceConfig:
-    """How pairs are drawn and judged, and how rewards are fitted to the verdicts."""
+    """How pairs are drawn and judged, and how the reward is fitted."""
 
     goal: str | None = None
-    """What the judge is told to look for. Default: the environment's task."""
+    """Goal that the judge looks for. Default: the environment's task."""
     collect: PositiveInt = 1_000
-    """Steps from which captions are collected where there are no recorded data (ours)."""
+    """Steps in which captions are collected, if there are no recorded data (our choice)."""
     pairs: PositiveInt = 2_000
-    """Pairs that are drawn (paper: 500,000)."""
+    """Number of pairs to judge (paper: 500,000)."""
     temperature: NonNegativeFloat = 0.1
-    """Of the verdicts (released code)."""
+    """Temperature of the verdicts (released code)."""
     max_tokens: PositiveInt = 16
-    """Of a verdict; give more to models that explain themselves first (released code: 512)."""
+    """Maximum tokens per verdict; use more for models that explain first (released code: 512)."""
     last: bool = False
-    """Read the last verdict that an answer names, for models that explain themselves first."""
+    """Use the last verdict in an answer, for models that explain first."""
     held_out: Share = 0.2
-    """Share of the pairs that is not fitted (released code)."""
+    """Share of the pairs that is held out (released code)."""
     ensemble: PositiveInt = 3
-    """Networks, whose mean is the reward (paper: one)."""
+    """Number of networks, whose mean is the reward (paper: one)."""
     hidden: PositiveInt = 64
-    """Width of a network (ours)."""
+    """Width of a network (our choice)."""
     epochs: PositiveInt = 20
     """Passes over the pairs (released code: 10)."""
     learning_rate: PositiveFloat = 3e-3
-    """Of Adam (released code: 1e-5, with 500,000 pairs)."""
+    """Adam learning rate (released code: 1e-5, with 500,000 pairs)."""
     batch_size: PositiveInt = 256
-    """Pairs an update (released code: 1024)."""
+    """Pairs per update (released code: 1024)."""
 
 
 class Pair(NamedTuple):
@@ -67,19 +67,19 @@ class Pair(NamedTuple):
 
 
 class Preference:
-    """Rewards the caption of a step (its ``event``) by a network that is fitted to a model's comparisons.
+    """Rewards the caption of a step (its ``event``) with a network fitted to a model's comparisons.
 
-    A step without a caption is worth 0 and is not compared.
+    A step without a caption has reward 0 and is not compared.
 
     Captions are collected from recorded data, or from the first ``collect`` steps, in which the reward is 0.
-    Then pairs of them are drawn and judged in one call, and rewards are fitted by the cross-entropy of
-    softmax(r1, r2) (Bradley and Terry, 1952), a tie counting half for each. Identical captions are a tie and
-    not sent; an answer that names no verdict is asked for once more, and then a tie and counted. The reward
-    has the mean 0 and the standard deviation 1 over the collected captions.
+    Then pairs of captions are drawn and judged in one call, and rewards are fitted by the cross-entropy of
+    softmax(r1, r2) (Bradley and Terry, 1952), with half for each in a tie. Identical captions are a tie
+    without a question. An answer without a verdict is requested once more, and then counted as a tie. The
+    reward has mean 0 and standard deviation 1 over the collected captions.
 
     Attributes:
-        known: Rewards of the distinct captions that were collected; empty until then.
-        report: What the fit came to: see :meth:`records`.
+        known: Rewards of the distinct collected captions; empty until they are fitted.
+        report: Results of the fit, see :meth:`records`.
 
     Args:
         lm: A model that generates.
@@ -101,16 +101,16 @@ class Preference:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the judge."""
+        """The evidence level of the judge."""
         return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and who judges and encodes."""
+        """The config, and the names of judge and encoder."""
         return {**asdict(self.config), "judge": self.lm.name, "encoder": self.table.lm.name}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all captions and rewards; fit at once where there are recorded data."""
+        """Forget all captions and rewards; fit at once if there are recorded data."""
         self.seed, self.goal = seed, self.config.goal if self.config.goal is not None else world.task
         self.captions: list[str] = []
         self.steps = 0
@@ -126,7 +126,7 @@ class Preference:
     # ---- rewards ----------------------------------------------------------------------------------------
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """The reward of each step's caption; 0 as long as captions are collected."""
+        """Return the reward of each step's caption; 0 while captions are collected."""
         if not self.networks:
             self.steps += len(transitions)
             self.captions += [t.event for t in transitions if t.event]
@@ -142,7 +142,7 @@ class Preference:
         return [(self.values[t.event] - mean) / deviation if t.event else 0.0 for t in transitions]
 
     def _raw(self, captions: Sequence[str]) -> FloatArray:
-        """Mean of the networks, shape (captions,)."""
+        """Return the mean of the networks, shape (captions,)."""
         import torch
 
         with torch.no_grad():
@@ -151,13 +151,13 @@ class Preference:
         return rewards.astype(np.float64)
 
     def _compares(self) -> bool:
-        """Whether there are two captions that differ."""
+        """Return whether there are two different captions."""
         return any(caption != self.captions[0] for caption in self.captions)
 
     # ---- judging ----------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """Draw pairs, have them judged, and fit the networks.
+        """Draw pairs, let the model judge them, and fit the networks.
 
         Raises:
             HunchError: if there are no two different captions to compare.
@@ -165,8 +165,8 @@ class Preference:
         distinct = list(dict.fromkeys(self.captions))
         if len(distinct) < 2:
             raise HunchError(
-                f"{self.steps} steps told {distinct[0] if distinct else 'no event'!r} and nothing else: "
-                "there is nothing to compare. Collect more steps, or choose an environment that tells events."
+                f"The only caption in {self.steps} steps was {distinct[0] if distinct else 'no event'!r}, so "
+                "there is nothing to compare. Collect more steps, or choose an environment with events."
             )
         rng = np.random.default_rng(self.seed)
         drawn = rng.integers(len(self.captions), size=(self.config.pairs, 2))
@@ -182,7 +182,7 @@ class Preference:
         self.captions = []
 
     def prompt(self, first: str, second: str) -> str:
-        """The question about two captions."""
+        """Return the question about two captions."""
         return (
             f"An agent's goal: {self.goal}.\nTwo things that happened to it:\n"
             f"1: {first}\n2: {second}\n"
@@ -190,9 +190,9 @@ class Preference:
         )
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
-        """Ask about all pairs at once; a pair that comes again gets another sample of its answer."""
+        """Ask about all pairs at once; a repeated pair gets another sample of its answer."""
         times: dict[str, int] = {}
-        asked: list[tuple[int, str, int]] = []  # position, prompt, sample
+        asked: list[tuple[int, str, int]] = []  # index, prompt, sample
         for i, (first, second) in enumerate(pairs):
             if first != second:
                 prompt = self.prompt(first, second)
@@ -208,7 +208,7 @@ class Preference:
         return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
     def _answers(self, due: Sequence[tuple[int, str, int]], attempt: int) -> list[str]:
-        """An answer to each prompt; those of one prompt are its samples, asked for together."""
+        """Return an answer to each prompt; all samples of a prompt are requested together."""
         most: dict[str, int] = {}
         for _, prompt, n in due:
             most[prompt] = max(most.get(prompt, 0), n)
@@ -222,7 +222,7 @@ class Preference:
     # ---- fitting ----------------------------------------------------------------------------------------
 
     def _train(self, pairs: Sequence[Pair], rng: np.random.Generator) -> None:
-        """Fit every network to the pairs, each from weights and in an order of its own."""
+        """Fit every network to the pairs, each with its own initial weights and order."""
         import torch
         from torch import nn
 
@@ -255,13 +255,13 @@ class Preference:
             )
 
     def _told(self, pairs: Sequence[Pair], cut: int) -> dict[str, Any]:
-        """What the verdicts and the fit were like."""
+        """Return statistics of the verdicts and the fit."""
         sent = [pair for pair in pairs if pair.first != pair.second]
         decided = [pair for pair in sent if pair.verdict]
         if not decided:
             warnings.warn(
-                f"The judge {self.lm.name} preferred neither in all of {len(sent)} pairs: its reward tells "
-                "nothing.",
+                f"The judge {self.lm.name} preferred neither caption in any of {len(sent)} pairs: its reward "
+                "carries no information.",
                 HunchWarning,
                 stacklevel=2,
             )
@@ -281,24 +281,24 @@ class Preference:
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """One line when the rewards are fitted.
+        """Return one record once the reward is fitted.
 
-        ``captions`` have their rewards; of the ``pairs`` drawn some were ``sent``; shares of them: ``ties``,
-        ``first`` preferred (of those decided), ``unread``; ``cycles``, the share of triples of captions in
-        which the verdicts contradict each other; on held-out pairs the ``accuracy`` against the judge and the
-        ``brier`` score, the mean squared error of the fitted probability.
+        It holds ``captions`` with their rewards; the numbers of ``pairs`` drawn and ``sent``; the shares of
+        ``ties``, of ``first`` preferred (among decided pairs) and of ``unread`` answers; ``cycles``, the
+        share of triples of captions with contradictory verdicts; and on held-out pairs the ``accuracy``
+        against the judge and the ``brier`` score, the mean squared error of the fitted probability.
         """
         return [self.report] if self.report else []
 
     def metrics(self) -> dict[str, float]:
-        """Held-out accuracy, once there is one."""
+        """Return the held-out accuracy, once there is one."""
         accuracy = self.report.get("accuracy")
         return {} if accuracy is None else {"pair_accuracy": float(accuracy)}
 
     # ---- state ------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Captions, rewards and networks."""
+        """Return captions, rewards and networks."""
         return {
             "goal": self.goal,
             "seed": self.seed,
@@ -312,7 +312,7 @@ class Preference:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.goal, self.seed, self.steps = state["goal"], state["seed"], state["steps"]
         self.captions, self.values = list(state["captions"]), dict(state["values"])
         self.scale, self.known = tuple(state["scale"]), tuple(state["known"])
@@ -323,7 +323,7 @@ class Preference:
 
 
 def read_preference(answer: str, *, last: bool = False) -> int | None:
-    """1 or 2 for the better caption, 0 for none; None where an answer names no verdict."""
+    """Return 1 or 2 for the better caption, 0 for none; None if an answer has no verdict."""
     found = _VERDICT.findall(answer)
     if not found:
         return None
@@ -332,7 +332,7 @@ def read_preference(answer: str, *, last: bool = False) -> int | None:
 
 
 def cycles(pairs: Sequence[Pair]) -> float | None:
-    """Share of triples of captions whose majority verdicts go round in a circle; None without any triple."""
+    """Return the share of triples of captions whose majority verdicts form a cycle; None without triples."""
     margin: dict[tuple[str, str], int] = {}
     for first, second, verdict in pairs:
         if verdict:

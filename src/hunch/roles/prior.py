@@ -1,6 +1,7 @@
-"""The action prior role: p(a|s), a frozen language model's view of which admissible action comes next.
+"""The action prior role: p(a|s), a frozen language model's distribution over admissible actions.
 
-A prior proposes C^k(s), k draws from p(a|s). :mod:`hunch.roles.prior_kinds` makes priors of language models.
+A prior proposes C^k(s), k draws from p(a|s). :mod:`hunch.roles.prior_kinds` makes priors from language
+models.
 
 Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025.
 """
@@ -20,13 +21,13 @@ from hunch.core import EvidenceLevel, FloatArray, IntArray, State
 class Proposal:
     """C^k(s): the candidates that a prior proposes for a state.
 
-    k draws from p(a|s) may repeat an action, so the candidates are a multiset: ``indices`` are the distinct
-    members, ascending, as positions in ``state.actions``, and ``weights`` their shares of the k draws.
+    k draws from p(a|s) may repeat an action. ``indices`` are the distinct candidates, ascending, as indices
+    of ``state.actions``, and ``weights`` are their shares of the k draws.
 
     Attributes:
         indices: Shape (m,) with 1 <= m <= k.
         weights: Shape (m,), positive, summing to one.
-        fallbacks: Share of the draws that named no admissible action; nan where that cannot happen.
+        fallbacks: Share of draws that named no admissible action; nan if that cannot happen.
     """
 
     indices: IntArray
@@ -35,15 +36,15 @@ class Proposal:
 
 
 class ActionPrior(Protocol):
-    """A frozen view of which admissible action comes next, p(a|s): the *action prior* role."""
+    """A frozen distribution p(a|s) over admissible actions: the *action prior* role."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """What a result with it may claim; None where no model is behind it."""
+        """Evidence level of the proposals; None if no model is used."""
         ...
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
-        """Draw k candidates for each state; ``None`` offers every action that the prior gives weight to.
+        """Draw k candidates for each state; ``None`` proposes every action with positive probability.
 
         All randomness comes from ``rng``: the same generator state gives the same proposals.
         """
@@ -58,14 +59,14 @@ def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> 
 
 
 class DistributionPrior:
-    """A prior whose p(a|s) is known in full; a proposal is k draws from it."""
+    """A prior with an explicit p(a|s); a proposal is k draws from it."""
 
     def __init__(self, evidence: EvidenceLevel | None) -> None:
         self.evidence = evidence
         self._known: dict[State, FloatArray] = {}
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return p(a|s) over ``state.actions`` for each state, asking the model once a state."""
+        """Return p(a|s) over ``state.actions`` for each state; the model is asked once per state."""
         new = [state for state in dict.fromkeys(states) if state not in self._known]
         if new:
             self._known.update(zip(new, self._compute(new), strict=True))
@@ -80,7 +81,7 @@ class DistributionPrior:
 
 
 class UniformPrior(DistributionPrior):
-    """No view at all: every admissible action is as likely. The filling of every baseline."""
+    """The uninformed prior: all admissible actions are equally likely. Used in every baseline."""
 
     def __init__(self, evidence: EvidenceLevel | None = None) -> None:
         super().__init__(evidence)
@@ -90,11 +91,11 @@ class UniformPrior(DistributionPrior):
 
 
 def recall(proposals: Sequence[Proposal], references: Sequence[int]) -> float:
-    """recall@k: the share of states whose reference action is among the candidates."""
+    """Return recall@k: the share of states whose reference action is among the candidates."""
     hits = [reference in proposal.indices for proposal, reference in zip(proposals, references, strict=True)]
     return float(np.mean(hits))
 
 
 def entropy(proposal: Proposal) -> float:
-    """Entropy of the candidates' weights, in nats."""
+    """Return the entropy of the candidates' weights, in nats."""
     return float(-(proposal.weights * np.log(proposal.weights)).sum())

@@ -1,8 +1,8 @@
-"""The program role: a writer writes programs, and a search says from which parents the next are written.
+"""The program role: a writer writes programs, and a search chooses their parents.
 
-A writer sees a problem, parents with what became of them, and feedback in words. A search is asked for
-requests and told of attempts; it never sees a program's text but to hand it on. So every search runs with
-every writer, and the controls of a search change nothing but what the writer is shown.
+A writer sees a problem, parents with their results, and feedback in words. A search returns requests and is
+told about attempts; it never reads a program's text. So every search works with every writer, and the
+controls of a search change only what the writer is shown.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.registry import require
 
 Feedback = Literal["own", "blind", "shuffled", "fresh"]
-"""What a writer is shown: its parents with their feedback; without; with that of another program; nothing."""
+"""Feedback shown to a writer: its parents' own; none; that of another program; or no parents at all."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A program that was tried, and what became of it.
+    """A program that was tried, and its result.
 
     Attributes:
-        number: Which attempt of the run it is, from 0.
-        program: Its text.
-        fitness: What it is worth; None where it failed.
-        feedback: What its trial told.
-        error: Why it failed; empty where it did not.
-        scores: Its score on each input, where there are several.
+        number: Number of the attempt in the run, from 0.
+        program: Text of the program.
+        fitness: Its fitness; None if it failed.
+        feedback: Feedback of its trial.
+        error: Why it failed; empty if it did not.
+        scores: Its score on each input, if there are several.
         components: Parts of the fitness by name.
         parents: Numbers of the attempts that its writer was shown.
         shown: The feedback that its writer was shown.
-        group: What its search knows it by: its island, or how it came about; -1 for all, or none.
+        group: Label for the search, such as its island or operation; -1 for all or none.
     """
 
     number: int
@@ -53,13 +53,13 @@ class Attempt:
     group: int = 0
 
     def told(self) -> str:
-        """What is told of it in words, whether it failed or not; nothing where it was not tried."""
+        """The result in words, whether or not it failed; empty if it was not tried."""
         if self.fitness is None:
             return f"The program failed. {why}" if (why := self.error or self.feedback) else ""
         return f"fitness: {self.fitness:.6g}\n{self.feedback}".strip()
 
     def after(self, trial: Trial) -> Attempt:
-        """The attempt with what became of it."""
+        """Return the attempt with its result."""
         return replace(
             self,
             fitness=trial.fitness,
@@ -70,22 +70,22 @@ class Attempt:
         )
 
     def line(self) -> dict[str, Any]:
-        """The attempt as plain values, for a file or a checkpoint."""
+        """Return the attempt as plain values, for a file or a checkpoint."""
         return {**asdict(self), "scores": list(self.scores), "parents": list(self.parents)}
 
     @classmethod
     def read(cls, line: Mapping[str, Any]) -> Attempt:
-        """The attempt of a :meth:`line`."""
+        """Make an attempt from the result of :meth:`line`."""
         return cls(**{**line, "scores": tuple(line["scores"]), "parents": tuple(line["parents"])})
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a search wants written.
+    """A search's request for a program.
 
     Attributes:
-        parents: Attempts to write from, the most important last; none for a program from nothing.
-        group: What the search will know the attempt by.
+        parents: Attempts to start from, the most important last; empty for a program from scratch.
+        group: Label of the attempt for the search.
     """
 
     parents: tuple[Attempt, ...] = ()
@@ -93,36 +93,36 @@ class Request:
 
 
 class Search(Protocol):
-    """Decides from which attempts the next programs are written. All chance comes from ``rng``."""
+    """Chooses the parents of the next programs. All randomness comes from ``rng``."""
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Return what to write next, n programs."""
+        """Return n requests for programs."""
         ...
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Take note of finished attempts, in the order of their numbers."""
+        """Record finished attempts, in the order of their numbers."""
         ...
 
 
 class Writer(Protocol):
-    """Writes programs. An answer is a pure function of the request and its number."""
+    """Writes programs. The answer depends only on the request and its number."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """What a result with it may claim; None where no model is behind it."""
+        """Evidence level of the programs; None if no model is used."""
         ...
 
     def write(
         self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
     ) -> list[str]:
-        """Return n programs, those of the numbers first, ..., first + n - 1; an empty one is no program.
+        """Return n programs, those with the numbers ``first`` to ``first + n - 1``; "" stands for no program.
 
         Args:
-            problem: What they are for.
-            parents: What they are to improve on, the most important last; may be empty.
-            feedback: What became of the last parent, in words; may be empty.
-            n: How many.
-            first: Number of the first; another number is another draw.
+            problem: The problem to solve.
+            parents: Attempts to improve on, the most important last; may be empty.
+            feedback: The result of the last parent in words; may be empty.
+            n: Number of programs.
+            first: Number of the first program; each number is a separate draw.
         """
         ...
 
@@ -130,11 +130,11 @@ class Writer(Protocol):
 # ---- writers ----------------------------------------------------------------------------------------------
 
 Prompt = Callable[[Problem, Sequence[Attempt], str], str]
-"""Puts a request into words."""
+"""Makes the prompt of a request."""
 
 
 def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-    """The plain prompt: the problem, the last parent, its feedback."""
+    """Return the plain prompt: the problem, the last parent, and its feedback."""
     ask = f"Write {problem.asked or 'the program'}."
     parts = [problem.text()]
     if parents:
@@ -146,13 +146,13 @@ def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> 
 
 
 class ModelWriter:
-    """Any language model that generates.
+    """A writer that uses a language model.
 
     Args:
-        lm: The model.
-        prompt: Puts a request into words; each method has its paper's.
-        temperature: Of sampling.
-        max_tokens: Longest answer.
+        lm: A model that generates.
+        prompt: Makes the prompt of a request; each method uses its paper's.
+        temperature: Sampling temperature.
+        max_tokens: Maximum tokens per answer.
 
     Raises:
         UsageError: if the model does not generate.
@@ -172,20 +172,20 @@ class ModelWriter:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the model."""
+        """The evidence level of the model."""
         return self.lm.evidence
 
     def write(
         self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
     ) -> list[str]:
-        """Ask the model, and take all code out of its answers."""
+        """Ask the model, and extract all code from its answers."""
         prompt = self.prompt(problem, parents, feedback)
         answers = self.lm.generate([prompt], n, self.sampling, first)[0]
         return [extract(answer, problem.function) for answer in answers]
 
 
 class Mutator:
-    """Random changes of the parents' syntax trees: genetic programming, no model (see ``mutation``).
+    """A writer that randomly changes the parents' syntax trees: genetic programming without a model.
 
     Without parents it changes the problem's first program.
     """
@@ -195,7 +195,7 @@ class Mutator:
     def write(
         self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
     ) -> list[str]:
-        """Change the last parent; the others lend pieces."""
+        """Change the last parent, using pieces of the others."""
         if not problem.start and not parents:
             raise UsageError("A mutator needs a problem with a first program to change.")
         programs = [parent.program for parent in parents] or [problem.start]
@@ -211,10 +211,10 @@ class Mutator:
 def shown(
     request: Request, told: Sequence[Attempt], kind: Feedback, rng: np.random.Generator
 ) -> tuple[tuple[Attempt, ...], str]:
-    """Parents and feedback as a writer is shown them: as they are, or as a control has it.
+    """Return parents and feedback as shown to a writer: unchanged, or changed by a control.
 
     Args:
-        request: What the search wants written.
+        request: The request.
         told: All attempts so far.
         kind: ``own`` for the method, else a control.
         rng: Chooses the other program of ``shuffled``.
@@ -231,11 +231,11 @@ def shown(
 
 
 def best(attempts: Iterable[Attempt]) -> Attempt | None:
-    """The fittest attempt, the first of equal ones; None if all failed."""
+    """Return the fittest attempt, the first among equals; None if all failed."""
     fit = [attempt for attempt in attempts if attempt.fitness is not None]
     return max(fit, key=lambda a: (a.fitness, -a.number), default=None)
 
 
 def same(program: str) -> str:
-    """What two programs share that differ only in comments and setting."""
+    """Return a form of a program that ignores comments and formatting."""
     return canonical(program)

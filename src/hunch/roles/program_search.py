@@ -1,4 +1,4 @@
-"""Searches over programs: who is a parent next. Each takes notes of its own and has no chance of its own."""
+"""Searches over programs, which choose the parents of the next programs."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from hunch.roles.program import Attempt, Request, best
 
 
 class BestOfN:
-    """Single shot: every program is written from nothing, and the best is kept. The control of every loop."""
+    """Single shot: every program is written from scratch, and the best is kept. The control of every loop."""
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Nothing but the problem."""
+        """Return requests without parents."""
         return [Request()] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Nothing to note: :func:`~hunch.roles.program.best` finds the best."""
+        """Do nothing: :func:`~hunch.roles.program.best` finds the best."""
 
 
 class Refinement:
-    """Linear refinement: one lineage, each program written from the one before, failed or not."""
+    """Linear refinement: one lineage, in which each program is written from the one before, failed or not."""
 
     def __init__(self) -> None:
         self.last: Attempt | None = None
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """The last attempt."""
+        """Return requests with the last attempt as the parent."""
         return [Request((self.last,) if self.last else ())] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Remember the last."""
+        """Remember the last attempt."""
         self.last = attempts[-1] if attempts else self.last
 
 
 class Greedy:
-    """Batches: the best of a batch is the parent of the whole next one (Eureka).
+    """Batches: the best of a batch is the parent of the whole next batch (Eureka).
 
-    A batch that failed altogether leaves the parent as it was, so that its request is repeated.
+    If a whole batch failed, the parent stays the same, so its request is repeated.
 
     Args:
-        size: Programs of a batch.
+        size: Programs per batch.
     """
 
     def __init__(self, size: int) -> None:
@@ -52,11 +52,11 @@ class Greedy:
         self.batch: list[Attempt] = []
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """The best of the last full batch."""
+        """Return requests with the best of the last full batch as the parent."""
         return [Request((self.parent,) if self.parent else ())] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Close a batch as soon as it is full."""
+        """Add attempts, and close the batch when it is full."""
         for attempt in attempts:
             self.batch.append(attempt)
             if len(self.batch) == self.size:
@@ -64,17 +64,17 @@ class Greedy:
 
 
 class HillClimbing:
-    """The best so far is the parent; of equal ones the latest, so that it can drift along a plateau."""
+    """The best so far is the parent; among equals the latest, so that it can drift along a plateau."""
 
     def __init__(self) -> None:
         self.parent: Attempt | None = None
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """The best attempt."""
+        """Return requests with the best attempt as the parent."""
         return [Request((self.parent,) if self.parent else ())] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Move where it is no worse."""
+        """Move to an attempt that is not worse."""
         for attempt in attempts:
             if attempt.fitness is not None and attempt.fitness >= _fitness(self.parent):
                 self.parent = attempt
@@ -87,11 +87,11 @@ def _fitness(attempt: Attempt | None) -> float:
 class Thompson:
     """Refine the program for which a draw from a Beta distribution is highest (WorldCoder, Tang et al. 2024).
 
-    That of a program of fitness rho, from 0 to 1, is Beta(1 + C rho, 1 + C (1 - rho)) at first; every
-    refinement of it that is not perfect adds one to the second parameter.
+    For a program with fitness rho, from 0 to 1, it is Beta(1 + C rho, 1 + C (1 - rho)) at first; every
+    imperfect refinement of the program adds one to the second parameter.
 
     Args:
-        weight: C, how much the fitness counts.
+        weight: C, the weight of the fitness.
     """
 
     def __init__(self, weight: float = 5.0) -> None:
@@ -100,7 +100,7 @@ class Thompson:
         self.failures: dict[int, int] = {}
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Draw for each; the first programs are written from nothing."""
+        """Draw a parent for each request; the first programs are written from scratch."""
         if not self.programs:
             return [Request()] * n
         return [Request((self.programs[self._drawn(rng)],)) for _ in range(n)]
@@ -110,12 +110,12 @@ class Thompson:
         return max(draws, key=lambda number: draws[number])
 
     def beta(self, number: int) -> tuple[float, float]:
-        """The parameters of a program's distribution."""
+        """Return the parameters of a program's distribution."""
         share = self.programs[number].fitness or 0.0
         return 1 + self.weight * share, 1 + self.weight * (1 - share) + self.failures.get(number, 0)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Take programs in, and hold failures against those from which they were written."""
+        """Add programs, and count failures against their parents."""
         for attempt in attempts:
             self.programs[attempt.number] = attempt
             for parent in attempt.parents if _fitness(attempt) < 1.0 else ():
@@ -124,38 +124,38 @@ class Thompson:
 
 @dataclass
 class Island:
-    """Programs that evolve among themselves, in clusters of equal scores."""
+    """An isolated population of programs, in clusters of equal scores."""
 
     clusters: dict[tuple[float, ...], list[Attempt]] = field(default_factory=dict)
     size: int = 0
 
     def add(self, attempt: Attempt) -> None:
-        """Take in a program that did not fail."""
+        """Add a program that did not fail."""
         self.clusters.setdefault(attempt.scores or (_fitness(attempt),), []).append(attempt)
         self.size += 1
 
     @property
     def best(self) -> Attempt | None:
-        """Its fittest program."""
+        """Return the fittest program."""
         return best(attempt for cluster in self.clusters.values() for attempt in cluster)
 
 
 class Islands:
     """Islands with clusters (FunSearch, Romera-Paredes et al. 2023).
 
-    A request draws an island, of it clusters by a softmax over their fitness, and of each cluster a program,
-    rather a short one; parents stand in ascending order of fitness. The temperature of the softmax falls
+    A request draws an island, then clusters by a softmax over their fitness, and from each cluster a program,
+    preferring short ones; parents are in ascending order of fitness. The temperature of the softmax falls
     from ``temperature`` to 0 over ``period`` programs of the island, and starts again. After every
-    ``reset_every`` attempts the worse half of the islands is emptied, each to begin anew with the best
-    program of one that survives: attempts are counted, not hours, so that a run can be repeated.
+    ``reset_every`` attempts the worse half of the islands is emptied, and each restarts with the best program
+    of a surviving one. Attempts are counted instead of hours, so that a run can be repeated.
 
     Args:
-        islands: How many.
-        parents: Programs of a request.
-        temperature: Of the softmax over clusters, in units of fitness.
-        period: Programs of an island over which the temperature falls.
-        reset_every: Attempts between two resets; 0 for none.
-        samples: Programs written of one request.
+        islands: Number of islands.
+        parents: Number of parents per request.
+        temperature: Temperature of the softmax over clusters, in units of fitness.
+        period: Programs per island over which the temperature falls.
+        reset_every: Attempts between resets; 0 for none.
+        samples: Programs written per request.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Islands:
         self.told = 0
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Draw requests; each is for several programs, as far as so many are asked for together."""
+        """Draw requests, each for several programs if enough are wanted together."""
         return [
             request for _ in range(0, n, self.samples) for request in [self._request(rng)] * self.samples
         ][:n]
@@ -192,7 +192,7 @@ class Islands:
         return Request(tuple(sorted(chosen, key=_fitness)), group)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Take programs in where they were written for; the first, of no island, on all."""
+        """Add programs to the islands for which they were written; the first one to all islands."""
         for attempt in attempts:
             self.told += 1
             if attempt.fitness is not None:
@@ -214,7 +214,7 @@ class Islands:
 
 
 def softmax(values: Sequence[float], temperature: float) -> FloatArray:
-    """Chances in proportion to exp(value / temperature), shape (n,)."""
+    """Return probabilities in proportion to exp(value / temperature), shape (n,)."""
     logits = np.asarray(values, dtype=float) / max(temperature, 1e-9)
     weights = np.exp(logits - logits.max())
     chances: FloatArray = weights / weights.sum()
@@ -222,7 +222,7 @@ def softmax(values: Sequence[float], temperature: float) -> FloatArray:
 
 
 def _short(cluster: Sequence[Attempt], rng: np.random.Generator) -> Attempt:
-    """One of a cluster: the shorter, the likelier."""
+    """Draw a program of a cluster, preferring short ones."""
     lengths = np.array([len(attempt.program) for attempt in cluster], dtype=float)
     share = (lengths - lengths.min()) / (lengths.max() + 1e-6)
     return cluster[int(rng.choice(len(cluster), p=softmax((-share).tolist(), 1.0)))]

@@ -2,20 +2,19 @@
 
     a node is a program; its state is its first lines, two more than its parent's
     repeat
-        go down by value + c sqrt(ln N / (n + 1)); a new child of a kind counts with what is expected of it
-        generate: write a program that goes on from the node's first lines
-        improve: write it anew, knowing one wrong prediction
-        fix: the only thing to do with a program that failed; at most three in a row
-        add the fitness to all nodes on the way
+        descend by value + c sqrt(ln N / (n + 1)); a new child of a kind has an expected value
+        generate: write a program that continues the node's first lines
+        improve: rewrite it, given one wrong prediction
+        fix: the only operation on a program that failed; at most three in a row
+        add the fitness to all nodes on the path
 
-What is expected of a new child mixes the mean of all children of its kind with that of this node's, by
-weights that are fitted as results come in. A program that failed counts for 0.99 with all its fixes left,
-falling to 0 as they are used up; once fixed, it counts for what the fixed one is worth.
+The expected value of a new child mixes the mean of all children of its kind with that of this node's
+children, with weights fitted to the results so far. A program that failed has the value 0.99 with all its
+fixes left, falling to 0 as they are used up; once fixed, it has the value of the fixed program.
 
 Source: Dainese et al., "Generating Code World Models with Large Language Models Guided by Monte Carlo Tree
-Search", NeurIPS 2024, and its released code. Departures: a program that failed with no fix left is not
-visited again (the released code may write it again); weights are fitted with the children that were there
-before.
+Search", NeurIPS 2024, and its released code. Departures: a failed program without fixes left is not visited
+again (the released code may rewrite it); weights are fitted with earlier children only.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import numpy as np
 from hunch.roles.program import Attempt, Request
 
 KINDS = ("generate", "improve", "fix")
-"""What can be done at a node; a request's ``group`` is the number of one."""
+"""Operations on a node; a request's ``group`` is the index of one."""
 ROOT = -1
 
 
@@ -40,15 +39,15 @@ class Node:
 
     Attributes:
         attempt: The program; None at the root.
-        kind: How it came about.
-        parent: From which node; None at the root.
-        lines: How many of its first lines are its state.
+        kind: The operation that made it.
+        parent: The parent node; None at the root.
+        lines: Number of first lines that are its state.
         fixes: Fixes left, while it fails.
-        failed: Whether it fails, and no fix of it has been tried.
-        closed: Whether nothing more is done here.
+        failed: True if it fails and no fix has been tried.
+        closed: True if no operation is left here.
         total: Sum of values.
-        visits: How many.
-        children: In the order in which they came.
+        visits: Number of visits.
+        children: Children in order.
     """
 
     attempt: Attempt | None = None
@@ -68,19 +67,19 @@ class Node:
         return self.total / max(self.visits, 1)
 
     def of(self, kind: str) -> list[Node]:
-        """The children of a kind."""
+        """Return the children of a kind."""
         return [child for child in self.children if child.kind == kind]
 
 
 @dataclass
 class Expectation:
-    """What a new child of a kind is expected to be worth: the mean of all mixed with that of its siblings.
+    """The expected value of a new child of a kind: the mean of all mixed with that of its siblings.
 
     Attributes:
-        total: Sum of the values of all so far, an initial value included.
-        count: How many.
-        weights: Of all, and of the siblings; fitted by gradient descent with rate 1 / n.
-        n: Results so far, and those that the initial value stands for, and one.
+        total: Sum of all values so far, including an initial value.
+        count: Number of values.
+        weights: Weights of all and of the siblings, fitted by gradient descent with rate 1 / n.
+        n: One plus the number of results, including those that the initial value stands for.
     """
 
     total: float
@@ -89,7 +88,7 @@ class Expectation:
     weights: tuple[float, float] = (0.5, 0.5)
 
     def __call__(self, siblings: Sequence[Node]) -> float:
-        """The expectation, from 0 to 1."""
+        """Return the expected value, from 0 to 1."""
         return min(max(self._mixed(siblings), 0.0), 1.0)
 
     def _mixed(self, siblings: Sequence[Node]) -> float:
@@ -101,7 +100,7 @@ class Expectation:
         return (a * everywhere + b * here) / (a + b)
 
     def learn(self, siblings: Sequence[Node], value: float) -> None:
-        """Take in what a child came to; ``siblings`` are those before it."""
+        """Add the value of a child; ``siblings`` are the earlier children."""
         if siblings:
             everywhere, mixed = self.total / self.count, self._mixed(siblings)
             here, (a, b) = float(np.mean([node.value for node in siblings])), self.weights
@@ -111,13 +110,13 @@ class Expectation:
 
 
 class ProgramTree:
-    """The search of GIF-MCTS. It is rebuilt from the attempts alone.
+    """The search of GIF-MCTS, which can be rebuilt from the attempts.
 
     Args:
-        lines: Lines of a program that a node adds to its parent's.
-        c: Weight of what is uncertain.
-        fixes: Fixes in a row.
-        initial: Values of generate, improve and fix at the beginning, each counting as two results.
+        lines: Lines that a node adds to its parent's.
+        c: Weight of the uncertainty term.
+        fixes: Maximum consecutive fixes.
+        initial: Initial values of generate, improve and fix, each counting as two results.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class ProgramTree:
         self.nodes = {ROOT: self.root}
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Choose what to write next; what is already asked for counts as tried."""
+        """Choose the next operations; those in progress count as tried."""
         asked: Counter[tuple[Node, str]] = Counter()
         return [self._request(*self._select(asked, rng)) for _ in range(n)]
 
@@ -150,7 +149,7 @@ class ProgramTree:
         node: Node = self.root
         while True:
             options = self._options(node, asked)
-            if not options:  # all that is left here is being tried
+            if not options:  # all that is left here is in progress
                 return self.root, "generate"
             top = max(score for score, _ in options)
             ties = [option for score, option in options if score == top]
@@ -161,7 +160,7 @@ class ProgramTree:
             node = chosen
 
     def _options(self, node: Node, asked: Counter[tuple[Node, str]]) -> list[tuple[float, Node | str]]:
-        """Children, and kinds of new children, with their upper confidence bounds."""
+        """Return children, and kinds of new children, with their upper confidence bounds."""
         found: list[tuple[float, Node | str]] = [
             (child.value + self._bonus(node, child.visits), child)
             for child in node.children
@@ -175,7 +174,7 @@ class ProgramTree:
         return found
 
     def _kinds(self, node: Node) -> tuple[str, ...]:
-        """What can be done anew at a node."""
+        """Return the operations that can be tried at a node."""
         if node.attempt is None:
             return ("generate",)
         if node.attempt.fitness is None:
@@ -187,7 +186,7 @@ class ProgramTree:
         return self.c * sqrt(log(max(node.visits, 1)) / (visits + 1))
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Add nodes, and their values on the way to them."""
+        """Add nodes, and add their values on the path to them."""
         for attempt in attempts:
             if attempt.group >= 0:
                 self._add(attempt, KINDS[attempt.group])
@@ -206,7 +205,7 @@ class ProgramTree:
             self._settle(parent, node)
 
     def _back_up(self, node: Node) -> None:
-        """A fitness counts on the whole way; a failure only as a visit that leaves values as they are."""
+        """Add a fitness on the whole path; a failure only counts as a visit."""
         assert node.attempt is not None
         above: Node | None = node.parent
         node.visits, node.total = 1, node.attempt.fitness or (self._hope(node.fixes) if node.failed else 0.0)
@@ -216,11 +215,11 @@ class ProgramTree:
             above = above.parent
 
     def _hope(self, fixes: int) -> float:
-        """What a program that failed counts for, with so many fixes left."""
+        """Return the value of a failed program, given the fixes left."""
         return 0.99 * fixes / self.fixes if self.fixes else 0.0
 
     def _settle(self, failed: Node, fix: Node) -> None:
-        """Carry what a fix came to over to the programs that it was to fix."""
+        """Pass the value of a fix on to the programs that it fixed."""
         node: Node | None = failed
         while node is not None and node.attempt is not None:
             node.failed, node.closed = False, fix.closed

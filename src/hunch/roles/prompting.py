@@ -1,7 +1,7 @@
-"""Prompts of examples: put together, cut to the model's context, and asked again until an answer reads.
+"""Prompts of examples: built, cut to the model's context, and repeated until an answer can be read.
 
-A prompt is examples in random order and a query that lacks its last piece. Of each prompt's examples only the
-last that fit are kept. An answer that cannot be read, or a prompt without an example, is counted.
+A prompt consists of examples in random order and a query without its last part. Only the last examples that
+fit into the context are kept. Unreadable answers and prompts without examples are counted.
 
 Source: Brooks et al., "Large Language Models can Implement Policy Iteration", NeurIPS 2023, and its released
 code.
@@ -19,56 +19,60 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.scoring.choose import softmax
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 
 T = TypeVar("T")
 
 CONTEXT: Final = 4000
-"""Tokens of the context of a model that does not say: code-davinci-002's, in the released code."""
+"""Context in tokens if a model does not state it: that of code-davinci-002, in the released code."""
 RESERVE: Final = 100
-"""Tokens of the context left free besides those of the completion, as in the released code."""
+"""Tokens of the context left free in addition to the completion, as in the released code."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptConfig:
     """How prompts of examples are made and their answers sampled."""
 
+    answers: Literal["write", "choose"] = "write"
+    """Let the model write (released code), or draw by likelihood among the possible answers: actions, ends,
+    and the rewards that were seen. Next states are always written."""
     resamples: PositiveInt = 3
-    """Completions a prediction at most (released code)."""
+    """Maximum completions per prediction (released code)."""
     prompt_draws: PositiveInt = 5
-    """Orders of the examples tried for a prompt that this prediction has not used (released code)."""
+    """Maximum attempts to find an order of the examples that this prediction has not used (released code)."""
     prompts: Literal["per-prediction", "per-episode"] = "per-prediction"
     """Shuffle examples for every prediction (released code), or once per episode, for prefix caches."""
     balance: bool = True
-    """Show as many examples of each outcome in prompts for end and reward (released code)."""
+    """Balance the outcomes of examples in prompts for end and reward (released code)."""
     action_constraint: bool = True
-    """Show the world model examples of the same action only (released code)."""
+    """Show the world model only examples with the same action (released code)."""
     policy_hints: bool = True
-    """Show the policy states with their hints, where the environment has hints (released code)."""
+    """Show the policy states with hints, if the environment has hints (released code)."""
     context: PositiveInt | None = None
-    """Tokens of the context; prompts leave max_tokens + 100 free. Default: the model's, at most 4000."""
+    """Context in tokens; prompts leave max_tokens + 100 free. Default: the model's, at most 4000."""
     max_tokens: PositiveInt = 100
-    """Tokens a completion at most (released code)."""
+    """Maximum tokens per completion (released code)."""
     temperature: NonNegativeFloat = 0.1
-    """Of the sampling (released code)."""
+    """Sampling temperature (released code)."""
     policy_temperature: NonNegativeFloat | None = None
-    """Of the sampling of actions; at 1 they come as often as the model expects. Default: temperature."""
+    """Sampling temperature of actions; 1 samples the model's own distribution. Default: temperature."""
     top_p: Share = 1.0
-    """Of the sampling (released code)."""
+    """top-p of the sampling (released code)."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What went wrong so far.
+    """Statistics of prompts and answers.
 
     Attributes:
-        completions: Answers that came.
-        unread: Those of them that could not be read.
-        failed: Predictions that no answer could be had for.
-        bare: Those of them that had no example to show.
-        prompts: Prompts that were made.
-        cut: Those of them that lost examples to the context.
+        completions: Number of answers.
+        unread: Answers that could not be read.
+        failed: Predictions without a readable answer.
+        bare: Failed predictions that had no example to show.
+        prompts: Number of prompts.
+        cut: Prompts that lost examples because of the context.
     """
 
     completions: int = 0
@@ -81,30 +85,32 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A query, the groups of examples for it, and the source of its chance.
+    """A query, its groups of examples, and a random generator.
 
     Attributes:
-        query: What the prompt ends with.
-        groups: Examples; with several groups each has its share of the prompt.
+        query: The end of the prompt.
+        groups: Examples; each of several groups has an equal share of the prompt.
         rng: Orders the examples.
-        epoch: What a prompt that lasts an episode depends on besides: how many episodes have ended.
+        epoch: Number of finished episodes, on which a prompt kept for an episode also depends.
+        options: All possible answers in full; empty where they are not known.
     """
 
     query: str
     groups: Sequence[Sequence[str]]
     rng: np.random.Generator
     epoch: int
+    options: Sequence[str] = ()
 
 
 class Completer:
-    """Fills in blanks by a model's completions.
+    """Completes queries with a model.
 
     Attributes:
-        counts: What went wrong since the beginning.
+        counts: Statistics since the beginning.
 
     Args:
         lm: A model that generates.
-        config: How.
+        config: How prompts are made.
 
     Raises:
         UsageError: if the model cannot generate, or a setting is out of range.
@@ -112,6 +118,8 @@ class Completer:
 
     def __init__(self, lm: LanguageModel, config: PromptConfig) -> None:
         self.lm = require(lm, "generate", needed_by="A prompt of examples")
+        if config.answers == "choose":
+            require(lm, "score", needed_by="A choice among answers")
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
         self.config = config
@@ -119,8 +127,8 @@ class Completer:
         self.room = context - config.max_tokens - RESERVE
         if self.room < 1:
             raise UsageError(
-                f"A context of {context} tokens has no room for a prompt: "
-                f"{config.max_tokens + RESERVE} are left free."
+                f"A context of {context} tokens has no room for a prompt, because "
+                f"{config.max_tokens + RESERVE} tokens are left free."
             )
         self.counts, self._told = Counts(), Counts()
         self._tokens = lru_cache(maxsize=1 << 14)(self.lm.count_tokens)
@@ -135,19 +143,23 @@ class Completer:
         """Ask for all blanks together, and again for those whose answers cannot be read.
 
         Args:
-            blanks: What to fill in.
+            blanks: The queries to complete.
             stop: The end of an answer.
-            read: Reads an answer.
-            temperature: Of the sampling. Default: the setting's.
+            read: Parses an answer.
+            temperature: Sampling temperature. Default: the setting's.
 
         Returns:
-            What was read, ``None`` where nothing was.
+            The parsed answers; ``None`` for those that could not be read.
         """
         answers: list[T | None] = [None] * len(blanks)
         open_ = [i for i, blank in enumerate(blanks) if any(blank.groups)]
         self.counts.bare += len(blanks) - len(open_)
         used: list[set[str]] = [set() for _ in blanks]
         degree = self.config.temperature if temperature is None else temperature
+        if self.config.answers == "choose" and open_ and all(blanks[i].options for i in open_):
+            for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree), strict=True):
+                answers[i] = read(text.removesuffix(stop))
+            return answers
         sampling = Sampling(self.config.max_tokens, degree, self.config.top_p, (stop,))
         for attempt in range(self.config.resamples):
             if not open_:
@@ -162,8 +174,20 @@ class Completer:
         self.counts.failed += sum(answer is None for answer in answers)
         return answers
 
+    def _choose(self, blanks: Sequence[Blank], temperature: float) -> list[str]:
+        """Draw one of the possible answers of each blank by its likelihood."""
+        prompts = [self._prompt(blank, set(), 0) for blank in blanks]
+        scores = self.lm.score(prompts, [blank.options for blank in blanks])
+        self.counts.completions += len(blanks)
+        chosen = []
+        for blank, score in zip(blanks, scores, strict=True):
+            shares = softmax(score.logprobs / temperature) if temperature else score.logprobs
+            i = blank.rng.choice(len(shares), p=shares) if temperature else np.argmax(shares)
+            chosen.append(blank.options[int(i)])
+        return chosen
+
     def metrics(self) -> dict[str, float]:
-        """Shares since the last call: completions not read, predictions failed, prompts cut."""
+        """Return shares since the last call: unread completions, failed predictions, cut prompts."""
         now, before = self.counts, self._told
         since = {f.name: getattr(now, f.name) - getattr(before, f.name) for f in fields(Counts)}
         self._told = Counts(**{f.name: getattr(now, f.name) for f in fields(Counts)})
@@ -190,9 +214,9 @@ class Completer:
 
 
 def balanced(groups: Sequence[Sequence[T]], rng: np.random.Generator) -> list[T]:
-    """Shuffle examples of which each group has its share.
+    """Shuffle groups of examples with equal shares.
 
-    A shuffled group is repeated, from its beginning, up to the size of the largest one. A single group is
+    A shuffled group is repeated from its beginning up to the size of the largest group. A single group is
     only shuffled.
     """
     size = max(map(len, groups))
@@ -209,16 +233,16 @@ def shuffled(items: Sequence[T], rng: np.random.Generator) -> list[T]:
 
 
 def assemble(examples: Sequence[str], query: str, room: int, tokens: Callable[[str], int]) -> tuple[str, int]:
-    """Join examples and query, without the first examples where all do not fit.
+    """Join examples and query; if they do not fit, the first examples are left out.
 
     Args:
-        examples: In their order.
-        query: Always kept.
-        room: Tokens of the prompt at most.
-        tokens: How many a text has.
+        examples: The examples in order.
+        query: The query, which is always kept.
+        room: Maximum tokens of the prompt.
+        tokens: Returns the number of tokens of a text.
 
     Returns:
-        The prompt, and how many examples were left out.
+        The prompt, and the number of examples left out.
     """
     room -= tokens(query)
     first = len(examples)

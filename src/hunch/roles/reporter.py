@@ -1,11 +1,11 @@
-"""The reporter of a planner: it says one of two things of what happened, and may learn which by the reward.
+"""The reporter of a planner: it sends one of two messages about an event, and may learn from the reward.
 
-A trained reporter is a logistic policy on the words of the event, zero at first::
+A trained reporter is a logistic policy on the words of the event, with initial weights 0::
 
     p(first message | words) = sigmoid(w . words + b)
 
-and is trained by REINFORCE (Williams, 1992) from the return of the episode, with the planner in the loop: a
-message is good if what the planner makes of it is.
+It is trained by REINFORCE (Williams, 1992) on the return of the episode, with the planner in the loop: a
+message is good if the planner uses it well.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hunch.lm.backends.bag_of_words import words
 
 
 class Reporter(Protocol):
-    """Says one of two messages of an event."""
+    """Sends one of two messages about an event."""
 
     def probability(self, event: str) -> float:
-        """How probable the first message is."""
+        """Return the probability of the first message."""
         ...
 
 
 class Scripted:
-    """Says the first message where a word stands in the event, and lies as often as asked.
+    """Sends the first message if a word occurs in the event, with a given error rate.
 
     Args:
-        word: What makes the first message true.
-        lies: Share of reports that say the other one.
+        word: Word for which the first message is true.
+        lies: Share of wrong reports.
     """
 
     def __init__(self, word: str, lies: float = 0.0) -> None:
@@ -43,13 +43,13 @@ class Scripted:
 
 
 class WordReporter:
-    """The policy that learns; before it does, both messages are as probable.
+    """The trained policy; at first both messages are equally likely.
 
-    A word counts by how much more often it stands here than in all events so far, so that words that stand in
-    every event count for nothing.
+    A word counts by how much more often it occurs in the event than in all events so far, so words that occur
+    in every event have no weight.
 
     Args:
-        learning_rate: Of the steps along the gradient.
+        learning_rate: Learning rate of the gradient steps.
     """
 
     def __init__(self, learning_rate: float = 0.5) -> None:
@@ -60,7 +60,7 @@ class WordReporter:
         self.events = self.episodes = 0
 
     def features(self, event: str) -> dict[str, float]:
-        """What each known word counts in an event."""
+        """Return the feature of each known word in an event."""
         own = set(words(event))
         return {word: (word in own) - n / self.events for word, n in self.counts.items()}
 
@@ -70,10 +70,10 @@ class WordReporter:
         return float(1 / (1 + np.exp(-np.clip(total, -30, 30))))
 
     def learn(self, reports: Sequence[tuple[str, bool]], gained: float) -> None:
-        """Make what was said more probable by how much the return was above the mean of those before.
+        """Change the probability of the messages by how much the return exceeded the earlier mean.
 
         Args:
-            reports: Of one episode: the event, and whether the first message was said.
+            reports: The events of one episode, and whether the first message was sent for each.
             gained: The return of the episode.
         """
         for event, _ in reports:
@@ -90,7 +90,7 @@ class WordReporter:
         self.baseline += (gained - self.baseline) / min(self.episodes, 100)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, counts and baseline."""
+        """Return weights, counts and baseline."""
         return {
             "weights": list(self.weights.items()),
             "counts": list(self.counts.items()),
@@ -98,6 +98,6 @@ class WordReporter:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.weights, self.counts = dict(state["weights"]), dict(state["counts"])
         self.bias, self.baseline, self.events, self.episodes = state["rest"]

@@ -1,4 +1,4 @@
-"""The reward role: a language model, a rule or a program says what a step is worth."""
+"""The reward role: a language model, a rule or a program provides the reward of a step."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from hunch.roles.wrapper import Wrapper
 
 
 class RewardSource(Protocol):
-    """Says what transitions are worth. Where only the end of an episode is judged, others are worth 0."""
+    """Returns rewards of transitions. If only finished episodes are judged, all other steps have reward 0."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """What a result with it may claim; None where no model is behind it."""
+        """Evidence level of the rewards; None if no model is used."""
         ...
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the intrinsic reward of each transition; one call serves all streams."""
+        """Return the intrinsic reward of each transition, with one call for all streams."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shaping:
-    """What becomes of a source's rewards before an agent sees them, in this order."""
+    """How a source's rewards are transformed before an agent sees them, in this order."""
 
     standardise: bool = False
-    """Take off the mean of the source's rewards so far, and divide by their standard deviation."""
+    """Subtract the mean of the source's rewards so far, and divide by their standard deviation."""
     quantile: Share | None = None
-    """Rewards below this quantile of those that the source knows from its data (``known``) are 0; none for no
+    """Set rewards below this quantile of the source's ``known`` rewards to 0; none for no
     threshold."""
     beta: NonNegativeFloat = 0.0
-    """Divide by N(event)^beta, where N counts how often the event came in this episode."""
+    """Divide by N(event)^beta, where N counts the event in this episode."""
     once: bool = False
-    """An event pays once in an episode."""
+    """Reward each event only once per episode."""
     recall: bool = False
-    """The agent is told, below its task, which of the events that have ever paid came before in this episode.
-    Without, a reward that depends on it is no function of the state."""
+    """Show the agent, below its task, which of the events that were ever rewarded have occurred in this
+    episode. Otherwise a reward that depends on them is not a function of the state."""
 
 
 class Rewarded(Wrapper):
-    """An agent that learns from a source's rewards beside, or instead of, the environment's.
+    """An agent that learns from a source's rewards in addition to, or instead of, the environment's.
 
-    It is the only place where the two meet. What is recorded of episodes, their return and success, stays the
-    environment's; the mean of the source's rewards is a metric, ``intrinsic``. Recorded data are relabelled.
+    Only here are the two combined. The recorded return and success of episodes stay the environment's; the
+    mean of the source's rewards is the metric ``intrinsic``. Recorded data are relabelled.
 
     Args:
         agent: Any agent; it sees the weighted sum of both rewards.
-        source: Says what transitions are worth.
+        source: The reward source.
         weight: Weight of the source's rewards.
         extrinsic: Weight of the environment's rewards; 0 leaves them out.
-        shaping: What becomes of the source's rewards first.
+        shaping: How the source's rewards are transformed first.
 
     Raises:
-        UsageError: if a setting is out of range, or a threshold is asked of a source whose rewards are not
-            known beforehand.
+        UsageError: if a setting is out of range, or a threshold is set for a source without known rewards.
     """
 
     source: RewardSource
+    needs = ("rewards", "evidence")
 
     def __init__(
         self,
@@ -78,26 +78,26 @@ class Rewarded(Wrapper):
         check_settings(self.shaping)
         if self.shaping.quantile is not None and not hasattr(source, "known"):
             raise UsageError(
-                f"A threshold at a quantile needs a source whose rewards are known from data; "
+                f"A threshold at a quantile needs a source with known rewards; "
                 f"{type(source).__name__} has no attribute 'known'."
             )
         self._forget()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The agent's settings, and how the rewards are joined."""
+        """The agent's settings, and how the rewards are combined."""
         return {**super().settings, "weights": [self.weight, self.extrinsic], **asdict(self.shaping)}
 
     def _forget(self) -> None:
         self.told: list[float] = []
         self.running = Running()
-        self.measured: Any = None  # what the threshold was taken of
+        self.measured: Any = None  # the rewards from which the threshold was computed
         self.floor = -np.inf
-        self.counts: dict[int, dict[str, int]] = {}  # by stream: how often each event came in its episode
+        self.counts: dict[int, dict[str, int]] = {}  # by stream: counts of each event in its episode
         self.recalled = Recalled()
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin source and agent, with the rewards of recorded data relabelled."""
+        """Begin source and agent, with relabelled rewards of recorded data."""
         self._forget()
         if hasattr(self.source, "begin"):
             self.source.begin(world, seed)
@@ -113,7 +113,7 @@ class Rewarded(Wrapper):
         return self.recalled.told(state) if self.shaping.recall else state
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the agent see the transitions with the joined rewards."""
+        """Let the agent observe the transitions with the combined rewards."""
         self.agent.observe(self._relabelled(transitions))
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
@@ -130,7 +130,7 @@ class Rewarded(Wrapper):
         return self.recalled.seen(joined)
 
     def _shaped(self, transitions: Sequence[Transition], rewards: Sequence[float]) -> list[float]:
-        """The rewards, standardised, above the threshold, and less for what came before in the episode."""
+        """Return the rewards after standardisation, threshold and discount for repeated events."""
         known, share = getattr(self.source, "known", ()), self.shaping.quantile
         if known is not self.measured:
             self.measured = known
@@ -144,7 +144,7 @@ class Rewarded(Wrapper):
         return (reward - seen.mean) / (seen.deviation or 1.0) if self.shaping.standardise else reward
 
     def _faded(self, t: Transition, reward: float) -> float:
-        """A reward over N(event)^beta, or only for the first time; episodes count apart."""
+        """Return a reward divided by N(event)^beta, or only for the first time in an episode."""
         seen = self.counts.setdefault(t.stream, {})
         n = seen[t.event] = seen.get(t.event, 0) + 1
         if t.done:
@@ -152,22 +152,22 @@ class Rewarded(Wrapper):
         return 0.0 if self.shaping.once and n > 1 else float(reward / n**self.shaping.beta)
 
     def player(self, seed: int) -> Player:
-        """The agent's own player, told what the agent is told."""
+        """Return the agent's player, which sees the same states as the agent."""
         player = self.agent.player(seed)
         return RecallingPlayer(player, self.recalled) if self.shaping.recall else player
 
     def explain(self, state: State) -> Explanation:
-        """The agent's own word."""
+        """Return the agent's explanation."""
         return self.agent.explain(self._told(state))
 
     def learn(self) -> dict[str, float]:
-        """Let the agent learn; tell the mean intrinsic reward since the last call."""
+        """Let the agent learn; add the mean intrinsic reward since the last call."""
         told, self.told = self.told, []
         mean = {"intrinsic": sum(told) / len(told)} if told else {}
         return {**super().learn(), **mean}
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of agent and source, and what this episode and the rewards so far were."""
+        """Return the state of agent and source, and statistics of rewards and unfinished episodes."""
         return {
             **super().state_dict(),
             "told": list(self.told),
@@ -177,7 +177,7 @@ class Rewarded(Wrapper):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.told, self.running = list(state["told"]), Running.of(state["running"])
         self.counts = {stream: dict(seen) for stream, seen in state["counts"].items()}
@@ -186,10 +186,10 @@ class Rewarded(Wrapper):
 
 
 class Recalled:
-    """What of the events that have ever paid came before in the episode of each stream.
+    """Which of the events that were ever rewarded have occurred in the episode of each stream.
 
     Args:
-        paying: The events that have ever paid.
+        paying: The events that were ever rewarded.
     """
 
     def __init__(self, paying: dict[str, None] | None = None) -> None:
@@ -197,14 +197,14 @@ class Recalled:
         self.came: dict[int, dict[str, None]] = {}  # by stream
 
     def told(self, state: State) -> State:
-        """A state that tells it below its task."""
+        """Return a state that lists these events below its task."""
         before = sorted(event for event in self.came.get(state.stream, ()) if event and event in self.paying)
         return (
             replace(state, task="\n".join([state.task, f"Before: {' '.join(before)}"])) if before else state
         )
 
     def seen(self, transitions: Sequence[Transition]) -> list[Transition]:
-        """The transitions with both states as told."""
+        """Return the transitions with these events in both states."""
         found = []
         for t in transitions:
             before = self.told(t.state)
@@ -215,17 +215,17 @@ class Recalled:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it as lists."""
+        """Return everything as lists."""
         return {"paying": list(self.paying), "came": {s: list(events) for s, events in self.came.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.paying = dict.fromkeys(state["paying"])
         self.came = {stream: dict.fromkeys(events) for stream, events in state["came"].items()}
 
 
 class RecallingPlayer:
-    """A player that is told which paying events came before in its episode."""
+    """A player that sees which rewarded events have occurred in its episode."""
 
     def __init__(self, player: Player, recalled: Recalled) -> None:
         self.player, self.recalled = player, Recalled(recalled.paying)
@@ -235,15 +235,15 @@ class RecallingPlayer:
         return self.player.act([self.recalled.told(state) for state in states])
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the player see the transitions."""
+        """Let the player observe the transitions."""
         self.player.observe(self.recalled.seen(transitions))
 
 
 class Running:
-    """Mean and standard deviation of all numbers so far.
+    """Running mean and standard deviation.
 
     Args:
-        values: The first of them.
+        values: The first values.
     """
 
     def __init__(self, values: Sequence[float] = ()) -> None:
@@ -252,27 +252,27 @@ class Running:
 
     @classmethod
     def of(cls, figures: Sequence[float]) -> Running:
-        """Take up what :meth:`figures` told."""
+        """Restore the result of :meth:`figures`."""
         running = cls()
         running.n, running.total, running.squares = int(figures[0]), figures[1], figures[2]
         return running
 
     def figures(self) -> tuple[float, ...]:
-        """Number, sum and sum of squares."""
+        """Return number, sum and sum of squares."""
         return self.n, self.total, self.squares
 
     def add(self, values: Sequence[float]) -> None:
-        """Take in more numbers."""
+        """Add values."""
         self.n += len(values)
         self.total += float(sum(values))
         self.squares += float(sum(value * value for value in values))
 
     @property
     def mean(self) -> float:
-        """Their mean; 0 of none."""
+        """The mean; 0 without values."""
         return self.total / max(1, self.n)
 
     @property
     def deviation(self) -> float:
-        """Their standard deviation."""
+        """The standard deviation."""
         return float(np.sqrt(max(0.0, self.squares / max(1, self.n) - self.mean**2)))

@@ -1,6 +1,6 @@
-"""Any reward source as a Gymnasium wrapper, and text as vectors: for learners of other libraries.
+"""Gymnasium wrappers for learners of other libraries: any reward source, and text as vectors.
 
-Such as stable-baselines3's, which know nothing of agents around agents::
+For example, with stable-baselines3::
 
     env = Vectors(RewardWrapper(hunch.make("hunch/Ultimatum-v0"), Judge(lm.load("scripted:judge"))), encoder)
     model = PPO("MlpPolicy", env)
@@ -25,7 +25,7 @@ from hunch.roles.reward import Rewarded, RewardSource, Shaping
 
 
 class _Kept:
-    """What stands in an agent's place: it keeps what it saw last."""
+    """Stands in for an agent, and keeps the last transitions."""
 
     def begin(self, world: World, seed: int) -> None:
         """Forget it."""
@@ -41,22 +41,22 @@ class _Kept:
 
 
 class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment whose reward is joined with a source's, as in :class:`hunch.roles.reward.Rewarded`.
+    """A text environment whose reward includes a source's, as in :class:`hunch.roles.reward.Rewarded`.
 
-    ``info["extrinsic"]`` is the environment's own reward, ``info["intrinsic"]`` what the source's came to.
-    One environment is one stream: where a source is to be asked in batches, use the loop of this library.
+    ``info["extrinsic"]`` is the environment's own reward, ``info["intrinsic"]`` the transformed reward of the
+    source. One environment is one stream; to ask a source in batches, use the loop of this library.
 
     Args:
         env: A text environment.
-        source: Says what steps are worth.
+        source: The reward source.
         weight: Weight of the source's rewards.
         extrinsic: Weight of the environment's rewards.
-        shaping: What becomes of the source's rewards first; ``recall`` changes what an agent is told, and has
-            no place here.
-        seed: Of the source.
+        shaping: How the source's rewards are transformed first; ``recall`` is not possible here, because it
+            changes the states of an agent.
+        seed: Seed of the source.
 
     Raises:
-        UsageError: if a setting is out of range, or ``recall`` is asked for.
+        UsageError: if a setting is out of range, or ``recall`` is set.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         RecordConstructorArgs.__init__(self, source=source, **joined)
         gymnasium.Wrapper.__init__(self, env)
         if shaping is not None and shaping.recall:
-            raise UsageError("recall tells an agent what came before; a wrapper of an environment has none.")
+            raise UsageError("recall changes the states of an agent; an environment wrapper cannot use it.")
         kept: Any = _Kept()
         self.kept = kept
         self.rewarded = Rewarded(kept, source, weight=weight, extrinsic=extrinsic, shaping=shaping)
@@ -101,14 +101,14 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
 
 class Vectors(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment as vectors and numbered actions, for learners that take no text.
+    """A text environment with vectors and numbered actions, for learners without text input.
 
-    The observation is the embedding of task and text, the action a number of one list.
+    The observation is the embedding of task and text; the action is an index of a fixed list.
 
     Args:
         env: A text environment.
         encoder: A model that embeds.
-        actions: The list. Default: the actions that are admissible first, for environments where these stay.
+        actions: The list of actions. Default: the actions admissible at the start, if they never change.
 
     Raises:
         UsageError: if the model cannot embed.

@@ -1,4 +1,4 @@
-"""What an agent has seen of environments without chance: steps by mission, and where missions begin."""
+"""Memory of steps in deterministic environments, by mission, and of first states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hunch.envs.design.transitions import refuse_contradictions
 from hunch.rl.world_model import Step, frozen, steps_of
 
 LATELY = 3
-"""Beginnings of a mission that are remembered."""
+"""Number of first states per mission that are remembered."""
 
 
 class Seen:
@@ -18,8 +18,8 @@ class Seen:
 
     Attributes:
         steps: By mission, then by state and action.
-        new: Missions and steps that were not asked for yet (:meth:`news`).
-        starts: Where episodes of a mission began lately, oldest first.
+        new: Missions and steps not yet returned by :meth:`news`.
+        starts: Latest first states of each mission, oldest first.
         actions: All actions that were ever admissible.
         running: Streams in the middle of an episode.
     """
@@ -38,7 +38,7 @@ class Seen:
         """Remember a step, if it is new.
 
         Raises:
-            UsageError: if the same action led elsewhere before.
+            UsageError: if the same action had another result before.
         """
         (step,) = steps_of([t])
         known = self.steps.setdefault(t.state.task, {})
@@ -51,7 +51,7 @@ class Seen:
         return step
 
     def follow(self, t: Transition, step: Step) -> None:
-        """Note where the episode of a step began, if with it, and whether it goes on."""
+        """Record the first state of an episode, and whether the episode continues."""
         if t.stream not in self.running:
             starts = [state for state in self.starts.get(t.state.task, []) if state != step.state]
             self.starts[t.state.task] = [*starts, step.state][-LATELY:]
@@ -60,7 +60,7 @@ class Seen:
             self.running.discard(t.stream)
 
     def news(self) -> dict[str, list[Step]]:
-        """The steps since the last call, by mission."""
+        """Return the steps since the last call, by mission."""
         found: dict[str, list[Step]] = {}
         for mission, step in self.new:
             found.setdefault(mission, []).append(step)
@@ -68,11 +68,11 @@ class Seen:
         return found
 
     def of(self, *missions: str) -> list[Step]:
-        """The steps of missions."""
+        """Return the steps of missions."""
         return [step for mission in missions for step in self.steps[mission].values()]
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return everything as plain values."""
         return {
             "actions": list(self.actions),
             "steps": [(mission, [tuple(s) for s in own.values()]) for mission, own in self.steps.items()],
@@ -82,7 +82,7 @@ class Seen:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         known = [(mission, map(_step, own)) for mission, own in state["steps"]]
         self.steps = {mission: {(s.state, s.action): s for s in own} for mission, own in known}
         self.new = [(mission, _step(step)) for mission, step in state["new"]]

@@ -1,4 +1,4 @@
-"""Likeness of what happened and what was wanted, as a source of rewards and a test of goals.
+"""Similarity of events and goals, as a reward source and as a test of goals.
 
 Source: Du et al., "Guiding Pretraining in Reinforcement Learning with Large Language Models", ICML 2023.
 """
@@ -16,13 +16,13 @@ from hunch.roles.encoder import TextTable
 
 
 class Similarity:
-    """The largest cosine of a step's event and a line of the state's task, where it reaches a threshold.
+    """The largest cosine between a step's event and a line of the state's task, if it reaches a threshold.
 
-    A step without an event is worth 0, so an action that failed should have none. A text is embedded once.
+    A step without an event has reward 0, so a failed action should have none. A text is embedded once.
 
     Args:
         encoder: A model that embeds.
-        threshold: Cosines below it count as 0, and reach no goal (released code: 0.99 in Crafter).
+        threshold: Cosines below it count as 0 and reach no goal (released code: 0.99 in Crafter).
 
     Raises:
         UsageError: if the model cannot embed.
@@ -34,21 +34,21 @@ class Similarity:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the encoder."""
+        """The evidence level of the encoder."""
         return self.table.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Encoder and threshold."""
+        """The encoder and the threshold."""
         return {"encoder": self.table.lm.name, "threshold": self.threshold}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """The largest cosine of each step, 0 below the threshold."""
+        """Return the largest cosine of each step, or 0 below the threshold."""
         best = [max(cosines, default=0.0) for cosines in self._cosines(transitions)]
         return [float(cosine) if cosine >= self.threshold else 0.0 for cosine in best]
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
-        """The lines of each task that the step reached."""
+        """Return the lines of each task that the step reached."""
         return [
             [
                 line
@@ -59,7 +59,7 @@ class Similarity:
         ]
 
     def _cosines(self, transitions: Sequence[Transition]) -> list[FloatArray]:
-        """The cosine of each step's event and every line of its task; none where nothing happened."""
+        """Return the cosine of each step's event with every line of its task; empty without an event."""
         told = [t for t in transitions if t.event]
         self.table.add(text for t in told for text in (t.event, *t.state.task.splitlines()))
         return [self._of(t.event, t.state.task.splitlines()) if t.event else np.zeros(0) for t in transitions]

@@ -1,9 +1,9 @@
-"""A skill graph: what each skill takes and brings, as a language model reads it out of a manual, once.
+"""A skill graph: inputs and outputs of each skill, which a language model reads once from a manual.
 
-A skill consumes things, requires others that are kept, and has to have some places or things nearby; it
-leaves things in the inventory, or nearby. Skills that find something leave all else behind. Source: Yuan et
-al., "Skill Reinforcement Learning and Planning for Open-World Long-Horizon Tasks" (Plan4MC), 2023, and its
-table of skills.
+A skill consumes items, requires others that are kept, and may need some places or things nearby; it adds
+items to the inventory, or things nearby. Skills that find something leave everything else behind. Source:
+Yuan et al., "Skill Reinforcement Learning and Planning for Open-World Long-Horizon Tasks" (Plan4MC), 2023,
+and its table of skills.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.usage import count_fallbacks
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
-"""Things with their numbers."""
+"""Items with their numbers."""
 SAMPLING: Final = Sampling(max_tokens=120, temperature=0.0, stop=("\n\n",))
-"""How the model is asked: the likeliest answer, of some lines."""
+"""Sampling of the answers: greedy, with several lines."""
 FIELDS: Final = {
     "consumes": "numbers and things that are used up, such as 2 eggs",
     "requires": "numbers and things that have to be held and are kept",
@@ -30,11 +30,11 @@ FIELDS: Final = {
     "brings": "what is nearby afterwards and was not before",
     "moves": "yes if the player walks away from where it was, else no",
 }
-"""The lines of an answer, each with what it is to say."""
+"""The lines of an answer, with the content of each."""
 
 
 class Stock(Protocol):
-    """What has to be known of a state to plan in it; ``State.raw`` is one, in environments that tell it."""
+    """What planning needs to know about a state; ``State.raw`` of environments that support it."""
 
     @property
     def held(self) -> Counts:
@@ -43,21 +43,21 @@ class Stock(Protocol):
 
     @property
     def near(self) -> Sequence[str]:
-        """What is nearby."""
+        """The things nearby."""
         ...
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a skill takes and brings.
+    """Inputs and outputs of a skill.
 
     Attributes:
-        consumes: Things that are used up.
-        requires: Things that have to be held, and are kept.
-        nearby: What has to be nearby.
-        obtains: Things that are held afterwards.
-        brings: What is nearby afterwards.
-        moves: Whether all else that was nearby is left behind.
+        consumes: Items that are used up.
+        requires: Items that must be held and are kept.
+        nearby: Things that must be nearby.
+        obtains: Items that are held afterwards.
+        brings: Things that are nearby afterwards.
+        moves: True if everything else nearby is left behind.
     """
 
     consumes: Counts = ()
@@ -70,26 +70,26 @@ class Entry:
 
 @dataclass(frozen=True)
 class SkillGraph:
-    """Skills with what they take and bring.
+    """Skills with their inputs and outputs.
 
     Attributes:
-        entries: By the name of the skill.
+        entries: Entries by name of the skill.
     """
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
 
     @cached_property
     def producers(self) -> dict[str, str]:
-        """The first skill that obtains each thing."""
+        """Return the first skill that obtains each item."""
         return _first((thing, name) for name, e in self.entries.items() for thing, _ in e.obtains)
 
     @cached_property
     def bringers(self) -> dict[str, str]:
-        """The first skill after which each thing is nearby."""
+        """Return the first skill that brings each thing nearby."""
         return _first((thing, name) for name, e in self.entries.items() for thing in e.brings)
 
     def target(self, task: str) -> str | None:
-        """The skill that a task names: the longest name in it; None where it names none."""
+        """Return the skill named in a task (the longest name), or None."""
         named = [name for name in self.entries if name in task]
         return max(named, key=len, default=None)
 
@@ -102,7 +102,7 @@ def _first(pairs: object) -> dict[str, str]:
 
 
 def question(manual: str, skill: str) -> str:
-    """The prompt that asks for a skill's entry."""
+    """Return the prompt for a skill's entry."""
     lines = "\n".join(f"{name}: {what}" for name, what in FIELDS.items())
     return (
         f"{manual}\n\nA player has skills. A skill to find something walks until that is nearby.\n"
@@ -112,7 +112,7 @@ def question(manual: str, skill: str) -> str:
 
 
 def read_entry(answer: str) -> Entry | None:
-    """The entry that an answer gives; None where it has none of the lines."""
+    """Parse the entry in an answer; None if it has none of the lines."""
     lines = dict(re.findall(r"(?im)^\W*(\w+)\s*:[ \t]*(.*?)\s*$", answer))
     told = {name.lower(): text for name, text in lines.items() if name.lower() in FIELDS}
     if not told:
@@ -132,7 +132,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _counts(text: str) -> Counts:
-    """Things with their numbers; one where no number is said."""
+    """Parse items with their numbers; the default number is 1."""
     found: dict[str, int] = {}
     for part in _listed(text):
         number = re.match(r"(\d+)\s+(.+)", part)
@@ -143,12 +143,12 @@ def _counts(text: str) -> Counts:
 
 
 def extract(lm: LanguageModel, manual: str, skills: Sequence[str]) -> SkillGraph:
-    """Ask a model for the entry of every skill; skills of which it says nothing are left out.
+    """Ask a model for the entry of every skill; skills without an answer are left out.
 
     Args:
         lm: A model that generates.
-        manual: What it may read.
-        skills: Their names.
+        manual: Text of the manual.
+        skills: Names of the skills.
 
     Raises:
         UsageError: if the model cannot generate.

@@ -24,37 +24,37 @@ class SuggestionConfig:
     """How a model is asked for goals."""
 
     how: Literal["auto", "list", "ask", "alike"] = "auto"
-    """list: it writes goals, one per line (paper: open). ask: it says yes or no to each candidate (paper:
-    closed). alike: the candidates whose embeddings are nearest to the observation (ours; for encoders). auto:
-    list where it writes, else alike where it embeds, else ask."""
+    """list: the model writes goals, one per line (paper: open). ask: it says yes or no to each candidate
+    (paper: closed). alike: the candidates with embeddings nearest to the observation (our choice; for
+    encoders). auto: list if the model generates, else alike if it embeds, else ask."""
     goals: PositiveInt = 5
-    """Goals of a state at most (ours)."""
+    """Maximum goals per state (our choice)."""
     samples: PositiveInt = 1
-    """list: answers that are taken together."""
+    """list: number of answers that are combined."""
     threshold: Share = 0.5
-    """ask: probability of yes from which on a candidate is a goal (released code)."""
+    """ask: probability of yes at which a candidate becomes a goal (released code)."""
     temperature: NonNegativeFloat = 0.1
-    """list: of the answers (released code)."""
+    """list: temperature of the answers (released code)."""
     max_tokens: PositiveInt = 64
-    """list: of an answer."""
+    """list: maximum tokens per answer."""
     free: bool = False
-    """list: take goals that are no candidates, too."""
+    """list: also accept goals that are not candidates."""
 
 
 class Suggestions:
-    """Suggests goals that are sensible in a state, as a model sees it; a state is asked about once.
+    """Suggests goals that a model finds sensible in a state; each state is asked about once.
 
-    The candidates are the admissible actions. A written line that is no candidate is rejected and counted
-    among the model's fallbacks. What was suggested needs no saving: the model gives it again.
+    The candidates are the admissible actions. A written line that is not a candidate is rejected, and counted
+    as a fallback of the model. Suggestions are not saved, because the model gives them again.
 
     Attributes:
-        lines: Lines that were read so far.
-        rejected: Those of them that were no candidates.
+        lines: Number of lines read so far.
+        rejected: Number of lines that were not candidates.
 
     Args:
         lm: A model that generates, scores or embeds.
-        config: How it is asked.
-        nonsense: Goals to suggest instead, whatever the state: a control.
+        config: How the model is asked.
+        nonsense: Fixed goals to suggest instead in all states: a control.
 
     Raises:
         UsageError: if the model cannot answer in this way.
@@ -76,21 +76,21 @@ class Suggestions:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the model."""
+        """The evidence level of the model."""
         return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How it is asked, and who."""
+        """The config and the model."""
         return {**asdict(self.config), "suggests": self.lm.name, "nonsense": list(self.nonsense)}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget what was suggested."""
+        """Forget all suggestions."""
         self.known: dict[tuple[str, tuple[str, ...]], str] = {}
         self.lines = self.rejected = 0
 
     def suggest(self, states: Sequence[State]) -> list[str]:
-        """The goals of each state as lines of a text; one call for all that are new."""
+        """Return the goals of each state as lines of a text, with one call for all new states."""
         if self.nonsense:
             return ["\n".join(self.nonsense)] * len(states)
         keys = [(state.observation, state.options) for state in states]
@@ -101,14 +101,14 @@ class Suggestions:
         return [self.known[key] for key in keys]
 
     def _written(self, new: dict[Any, State]) -> list[list[str]]:
-        """Lines that a model wrote."""
+        """Return the lines that a model wrote."""
         c = self.config
         prompts = [self.prompt(state) for state in new.values()]
         answers = self.lm.generate(prompts, c.samples, Sampling(c.max_tokens, c.temperature, 1.0, ()))
         return [self._read(own, s.options) for own, s in zip(answers, new.values(), strict=True)]
 
     def prompt(self, state: State) -> str:
-        """The question for goals."""
+        """Return the prompt for goals."""
         listed = "\n".join(f"- {option}" for option in state.options)
         return (
             f"{state.observation}\n\nWhat would be sensible and useful to do here and now? Name up to "
@@ -116,7 +116,7 @@ class Suggestions:
         )
 
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:
-        """The goals that some answers name; lines may begin with a mark or a number."""
+        """Return the goals in the answers; lines may begin with a bullet or a number."""
         lines = [
             line.strip().lstrip("-*0123456789.) ").strip() for text in answers for line in text.splitlines()
         ]
@@ -128,7 +128,7 @@ class Suggestions:
         return list(dict.fromkeys(good))[: self.config.goals]
 
     def _approved(self, new: dict[Any, State]) -> list[list[str]]:
-        """Candidates that a model says yes to, the surest first."""
+        """Return the candidates to which a model says yes, the most likely first."""
         pairs = [(state, option) for state in new.values() for option in state.options]
         prompts = [
             f"{s.observation}\n\nIs it sensible and useful to {option} here and now?\n- Yes\n- No\nAnswer:"
@@ -143,7 +143,7 @@ class Suggestions:
         return found
 
     def _nearest(self, new: dict[Any, State]) -> list[list[str]]:
-        """Candidates whose embeddings are nearest to the observation's."""
+        """Return the candidates with embeddings nearest to the observation's."""
         assert self.table is not None
         found = []
         for state in new.values():

@@ -1,14 +1,14 @@
-"""The world model role: what an action would lead to, said without taking it.
+"""The world model role: predicts the result of an action.
 
 ======================== ==================================================================================
-world model              how it knows
+world model              how it predicts
 ======================== ==================================================================================
 ``InContextWorldModel``  a language model continues prompts of remembered steps (Brooks et al. 2023)
-``LookUpWorldModel``     the most recent step with the same state and action, to the letter
+``LookUpWorldModel``     the most recent step with exactly the same state and action
 ======================== ==================================================================================
 
-Models that are programs are in :mod:`hunch.envs.design.program_model` and :mod:`hunch.roles.coded_model`; the
-environment itself, and how any model is measured, in :mod:`hunch.rl.world_model`.
+Models written as programs are in :mod:`hunch.envs.design.program_model` and :mod:`hunch.roles.coded_model`;
+the environment itself, and the evaluation of models, in :mod:`hunch.rl.world_model`.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
 
 
 class TextWorldModel(WorldModel, Protocol):
-    """A world model over texts, which knows what it was shown."""
+    """A world model over texts that is based on experience."""
 
     def ready(self, actions: Sequence[str]) -> bool:
-        """Whether the experience suffices to say something of each of these actions."""
+        """Return whether the experience is sufficient for all of these actions."""
         ...
 
 
 class InContextWorldModel:
-    """A language model that is shown remembered steps and completes another one.
+    """A language model that sees remembered steps and completes another one.
 
     ========== ==================================== ==================
     prompt     examples                             balanced
     ========== ==================================== ==================
     end        steps with the same action           last steps, others
-    reward     of these, those that end as foretold one group a reward
-    next state of these, those that are not last    no
+    reward     of these, those that end as predicted one group per reward
+    next state of these, those that are not last     no
     ========== ==================================== ==================
 
-    Without the action constraint all steps are examples in all prompts. Each stage is one call of the model
+    Without the action constraint, all steps are examples in all prompts. Each stage is one call of the model
     for all queries.
 
     Args:
-        completer: The model, with the way its prompts are made.
-        experience: What it is shown.
-        wording: The words of the domain.
+        completer: The model, and how its prompts are made.
+        experience: The remembered episodes.
+        wording: The texts of the domain.
     """
 
     def __init__(self, completer: Completer, experience: Experience, wording: Texts) -> None:
@@ -80,14 +80,15 @@ class InContextWorldModel:
         return [case.found for case in cases]
 
     def ready(self, actions: Sequence[str]) -> bool:
-        """Whether there is an example of every action, and one of a next state."""
+        """Return whether there is an example of every action, and one of a next state."""
         shown = all(self._only(self.steps, action=action) for action in actions)
         return shown and any(self._only(self.steps, done=False))
 
     def _predict_ends(self, cases: Sequence[_Case]) -> None:
         wording = self.wording
+        both = [wording.done(True), wording.done(False)]
         blanks = [
-            case.blank(wording, case.steps, lambda step: wording.done(step.done), self._split("done"))
+            case.blank(wording, case.steps, lambda step: wording.done(step.done), self._split("done"), both)
             for case in cases
         ]
         answers = self.completer.fill(blanks, wording.done_stop, wording.read_done)
@@ -96,12 +97,14 @@ class InContextWorldModel:
 
     def _predict_rewards(self, cases: Sequence[_Case]) -> None:
         wording = self.wording
+        seen = list(dict.fromkeys(wording.reward(step.reward) for step in self.steps))
         blanks = [
             case.blank(
                 wording,
                 self._only(case.steps, done=case.found.done),
                 lambda step: wording.reward(step.reward),
                 self._split("reward"),
+                seen,
             )
             for case in cases
         ]
@@ -120,19 +123,19 @@ class InContextWorldModel:
             case.found.next_state = next_state
 
     def _only(self, steps: Sequence[Example], **values: Any) -> list[Example]:
-        """The steps with these values, or all where steps are not constrained."""
+        """Return the steps with these values, or all steps without constraint."""
         if not self.config.action_constraint:
             return list(steps)
         return [step for step in steps if all(getattr(step, name) == x for name, x in values.items())]
 
     def _split(self, name: str) -> Callable[[Example], Any] | None:
-        """What tells the groups apart that are brought to the same size."""
+        """Return the key by which examples are grouped for balancing."""
         return attrgetter(name) if self.config.balance else None
 
 
 @dataclass(slots=True)
 class _Case:
-    """What is asked for, the steps that may be shown for it, and what was predicted so far."""
+    """A query, the steps that may be shown for it, and the predictions so far."""
 
     query: str
     rng: np.random.Generator
@@ -146,32 +149,33 @@ class _Case:
         steps: Sequence[Example],
         tell: Callable[[Example], str],
         by: Callable[[Example], Any] | None = None,
+        options: Sequence[str] = (),
     ) -> Blank:
-        """Ask for a piece of the query's step, with that piece told of other steps."""
+        """Return a query for a part of the step, with examples that show that part."""
         groups: dict[Any, list[str]] = {}
         for step in steps:
             groups.setdefault(by(step) if by else None, []).append(example(step, tell(step), wording))
-        return Blank(self.query, list(groups.values()), self.rng, self.epoch)
+        return Blank(self.query, list(groups.values()), self.rng, self.epoch, options)
 
 
 def question(state: str, action: str, wording: Texts) -> str:
-    """What a prompt ends with that asks for a piece of a step."""
+    """Return the end of a prompt that asks for a part of a step."""
     return state + wording.actions[action]
 
 
 def example(step: Example, told: str, wording: Texts) -> str:
-    """A remembered step with that piece told."""
+    """Return a remembered step including that part."""
     return question(step.state, step.action, wording) + told + "\n"
 
 
 class LookUpWorldModel(LookUp):
-    """The most recent step with the same state and action, of the whole experience.
+    """The most recent step with the same state and action in the whole experience.
 
     Source: the baseline "Matching Model" of Brooks et al.
 
     Args:
-        experience: What it looks steps up in.
-        wording: The words of the domain; not needed.
+        experience: The remembered episodes.
+        wording: The texts of the domain; not used.
     """
 
     def __init__(self, experience: Experience, wording: Texts) -> None:
@@ -179,7 +183,7 @@ class LookUpWorldModel(LookUp):
         super().__init__(Step(s.state, s.action, s.reward, s.done, s.next_state) for s in self.steps)
 
     def ready(self, actions: Sequence[str]) -> bool:
-        """Whether there is a step with every action, and one with a next state."""
+        """Return whether there is a step with every action, and one with a next state."""
         return {step.action for step in self.steps}.issuperset(actions) and not all(
             s.done for s in self.steps
         )

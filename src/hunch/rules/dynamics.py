@@ -172,11 +172,67 @@ def reward(state, action, next_state):
     return (reward, done)
 """
 
+GRID_MOVES = """\
+def transition(state, action):
+    x, y, facing, held, cells = state
+    column = x + {0: 1, 2: -1}.get(facing, 0)
+    row = y + {1: 1, 3: -1}.get(facing, 0)
+    kind, colour, condition = cells[row][column]
+    ahead = (kind, colour, condition)
+    if action == 'turn left':
+        facing = (facing + 3) % 4
+    if action == 'turn right':
+        facing = (facing + 1) % 4
+    if action == 'go forward':
+        free = kind == 1 or kind == 8 or (kind == 4 and condition == 0)
+        x = column if free else x
+        y = row if free else y
+    if action == 'pick up':
+        takes = held[0] == 1 and kind in (5, 6, 7)
+        held = ahead if takes else held
+        ahead = (1, 0, 0) if takes else ahead
+    if action == 'drop':
+        lays = kind == 1
+        ahead = held if lays else ahead
+        held = (1, 0, 0) if lays else held
+    if action == 'toggle':
+        fits = held[0] == 5 and held[1] == colour
+        turns = kind == 4 and (condition < 2 or fits)
+        ahead = (4, colour, 1 if condition == 0 else 0) if turns else ahead
+        ahead = (1, 0, 0) if kind == 7 else ahead
+    cells = [list(line) for line in cells]
+    cells[row][column] = ahead
+    return (x, y, facing, held, cells)
+"""
+GRID_GOAL = """\
+def reward(state, action, next_state):
+    x, y, facing, held, cells = next_state
+    reward = 0.0
+    done = False
+    if cells[y][x][0] == 8:
+        reward = 1.0
+        done = True
+    return (reward, done)
+"""
+GRID_OPENED = """\
+def reward(state, action, next_state):
+    x, y, facing, held, cells = next_state
+    reward = 0.0
+    done = False
+    if any(cell[0] == 4 and cell[2] == 0 for line in cells for cell in line):
+        reward = 1.0
+        done = True
+    return (reward, done)
+"""
+
 _WALK = "walk to the goal and not onto the cliff"
 _LAKE = "reach the goal (G) and avoid the holes (H)"
 _DRIVE = "pick up the passenger and drop them off"
 _BALANCE = "keep the pole within 12 degrees"
 _SWING = "swing the pendulum up and hold it upright"
+_GREEN = "get to the green goal square"
+_UNLOCK = "use the key to open the door and then get to the goal"
+_OPEN = "open the door"
 DYNAMICS: dict[tuple[str, str], str] = {
     (_WALK, "step"): CLIFF_WALKING,
     (_DRIVE, "step"): TAXI,
@@ -188,5 +244,11 @@ DYNAMICS: dict[tuple[str, str], str] = {
     ("push the box onto its goal", "reward"): SOKOBAN_REWARD,
     (_DRIVE, "transition"): TAXI_MOVES,
     (_DRIVE, "reward"): TAXI_REWARD,
+    (_GREEN, "transition"): GRID_MOVES,
+    (_GREEN, "reward"): GRID_GOAL,
+    (_UNLOCK, "transition"): GRID_MOVES,
+    (_UNLOCK, "reward"): GRID_GOAL,
+    (_OPEN, "transition"): GRID_MOVES,
+    (_OPEN, "reward"): GRID_OPENED,
 }
-"""Programs by words that stand in the prompt, and the function that is asked for."""
+"""Programs by words that stand in the prompt, the first that do, and the function that is asked for."""

@@ -255,3 +255,35 @@ GAME_CODE = {
     "Squall, a game of two captains": SQUALL,
 }
 """Programs by the words with which the rules begin."""
+LINES_LEFT = """\
+def value(state, player):
+    mine = 'xo'[player]
+    theirs = 'xo'[1 - player]
+    hopes = [line for line in LINES if all(state[cell] != theirs for cell in line)]
+    fears = [line for line in LINES if all(state[cell] != mine for cell in line)]
+    good = sum(10.0 ** sum(state[cell] == mine for cell in line) for line in hopes)
+    bad = sum(10.0 ** sum(state[cell] == theirs for cell in line) for line in fears)
+    return (good - bad) / (good + bad + 1.0)
+"""
+STRONGER = """\
+def value(state, player):
+    mine = strength(state, player)
+    theirs = strength(state, 1 - player)
+    pot = 0.5 * (paid(state, 0) + paid(state, 1))
+    return pot * ((mine > theirs) - (mine < theirs))
+"""
+AHEAD = """\
+def value(state, player):
+    hulls, weather, points, fates, mover, rolling = state
+    lead = points[player] - points[1 - player]
+    mine = 0.3 * (int(hulls[player]) - weather) * (fates[player] == 's')
+    theirs = 0.3 * (int(hulls[1 - player]) - weather) * (fates[1 - player] == 's')
+    return max(-1.0, min(1.0, 0.5 * (lead + mine - theirs)))
+"""
+GAME_VALUE = {
+    "The game of tic-tac-toe.": LINES_LEFT,
+    "The game of connect four on a small board": LINES_LEFT,
+    "Leduc poker. ": STRONGER,
+    "Squall, a game of two captains": AHEAD,
+}
+"""What a position is worth to a player, by the words with which the rules begin."""

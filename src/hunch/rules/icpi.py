@@ -59,14 +59,18 @@ def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
 
 @rule("icpi", options=answers)
 def icpi(prompt: str, options: tuple[str, ...]) -> str:
-    """Give the right answer."""
-    return options[0]
+    """The right answer, which comes first, or the first one that is offered."""
+    return _offered(answers(prompt), options)
 
 
 @rule("icpi-nearest", options=partial(answers, nearest=True))
 def icpi_nearest(prompt: str, options: tuple[str, ...]) -> str:
-    """Give the right answer."""
-    return options[0]
+    """As ``icpi``, with a policy that generalises."""
+    return _offered(answers(prompt, nearest=True), options)
+
+
+def _offered(known: tuple[str, ...], options: tuple[str, ...]) -> str:
+    return next((answer for answer in known if answer in options), options[0])
 
 
 def _acts(shown: str, state: str) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ with probability ``repair`` it puts one line right, of those that an error names
 foretold wrongly depends under the action shown. Without feedback it writes one line anew, as it would from
 nothing. With probability ``break`` a revision damages another line; ``crash`` and ``malformed`` are shares
 of answers with a name misspelt, and without code that parses. ``shy`` is the share of rewards that are
-written from nothing without what pays.
+written from nothing without what pays; ``trace`` is how often, where the line that an error names is right,
+it looks for the cause among all others.
 
-Of games it knows the code of their rules, several functions. There it puts a line right in the functions that
-a failed test is about, or that make states.
+Of games it knows the code of their rules, several functions, and what a position is worth. There it puts a
+line right in the functions that a failed test is about, or that make states.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import cast
 import numpy as np
 
 from hunch.rules.dynamics import DYNAMICS
-from hunch.rules.game_code import GAME_CODE
+from hunch.rules.game_code import GAME_CODE, GAME_VALUE
 
 _SHOWN = re.compile(r"(first lines|was tried)[^\n]*:\n\n```python\n(.*?)\n```(.*)", re.DOTALL)
 _WRONG = re.compile(r"One that is not, in (.+):\nstate: .*\naction: '(.*)'$", re.MULTILINE)
@@ -76,9 +77,11 @@ class Dials:
     crash: float = 0.0
     malformed: float = 0.0
     shy: float = field(default=0.0, repr=False)
+    trace: float = field(default=0.0, repr=False)
 
     def __str__(self) -> str:
-        return f"{self!r}, shy={self.shy}" if self.shy else repr(self)
+        told = [f"{name}={share}" for name in ("shy", "trace") if (share := getattr(self, name))]
+        return ", ".join([repr(self), *told])
 
 
 def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
@@ -104,8 +107,9 @@ def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
 
 def _known(prompt: str, wanted: str) -> str | None:
     """The program that a prompt asks for; None where it is of something else."""
-    if wanted == "apply_action":
-        return next((code for words, code in GAME_CODE.items() if words in prompt), None)
+    if wanted in ("apply_action", "value"):
+        known = GAME_CODE if wanted == "apply_action" else GAME_VALUE
+        return next((code for words, code in known.items() if words in prompt), None)
     return next((code for (task, name), code in DYNAMICS.items() if task in prompt and name == wanted), None)
 
 
@@ -114,6 +118,8 @@ def _revised(
 ) -> list[str]:
     lines = list(shown)
     suspects = _suspects(lines, known, told)
+    if suspects == [] and _ERROR.search(told) and dials.trace and rng.random() < dials.trace:
+        suspects = [i for i, (line, right) in enumerate(zip(lines, known, strict=True)) if line != right]
     if suspects is None:  # nothing is told: one line as from nothing
         place = int(rng.integers(len(lines)))
         lines[place] = _drawn(known[place], known, rng, dials.bugs)

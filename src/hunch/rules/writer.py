@@ -71,7 +71,7 @@ class ScriptedWriter(Model):
 DIALS: dict[str, tuple[str, ...]] = {
     "mutator": (),
     "writer": ("repair", "break", "crash", "malformed"),
-    "modeller": ("bugs", "repair", "break", "crash", "malformed", "shy"),
+    "modeller": ("bugs", "repair", "break", "crash", "malformed", "shy", "trace"),
 }
 """The writers, with their dials."""
 

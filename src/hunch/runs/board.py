@@ -1,6 +1,6 @@
-"""What a run's lines of metrics also go to: TensorBoard files, and Weights & Biases if it is asked for.
+"""Sends a run's metrics to TensorBoard files and, optionally, to Weights & Biases.
 
-Neither may stop a run: what fails is said once, and the run goes on without it.
+Neither may stop a run: a failure is reported once, and the run continues without it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PROJECT = "HUNCH_WANDB"
 
 
 class Board(Protocol):
-    """Somewhere that figures are shown."""
+    """A place to which metrics are logged."""
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
-        """Show the figures of one line of metrics."""
+        """Log one line of metrics."""
         ...
 
     def flush(self) -> None:
@@ -33,7 +33,7 @@ class Board(Protocol):
         ...
 
     def close(self) -> None:
-        """Write what is still in memory, and end."""
+        """Write what is still in memory, and close."""
         ...
 
 
@@ -41,8 +41,8 @@ class TensorBoard:
     """Scalars in event files.
 
     Args:
-        folder: Where the event files go.
-        step: Where the run goes on; what an earlier sitting wrote beyond it is hidden.
+        folder: Folder of the event files.
+        step: Step at which the run resumes; later entries of an earlier session are hidden.
     """
 
     def __init__(self, folder: Path, step: int) -> None:
@@ -56,16 +56,16 @@ class TensorBoard:
             self.writer.add_scalar(name, value, step)
 
     def flush(self) -> None:
-        """Write what is still in memory: a checkpoint would not write it again."""
+        """Write what is still in memory, since it is not written again after resuming from a checkpoint."""
         self.writer.flush()
 
     def close(self) -> None:
-        """Write what is still in memory, and end."""
+        """Write what is still in memory, and close."""
         self.writer.close()
 
 
 class WandB:
-    """A run at Weights & Biases, named after the folder; resuming the folder goes on with it.
+    """A run at Weights & Biases, named after the folder; resuming the folder resumes it.
 
     Args:
         folder: The run's folder.
@@ -90,15 +90,15 @@ class WandB:
         self.run.log(dict(figures), step=step)
 
     def flush(self) -> None:
-        """Nothing: lines are handed over as they come."""
+        """Do nothing: lines are sent at once."""
 
     def close(self) -> None:
-        """Hand over what is still in memory, and end."""
+        """Send what is still in memory, and close."""
         self.run.finish()
 
 
 class Boards:
-    """All boards of a run; one that fails is left out from then on."""
+    """All boards of a run; one that fails is no longer used."""
 
     def __init__(self, folder: Path, step: int) -> None:
         self.boards: list[Board] = []
@@ -108,28 +108,28 @@ class Boards:
             self._try("Weights & Biases", lambda: self.boards.append(WandB(folder, project)))
 
     def show(self, line: Mapping[str, Any]) -> None:
-        """Show one line of metrics; the figures of usage get a prefix."""
+        """Log one line of metrics; the numbers of usage get a prefix."""
         figures = {**line, **{f"usage/{name}": value for name, value in line["usage"].items()}}
         scalars = {name: value for name, value in figures.items() if name not in ("step", "usage", "models")}
         step = int(line["step"])
         self.boards = [b for b in self.boards if self._try(type(b).__name__, partial(b.show, scalars, step))]
 
     def flush(self) -> None:
-        """Write what is still in memory of each."""
+        """Write what is still in memory of all boards."""
         for board in self.boards:
             self._try(type(board).__name__, board.flush)
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all boards."""
         for board in self.boards:
             self._try(type(board).__name__, board.close)
 
     def _try(self, name: str, work: Callable[[], Any]) -> bool:
         try:
             work()
-        except Exception as error:  # whatever a package or a network brings up
+        except Exception as error:  # a package or a network may raise anything
             warnings.warn(
-                f"{name} cannot be used ({type(error).__name__}: {error}); the run goes on without it.",
+                f"{name} cannot be used ({type(error).__name__}: {error}); the run continues without it.",
                 HunchWarning,
                 stacklevel=3,
             )

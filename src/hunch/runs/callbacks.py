@@ -1,4 +1,4 @@
-"""What a Python program can do while a run goes on: look at it, and end it."""
+"""Callbacks, with which a Python program watches a run and can end it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Called as a run goes on; a subclass fills in what it needs. Returning True ends the run after the step.
+    """Base class of callbacks: override the methods you need. Returning True ends the run after the step.
 
-    ``run.agent``, ``run.steps``, ``run.episodes`` and ``run.evaluations`` tell how far the run is. A callback
-    only looks: whoever changes the agent breaks the repeatability of the run.
+    ``run.agent``, ``run.steps``, ``run.episodes`` and ``run.evaluations`` show the state of the run. A
+    callback must not change the agent, or the run is no longer repeatable.
     """
 
     def on_step(self, run: Training, transitions: Sequence[Transition]) -> bool | None:
-        """Called after each pass of the loop, with its transitions; with none on recorded data alone."""
+        """Called after each pass of the loop with its transitions; with none if there are only data."""
 
     def on_episode(self, run: Training, episode: Episode) -> bool | None:
         """Called after each training episode."""
@@ -31,11 +31,11 @@ class Callback:
 
 
 class StopAt(Callback):
-    """End a run once its success rate reaches a target: in an evaluation, or over its last episodes.
+    """End a run once its success rate reaches a target, in an evaluation or over its last episodes.
 
     Args:
-        success: The target, from 0 to 1.
-        episodes: Over how many of the last training episodes; 0 looks at evaluations alone.
+        success: Target success rate, from 0 to 1.
+        episodes: Number of last training episodes to average over; 0 uses evaluations only.
 
     Raises:
         UsageError: if a number is out of range.
@@ -50,12 +50,12 @@ class StopAt(Callback):
         self.success, self.episodes = success, episodes
 
     def on_episode(self, run: Training, episode: Episode) -> bool:
-        """Whether the last training episodes reach the target."""
+        """Return whether the last training episodes reach the target."""
         recent = deque(run.episodes, maxlen=self.episodes)
         return 0 < self.episodes == len(recent) and self._reached(recent)
 
     def on_evaluation(self, run: Training, episodes: Sequence[Episode]) -> bool:
-        """Whether the evaluation reaches the target."""
+        """Return whether the evaluation reaches the target."""
         return not self.episodes and self._reached(episodes)
 
     def _reached(self, episodes: Sequence[Episode] | deque[Episode]) -> bool:
@@ -69,7 +69,7 @@ def tell(
     episodes: Sequence[Episode],
     evaluated: Sequence[Episode],
 ) -> str:
-    """Tell callbacks what a pass of the loop brought; returns which one ends the run, empty if none does."""
+    """Call the callbacks after a pass of the loop; return the name of the one that ends the run, or ""."""
     ended = ""
     for callback in callbacks:
         answers = [callback.on_step(run, transitions)]

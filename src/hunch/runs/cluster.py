@@ -1,10 +1,9 @@
-"""The runs of a comparison on a Ray cluster, kept in the same folders as on one machine.
+"""Runs a comparison on a Ray cluster, with the same folders as on one machine.
 
-Ray places the runs, watches them and tries those again whose worker was lost; nothing here schedules. A run
-works in a folder of its own machine. At every checkpoint all its files go to an actor on the machine of the
-comparison, which writes them to the run's real folder: so a run that is tried again goes on from its last
-checkpoint wherever it lands, and no disk is shared. Every machine needs the same environment of Python with
-hunch installed.
+Ray schedules the runs and retries those whose worker was lost. A run works in a local folder of its machine.
+At every checkpoint all its files go to an actor on the machine of the comparison, which writes them to the
+run's real folder. So a retried run resumes from its last checkpoint on any machine, and no shared disk is
+needed. Every machine needs the same Python environment with hunch installed.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from hunch.runs.files import CHECKPOINT, write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
 
 RETRIES = 5
-"""How often a run is taken up again after its worker or machine was lost."""
+"""How often a run is retried after its worker or machine was lost."""
 FILES = ("config.json", *STREAMS, str(CHECKPOINT), "summary.json", "failure.txt")
-"""What is brought home, in the order of writing: lines before the checkpoint that counts them."""
+"""Files to copy, in the order of writing: lines come before the checkpoint that counts them."""
 
 
 class Home:
-    """The folders of a comparison, seen from other machines; an actor on the machine that holds them."""
+    """Access to the folders of a comparison for other machines: an actor on the machine with the folders."""
 
     def fetch(self, folder: Path) -> dict[str, bytes]:
-        """Read a run's files; those that are not there are left out."""
+        """Read a run's files; missing ones are left out."""
         return pack(folder)
 
     def keep(self, folder: Path, files: dict[str, bytes]) -> None:
-        """Write a run's files, each as a whole.
+        """Write a run's files, each atomically.
 
         Raises:
             HunchError: if the folder cannot be written.
@@ -50,7 +49,7 @@ def pack(folder: Path) -> dict[str, bytes]:
 
 
 def unpack(folder: Path, files: dict[str, bytes]) -> None:
-    """Write a run's files, such that whoever stops in between leaves a run that can go on."""
+    """Write a run's files in an order that leaves a resumable run if it is interrupted."""
     (folder / CHECKPOINT).parent.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         if name in files:
@@ -60,16 +59,16 @@ def unpack(folder: Path, files: dict[str, bytes]) -> None:
 def compare(
     todo: Sequence[Job], *, watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None
 ) -> list[Outcome]:
-    """Do the runs that are not complete on a Ray cluster, as many at a time as it has room for.
+    """Execute unfinished runs on a Ray cluster, as many at a time as fit.
 
     Args:
         todo: The runs. Each takes as many of Ray's CPUs as it has threads.
-        watch: Called about twice a second with the last line of metrics that came home of each run.
+        watch: Called about twice per second with the latest line of metrics of each run.
 
     Raises:
         UsageError: if Ray is not installed.
         HunchError: if there is no cluster.
-        KeyboardInterrupt: on Ctrl-C; the runs in progress are as their last checkpoint has them.
+        KeyboardInterrupt: on Ctrl-C; runs in progress are kept up to their last checkpoint.
     """
     ray = connect()
     home = _home(ray)
@@ -92,7 +91,7 @@ def compare(
 
 
 def connect() -> Any:
-    """Join the cluster that ``RAY_ADDRESS`` names or that runs on this machine, unless that was done before.
+    """Connect to the cluster in ``RAY_ADDRESS`` or on this machine, unless already connected.
 
     Raises:
         UsageError: if Ray is not installed.
@@ -110,20 +109,20 @@ def connect() -> Any:
         except (OSError, RuntimeError, ValueError) as error:
             raise HunchError(
                 f"There is no Ray cluster at {address!r}: start one with 'ray start --head' on this machine "
-                "and 'ray start --address=HOST:6379' on the others, or name one in RAY_ADDRESS."
+                "and 'ray start --address=HOST:6379' on the others, or set RAY_ADDRESS."
             ) from error
     return ray
 
 
 def _reach(address: str) -> None:
-    """See that something listens there: Ray itself would try for minutes."""
+    """Check that something listens at the address, because Ray itself would try for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host, int(port)), timeout=5).close()
 
 
 def _home(ray: Any) -> Any:
-    """Begin the actor that writes the folders, on this machine and no other."""
+    """Start the actor that writes the folders, on this machine only."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -139,7 +138,7 @@ def _start(ray: Any, job: Job, home: Any) -> Any:
 
 
 def _work(job: Job, folder: Path, home: Any) -> None:
-    """Do one run in a folder of this machine, and bring it home at every checkpoint and at the end."""
+    """Execute one run in a local folder, and copy its files at every checkpoint and at the end."""
     import ray
 
     with tempfile.TemporaryDirectory() as name:
@@ -154,11 +153,11 @@ def _work(job: Job, folder: Path, home: Any) -> None:
 
 
 def _failure(ray: Any, run: Any) -> str:
-    """Why a run was lost for good, in one line; empty if it ended by itself."""
+    """Return why a run was lost finally, in one line; empty if it ended by itself."""
     try:
         ray.get(run)
     except ray.exceptions.RayTaskError as error:
         return str(error.cause)
     except ray.exceptions.RayError as error:
-        return f"its worker was lost {RETRIES + 1} times, or could not begin: {str(error).splitlines()[0]}"
+        return f"its worker was lost {RETRIES + 1} times, or could not start: {str(error).splitlines()[0]}"
     return ""

@@ -1,8 +1,8 @@
-"""Several methods side by side: same environments, same steps, paired seeds, one process a run.
+"""Compares methods side by side: same environments, same steps, paired seeds, one process per run.
 
-A comparison of a method that a language model informs carries its own controls: the same loop with an
-uninformed model in the role, and where the model's prior goes by similarity, with one that knows nothing but
-which words are the same. They tell whether the *model* helped, and not merely the loop or the rule around it.
+A comparison of a method with a language model can include controls: the same loop with an uninformed model in
+the role and, if the model's prior uses similarity, with one that only knows which words are equal. They show
+whether the *model* helped, and not only the loop or the rule around it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
-from hunch.runs.folder import RunFolder, holds
+from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
-"""Models that only know which words are the same; the first is the lexical control of comparisons."""
+"""Models that only know which words are equal; the first is the lexical control of comparisons."""
 POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
-"""Libraries that open a pool of threads when they are loaded, as large as ``<name>_NUM_THREADS`` says."""
+"""Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
 
 
 def folder_name(label: str) -> str:
-    """A label as the name of a folder."""
+    """Return a label as the name of a folder."""
     return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """One line of a comparison: a label, and a run's settings but for the seed."""
+    """One method or control of a comparison: a label, and a run's settings without the seed."""
 
     label: str
     config: RunConfig
@@ -53,7 +53,7 @@ class Arm:
 
     @property
     def model(self) -> str:
-        """The model in the role, as a table names it."""
+        """Name of the model in the role, for tables."""
         if "agent" in self.config.objects:
             return self.config.lm or "none"
         method = methods.find(self.config.method)
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: with a result, or for a reason without one, which may be that a budget was reached."""
+    """The end of a job: a result, or the reason why there is none, such as a budget."""
 
     job: Job
     result: Result | None
@@ -85,14 +85,14 @@ class Outcome:
 
 
 def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
-    """Label the runs to compare and add the controls of each method that has any.
+    """Label the runs to compare, and add the controls of each method that has any.
 
     Raises:
         UsageError: if a method is named twice.
     """
     names = [config.method for config in configs]
     if len(set(names)) < len(names):
-        raise UsageError("Each method can be compared once: name it once.")
+        raise UsageError("A method can be named only once in a comparison.")
     listed = [Arm(config.method, config) for config in configs]
     for config in configs:
         label = methods.find(config.method).control
@@ -104,9 +104,9 @@ def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
 
 
 def similar(config: RunConfig) -> bool:
-    """Whether a run's prior goes by the similarity of a model that may know more than words.
+    """Return whether a run's prior uses the similarity of a model that may know more than words.
 
-    It is told without loading the model: ``auto`` is a similarity for models that can only embed.
+    This is decided without loading the model: ``auto`` means similarity for models that can only embed.
     """
     spec = (config.lm or methods.find(config.method).lm).partition("?")[0].partition(":")[0]
     kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
@@ -116,7 +116,7 @@ def similar(config: RunConfig) -> bool:
 
 
 def jobs(listed: Sequence[Arm], seeds: int, out: Path) -> list[Job]:
-    """All runs of a comparison, seed by seed, so that early results are paired."""
+    """Return all runs of a comparison, seed by seed, so that early results are paired."""
     return [Job(arm, seed, out / arm.folder / f"seed-{seed}") for seed in range(seeds) for arm in listed]
 
 
@@ -127,14 +127,14 @@ def compare(
     budget: Budget | None = None,
     watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
 ) -> list[Outcome]:
-    """Do all runs, as many at a time as there are workers; one failure does not stop the rest.
+    """Execute all runs, as many at a time as there are workers; a failure does not stop the others.
 
     Args:
         todo: The runs.
-        workers: Processes at a time. Default: the processors at hand.
-        budget: How much all runs together may ask of language models. A run that reaches it is saved, and
-            those go on that ask no more.
-        watch: Called about twice a second with the last line of metrics of each run that has one.
+        workers: Processes at a time. Default: the number of processors.
+        budget: Limits on model calls of all runs together. A run that reaches one is saved and stopped; runs
+            that need no more calls continue.
+        watch: Called about twice per second with the latest line of metrics of each run.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
@@ -162,19 +162,20 @@ def compare(
 
 
 def refuse_run(out: Path) -> None:
-    """Refuse a folder that is itself a run's, or the current one.
+    """Check that a folder is not the folder of a run, nor the current folder.
 
     Raises:
         UsageError: if it is.
     """
     if out == Path():
-        raise UsageError("A comparison needs a folder of its own, not the current one: name it with --out.")
+        raise UsageError("A comparison needs its own folder, not the current one: set it with --out.")
+    require_folder(out)
     if any((out / name).exists() for name in ("config.json", "checkpoint", "metadata.json")):
         raise UsageError(f"{out} is the folder of a run or a data set: choose another --out.")
 
 
 def refuse_others(todo: Sequence[Job]) -> None:
-    """Refuse folders of other settings; one that is damaged is a failure of its run alone.
+    """Check that existing folders have the same settings; a damaged one is a failure of its run only.
 
     Raises:
         UsageError: if a folder holds another run.
@@ -184,12 +185,12 @@ def refuse_others(todo: Sequence[Job]) -> None:
             holds(job.folder, job.config.settings())
         except UsageError:
             raise
-        except HunchError:  # told where the run is begun
+        except HunchError:  # reported when the run begins
             continue
 
 
 def missing(todo: Sequence[Job]) -> list[Job]:
-    """The runs that are not complete yet; why the last try failed is forgotten."""
+    """Return the unfinished runs, and forget their last failure."""
     left = [job for job in todo if outcome(job).result is None]
     for job in left:
         (job.folder / "failure.txt").unlink(missing_ok=True)
@@ -197,30 +198,32 @@ def missing(todo: Sequence[Job]) -> list[Job]:
 
 
 def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
-    """The last line of metrics of each run that has one."""
+    """Return the last line of metrics of each run that has one."""
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
 def processors() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budget | None]:
-    """Give each job its row of what all have spent, which begins with what earlier sittings did."""
+    """Give each job its row of the shared budget, which starts with the usage of earlier sessions."""
     earlier = [_spent(job.folder) for job in todo]
     spent = context.Array("d", [usage.get(name, 0.0) for usage in earlier for name in SPENT])
     return {job: SharedBudget(**asdict(budget), spent=spent, row=row) for row, job in enumerate(todo)}
 
 
 def _spent(folder: Path) -> dict[str, float]:
-    """What a run has asked so far; one that was killed has no summary, but lines of metrics."""
-    summary = None
-    with suppress(HunchError):  # what is damaged is told where the run is begun
+    """Return the usage of a run so far; one that was killed has no summary, but lines of metrics."""
+    summary = journal = None
+    with suppress(HunchError):  # damage is reported when the run begins
         summary = read_json(folder / "summary.json")
+        journal = read_json(folder / JOURNAL)
     figures = summary or last_line(folder / "metrics.jsonl") or {}
     usage: dict[str, float] = figures.get("usage", {})
-    return usage
+    noted = list((journal or {}).values())
+    return {name: max(usage.get(name, 0.0), sum(row.get(name, 0.0) for row in noted)) for name in SPENT}
 
 
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
@@ -231,13 +234,13 @@ def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """Environment variables that limit the threads of numerical libraries, set before these are loaded."""
+    """Return environment variables that limit the threads of numerical libraries before they are loaded."""
     return {f"{name}_NUM_THREADS": str(threads) for name in POOLS}
 
 
 @contextmanager
 def environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for a while."""
+    """Set environment variables within a ``with`` block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -258,7 +261,7 @@ def _end(processes: Iterable[BaseProcess]) -> None:
 
 
 def _work(job: Job, budget: Budget | None) -> None:
-    """Do a run in a process of its own, which ends at once when the comparison is gone."""
+    """Execute a run in a separate process, which ends at once when the comparison has ended."""
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()
@@ -267,7 +270,7 @@ def _work(job: Job, budget: Budget | None) -> None:
 
 
 def _follow() -> None:
-    """End this process with the one that began it; a run loses nothing that was saved."""
+    """End this process with its parent; saved work is not lost."""
     parent = mp.parent_process()
     if parent is not None:
         parent.join()
@@ -275,7 +278,7 @@ def _follow() -> None:
 
 
 def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any) -> None:
-    """Do one run; a failure is left in its folder as one sentence."""
+    """Execute one run; a failure is written to its folder as one sentence."""
     try:
         execute(config, out, **options)
     except KeyboardInterrupt:
@@ -287,7 +290,7 @@ def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any
 
 
 def outcome(job: Job, exitcode: int | None = None) -> Outcome:
-    """How a job ended, as its folder tells; ``exitcode`` is that of its process, negative for a signal."""
+    """Return how a job ended, from its folder; ``exitcode`` is negative for a signal."""
     failure = job.folder / "failure.txt"
     try:
         if failure.exists():

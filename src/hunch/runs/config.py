@@ -1,4 +1,4 @@
-"""The settings of a run, as the command states them and ``config.json`` keeps them."""
+"""The settings of a run, as given on the command line and kept in ``config.json``."""
 
 from __future__ import annotations
 
@@ -23,38 +23,41 @@ _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers",
 
 
 LARGEST_SEED = 2**32 - 1
+Threads: TypeAlias = Annotated[int, Interval(ge=1, le=1024)]
+"""A process that asks for more may be ended by the system."""
+Streams: TypeAlias = Annotated[int, Interval(ge=1, le=10_000)]
 Seed: TypeAlias = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Where a run takes place."""
+    """The settings that all runs share."""
 
     env: str
-    """Environment id; its own options follow as --env.NAME VALUE."""
+    """Environment id; its options are given as --env.NAME VALUE."""
     lm: str = ""
-    """Language model that fills the method's role, e.g. minilm, uniform, hf:<name or folder>. Default: the
-    method's."""
+    """Language model that fills the method's role, such as minilm, uniform or hf:<name or folder>. Default:
+    the method's own."""
     data: str = ""
-    """Folder of a data set to learn from, instead of steps of the agent's own."""
+    """Folder of a data set to learn from, instead of stepping an environment."""
     online: bool = False
-    """With --data: take steps in the environment, too."""
+    """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000
-    """Environment steps of a run, over all its environments; on recorded data alone updates."""
-    envs: PositiveInt = 1
+    """Environment steps in total, over all environments; with recorded data only, updates."""
+    envs: Streams = 1
     """Environments stepped side by side."""
     processes: NonNegativeInt = 0
-    """Worker processes that step the environments, where a step is slow; 0 steps them in the run's own."""
+    """Worker processes for the environments, useful if a step is slow; 0 uses the main process."""
     task_seed: Seed | None = None
-    """Fixes the task over all episodes, in environments that draw one."""
+    """Fixes the task over all episodes, in environments that draw per task."""
     eval_every: NonNegativeInt = 0
-    """Steps between two evaluations; 0 for none, on recorded data alone for ten."""
+    """Steps between evaluations; 0 for none (with recorded data only: for ten evaluations)."""
     eval_episodes: PositiveInt = 20
     """Episodes per evaluation."""
     episodes_per_player: PositiveInt | None = None
-    """Episodes of an evaluation after which a player's memory ends. Default: with the evaluation."""
-    threads: PositiveInt = 1
-    """Threads of a run; results are repeatable at the same number only."""
+    """Episodes of an evaluation after which the player's memory is cleared. Default: never."""
+    threads: Threads = 1
+    """Torch threads per run; results repeat exactly only with the same number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +67,13 @@ class RunConfig(Setting):
     method: str
     """Name of the method."""
     seed: Seed = 0
-    """Of the agent and of every episode."""
+    """Seed of the agent and of all episodes."""
     env_options: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment."""
     options: Any = None
     """The method's config dataclass."""
     objects: tuple[str, ...] = ()
-    """What a Python program gave as an object that these settings do not make again: agent, env, data."""
+    """What was passed as a Python object and cannot be rebuilt from these settings: agent, env, data."""
 
     @classmethod
     def read(cls, folder: str | Path) -> RunConfig:
@@ -91,34 +94,34 @@ class RunConfig(Setting):
             config = cls(**{**settings, "options": options})
             config.check_types()
         except (KeyError, TypeError, UsageError) as error:
-            raise HunchError(f"{folder}/config.json is damaged, or of another version: {error}") from error
+            raise HunchError(f"{folder}/config.json is damaged or from another version: {error}") from error
         return config
 
     def check_types(self) -> None:
-        """See that every setting is of the declared type, those of the method included.
+        """Check the type and range of every setting, including those of the method.
 
         Raises:
-            UsageError: naming the setting.
+            UsageError: with the name of the wrong setting.
         """
         check_settings(self)
         if is_dataclass(self.options):
             check_settings(self.options)
 
     def settings(self) -> dict[str, Any]:
-        """All settings as JSON would give them back."""
+        """Return all settings as JSON would return them."""
         plain: dict[str, Any] = _plain(asdict(self))
         if not self.objects:
             plain.pop("objects")
         return plain
 
     def specs(self) -> dict[str, str]:
-        """The spec of each model that the method asks, by the option's name."""
+        """Return the spec of each model that the method uses, by the option's name."""
         method = methods.find(self.method)
         options = self.options or method.config_class()
         return {name: str(getattr(options, name, "") or self.lm or method.lm) for name in method.models}
 
     def record(self, evidence: str | None, models: Mapping[str, LanguageModel]) -> dict[str, Any]:
-        """What ``config.json`` holds: the settings, the models, the versions and the evidence level."""
+        """Return the contents of ``config.json``: settings, models, versions and evidence level."""
         versions = {name: _version(name) for name in _PACKAGES}
         return {
             "run": self.settings(),
@@ -129,36 +132,36 @@ class RunConfig(Setting):
 
 
 def loading(config: RunConfig) -> str:
-    """What a run loads before its first step, for whoever waits."""
+    """Say what a run loads before its first step, for the progress display."""
     specs = {} if "agent" in config.objects else config.specs()
-    return f"loading {' and '.join(dict.fromkeys(specs.values()))}" if specs else "beginning"
+    return f"loading {' and '.join(dict.fromkeys(specs.values()))}" if specs else "starting"
 
 
 def check(config: RunConfig) -> None:
-    """Refuse settings that no run can have, before anything is loaded.
+    """Check the settings of a run before anything is loaded.
 
     Raises:
-        UsageError: naming the setting.
+        UsageError: with the name of the wrong setting.
     """
     config.check_types()
     if not 0 <= config.processes <= config.envs:
         raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
     if config.online and not (config.data or "data" in config.objects):
-        raise UsageError("--online is for runs with --data; without data every run takes steps.")
+        raise UsageError("--online needs --data; without data every run takes steps in the environment.")
     if "agent" not in config.objects:
         _check_method(config)
 
 
 def _check_method(config: RunConfig) -> None:
-    """Refuse data and models that the method cannot use."""
+    """Check that the method can use the data and the models."""
     method = methods.find(config.method)
     data = bool(config.data) or "data" in config.objects
     if data and method.data == "none":
         raise UsageError(f"{config.method} does not learn from recorded data; leave --data out.")
     if not data and method.data == "needed":
-        raise UsageError(f"{config.method} learns from recorded data: name a data set with --data FOLDER.")
+        raise UsageError(f"{config.method} learns from recorded data: give a data set with --data FOLDER.")
     if config.lm and not method.takes_lm:
-        raise UsageError(f"{config.method} asks no language model; leave --lm out.")
+        raise UsageError(f"{config.method} uses no language model; leave --lm out.")
     needs = dict(method.models)
     kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
     if "lm" in needs and kind in NEEDS:
@@ -174,14 +177,14 @@ def _version(package: str) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON gives back: tuples become lists, so that a config equals itself read from disk."""
+    """Turn tuples into lists, as JSON does, so that a config equals itself read from disk."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
-    """Make a config dataclass, nested ones included, from what JSON gave back."""
+    """Rebuild a config dataclass, including nested ones, from parsed JSON."""
     hints = get_type_hints(cls)
     arguments = {}
     for entry in fields(cls):

@@ -1,8 +1,8 @@
-"""The settings of an agent that a Python program made, so that its folder is one like the command's.
+"""Describes an agent made in Python by settings, so that its run's folder is like the command's.
 
-An agent of a registered method is described by the method's options and the specs of its models. Whether that
-is the whole truth is checked: what the description makes must be what fills the agent's roles. Otherwise the
-run is recorded as that of an object.
+An agent of a registered method is described by the method's options and the specs of its models. The
+description is checked: what it builds must equal the agent's parts. Otherwise the run is recorded as that of
+an object.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KINDS: dict[type[Any], Any] = {
 
 
 class Description(NamedTuple):
-    """What is known of an agent: ``method`` is the name of its class, unless settings make it again."""
+    """The description of an agent: ``method`` is its class name, unless settings can rebuild it."""
 
     method: str
     lm: str
@@ -60,24 +60,24 @@ def describe(agent: Agent) -> Description:
 
 
 def _method(agent: Agent) -> Method | None:
-    """The registered method of exactly this agent's class."""
+    """Return the registered method of exactly this agent's class."""
     kind = type(agent)
     home = f"{kind.__module__}:{kind.__qualname__}"
     return next((method for method in registered().values() if method.home == home), None)
 
 
 def can_be_loaded(models: Mapping[str, LanguageModel]) -> bool:
-    """Whether the names of models are specs of known kinds."""
+    """Return whether the names of models are specs of known kinds."""
     return all(model.name.partition("?")[0].partition(":")[0] in kinds() for model in models.values())
 
 
 def _options(agent: Any, method: Method, models: Mapping[str, LanguageModel]) -> Any:
-    """The options that make the agent again; None if none do."""
+    """Return the options that rebuild the agent, or None."""
     options = agent.config
     names = {entry.name for entry in fields(options)}
     if "encoder" in names and "encoder" in models and models["encoder"].name != options.encoder:
         options = replace(options, encoder=models["encoder"].name)
-    if getattr(agent, "given", None) is not None:  # words of a domain that no option holds
+    if getattr(agent, "given", None) is not None:  # texts of a domain, which are not an option
         return None
     if "lm" not in method.models or "prior" not in names:
         return options
@@ -86,7 +86,7 @@ def _options(agent: Any, method: Method, models: Mapping[str, LanguageModel]) ->
 
 
 def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorConfig | None:
-    """The settings that make an action prior again; None if none do."""
+    """Return the settings that rebuild an action prior, or None."""
     if type(prior) not in _KINDS:
         return None
     own = {
@@ -99,7 +99,7 @@ def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorCo
 
 
 def _makes(config: PriorConfig, prior: Any, lm: LanguageModel | None) -> bool:
-    if lm is None:  # a prior that asks no model
+    if lm is None:  # a prior without a model
         from hunch.lm import UniformModel
 
         lm = UniformModel()
@@ -111,7 +111,7 @@ def _makes(config: PriorConfig, prior: Any, lm: LanguageModel | None) -> bool:
 
 
 def _visible(part: Any) -> dict[str, Any]:
-    """The public attributes of what fills a role; evidence follows from the model."""
+    """Return the public attributes of a role's object; its evidence follows from the model."""
     told = {
         name: value for name, value in vars(part).items() if not name.startswith("_") and name != "evidence"
     }

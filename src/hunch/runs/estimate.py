@@ -1,7 +1,7 @@
-"""What a run would ask of its language models: some of its steps are played, without asking any.
+"""Estimates the model calls of a run by playing some of its steps without asking a model.
 
-The agent is the run's own, with random answers in the place of those that the cache does not hold, so the
-policy is about a random one. What it asks is counted, and carried on to the length of the run.
+The agent is the run's own, with random answers in place of those that are not cached, so its policy is nearly
+random. Its requests are counted and extrapolated to the length of the run.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from itertools import pairwise
 from typing import Any, Final
 
 from hunch.lm.answers.rehearsal import CHARACTERS_A_TOKEN, Rehearsal
+from hunch.runs.build import build, environments, recorded
 from hunch.runs.config import RunConfig, check
-from hunch.runs.execute import build, environments, evaluation, recorded
+from hunch.runs.execute import evaluation
 from hunch.runs.loop import train
 
 SAMPLE: Final = 1_000
-"""Steps that are played: enough to see what a method asks once it has begun to learn."""
+"""Number of steps to play: enough to include requests after learning has begun."""
 FIGURES: Final = ("calls", "cache_hits", "prompt_tokens", "completion_tokens", "cost")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would ask, by the names of :class:`hunch.lm.Usage`.
+    """The estimated usage of a run, by the names of :class:`hunch.lm.Usage`.
 
     Attributes:
         steps: Steps of the run.
         sampled: Steps that were played.
-        sample: What they asked.
-        expected: What the run asks, if the rate of the second half of the sample goes on.
-        bound: What it asks, if the rate of the most demanding stretch goes on.
-        seconds: Wall time of the run without the models' own, at the pace of the sample.
+        sample: Usage in these steps.
+        expected: Usage of the run at the rate of the second half of the sample.
+        bound: Usage of the run at the highest rate in the sample.
+        seconds: Wall time of the run in seconds without its models, at the speed of the sample.
     """
 
     steps: int
@@ -47,11 +48,11 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
 
     Args:
         config: The run.
-        sample: Steps to play, at most.
-        rehearsal: Puts stand-ins in the place of the models; runs of one rehearsal share what they ask.
+        sample: Maximum number of steps to play.
+        rehearsal: Replaces the models by stand-ins; runs of one rehearsal share their answers.
 
     Raises:
-        UsageError: on settings that cannot be met.
+        UsageError: if a setting is invalid.
     """
     check(config)
     config = _patient(config)
@@ -74,7 +75,7 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
 
 
 def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
-    """Estimate runs that share one cache, one after the other: what one asked, the next finds there."""
+    """Estimate runs that share a cache, one after the other, so that answers of one serve the next."""
     rehearsal = Rehearsal()
     return [estimate(config, sample, rehearsal) for config in configs]
 
@@ -87,14 +88,14 @@ def _patient(config: RunConfig) -> RunConfig:
 
 
 def _late(lines: list[dict[str, Any]], name: str) -> float:
-    """The rate a step in the second half of the lines; the whole rate where there is one line only."""
+    """Return the rate per step in the second half of the lines; of all if there is only one line."""
     middle = (len(lines) - 1) // 2 if len(lines) > 1 else None
     step, amount = (0, 0.0) if middle is None else (lines[middle]["step"], lines[middle]["usage"][name])
     return float((lines[-1]["usage"][name] - amount) / max(1, lines[-1]["step"] - step))
 
 
 def _highest(lines: list[dict[str, Any]], name: str) -> float:
-    """The highest rate a step between two neighbouring lines."""
+    """Return the highest rate per step between two neighbouring lines."""
     marks: list[tuple[int, float]] = [
         (0, 0.0),
         *((line["step"], float(line["usage"][name])) for line in lines),
@@ -103,26 +104,28 @@ def _highest(lines: list[dict[str, Any]], name: str) -> float:
 
 
 def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]:
-    """What an estimate rests on, one sentence each."""
+    """Return the assumptions of an estimate, one sentence each."""
     listed = [
-        "No model was asked. Random answers stood in for those that the cache does not hold.",
-        f"{found.sampled:,} of {found.steps:,} steps were played. Expected: the rate of their second half "
-        "goes on. At most: the rate of the most demanding stretch goes on.",
-        f"A token is {CHARACTERS_A_TOKEN} characters. A prompt is read once an answer, and an answer is as "
-        "long as one of the options in its prompt, or else as long as allowed.",
-        "The run is taken to begin anew: what a folder holds of it is not counted as done.",
+        "Extrapolated, not measured: no model was asked, and random answers replaced those not in the cache.",
+        f"{found.sampled:,} of {found.steps:,} steps were played. Expected: at the rate of their second "
+        "half. At most: at the highest rate between two of their lines of metrics.",
+        f"A token is counted as {CHARACTERS_A_TOKEN} characters. A prompt is read once per answer, and an "
+        "answer is as long as one of the options in its prompt, or else the maximum length.",
+        "The run is assumed to start from the beginning, even if its folder holds a part of it.",
     ]
     if seeds > 1:
-        listed.append(f"Each of {seeds} seeds asks what seed {config.seed} asks, and they share nothing.")
+        listed.append(
+            f"Each of {seeds} seeds is assumed to ask what seed {config.seed} asks, without sharing."
+        )
     if config.eval_every > found.sampled:
-        listed.append("Evaluations are not counted: the first is beyond the steps that were played.")
+        listed.append("Evaluations are not counted: the first comes after the steps that were played.")
     return listed
 
 
 def wall_time(found: Sequence[Estimate], seeds: int = 1) -> str:
-    """How long runs take one after the other, in a sentence."""
+    """Say how long the runs take one after the other, in a sentence."""
     about = _duration(seeds * sum(each.seconds for each in found))
-    return f"Wall time: about {about} here, one run after the other, and what the models take to answer."
+    return f"Wall time: about {about} here, one run after the other, plus the models' answering time."
 
 
 def _duration(seconds: float) -> str:

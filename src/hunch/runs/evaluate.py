@@ -1,7 +1,7 @@
-"""A trained Q with something else in its role: another model, another number of proposals, other tasks.
+"""Evaluates a trained agent, also with another model in its role, other proposals, or other tasks.
 
-What a prior proposes and what Q makes of it are apart, so a Q that was trained with one model's proposals can
-choose among another's (Yan et al., ICLR 2025, table 2). Nothing is learnt here, and the run is only read.
+A prior's proposals and Q are separate, so a Q that was trained with one model's proposals can choose among
+another's (Yan et al., ICLR 2025, table 2). Nothing is learnt here, and the run's folder is only read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hunch.lm.budget import Ledger
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_episodes
+from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
-from hunch.runs.execute import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.files import BEST, CHECKPOINT, read_json, write_atomically, writing
 from hunch.runs.folder import differences, leaves
 from hunch.runs.result import ledger, mean_return
@@ -32,17 +32,17 @@ FILE = "evaluation.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A trained agent, what fills its role now, and where it plays.
+    """An evaluation: a trained agent, the model in its role, and the episodes.
 
     Attributes:
         run: Folder of the run, finished or not.
         lm: Model in the role. Default: the run's own.
-        options: Options of the method that differ from the run's, of its ``changeable`` ones.
-        env_options: Options of the environment that differ from the run's: other tasks.
-        episodes: How many.
-        seed: Of the episodes and of what the agent draws. Default: the run's own, which gives the episodes of
-            the run's own evaluations.
-        checkpoint: The last one, or that of the best evaluation.
+        options: Changed options of the method, among its ``changeable`` ones.
+        env_options: Changed options of the environment, for other tasks.
+        episodes: Number of episodes.
+        seed: Seed of the episodes and of the agent's draws. Default: the run's own, which gives the episodes
+            of the run's own evaluations.
+        checkpoint: The last checkpoint, or that of the best evaluation.
     """
 
     run: Path
@@ -56,16 +56,16 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """What an evaluation came to.
+    """The result of an evaluation.
 
     Attributes:
-        tasks: ``seen`` if the environment was made as in the run, otherwise ``unseen``.
-        episodes: How many were played.
+        tasks: ``seen`` if the environment has the same options as in the run, otherwise ``unseen``.
+        episodes: Number of episodes.
         success: Success rate with its Wilson interval over episodes.
         episode_return: Mean return.
-        usage: What the language models were asked, by the names of :class:`hunch.lm.Usage`.
-        seconds: Wall time.
-        evidence: Of the model in the role now.
+        usage: Usage of the language models, by the names of :class:`hunch.lm.Usage`.
+        seconds: Wall time in seconds.
+        evidence: Evidence level of the model in the role.
     """
 
     tasks: Literal["seen", "unseen"]
@@ -85,11 +85,11 @@ class Score:
 
 
 def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
-    """Play episodes with the agent of a run, from which it does not learn.
+    """Play episodes with the agent of a run, without learning.
 
     Args:
-        trial: Which agent, with what in its role, and where.
-        out: A folder for ``evaluation.json``; one that holds this evaluation already is read instead.
+        trial: The evaluation.
+        out: Folder for ``evaluation.json``; if it already holds this evaluation, that is read instead.
 
     Raises:
         UsageError: if the method has no such option or role, the model cannot fill it, the environment has no
@@ -137,7 +137,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
 
 
 def _question(trial: Trial, own: RunConfig, config: RunConfig) -> dict[str, Any]:
-    """Everything that decides the answer."""
+    """Return everything that determines the result."""
     checkpoint = Path(trial.run) / (BEST if trial.checkpoint == "best" else CHECKPOINT)
     digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16] if checkpoint.exists() else ""
     now = config.settings()
@@ -146,11 +146,11 @@ def _question(trial: Trial, own: RunConfig, config: RunConfig) -> dict[str, Any]
 
 
 def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
-    """Read the score of the same evaluation; None if the folder is free for it."""
+    """Read the score of the same evaluation; None if the folder is free."""
     inside = Path(run).resolve() in (out.resolve(), *out.resolve().parents)
     if inside or (out / "config.json").exists():
         raise UsageError(
-            f"{out} belongs to a run, which an evaluation leaves as it is: choose another --out."
+            f"{out} is the folder of a run, which an evaluation must not change: choose another --out."
         )
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -159,7 +159,7 @@ def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
         return None
     there = record.get("evaluation")
     if not isinstance(there, dict):
-        raise UsageError(f"{out / FILE} is something else: choose another --out.")
+        raise UsageError(f"{out / FILE} is not an evaluation: choose another --out.")
     if there != question:
         what = differences(leaves(there), leaves(question))
         raise UsageError(f"{out} holds another evaluation ({what}): choose another --out.")

@@ -1,137 +1,21 @@
-"""A run given by its settings: what ``hunch run`` does, and what every other command is made of."""
+"""Executes a run given by its settings, as ``hunch run`` does, and loads its agent for other commands."""
 
 from __future__ import annotations
 
-import hashlib
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from hunch import methods
-from hunch.core import Agent, HunchError, UsageError
-from hunch.envs import make
 from hunch.lm.budget import Budget
-from hunch.methods.settings import configure
-from hunch.rl import dataset
-from hunch.rl.episodes import world_of
-from hunch.rl.rollout import TextEnvironment
-from hunch.roles.planner import Skill, Trained
+from hunch.runs.build import build, environments, limit_threads, recorded
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
-from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint, read_json, read_lines
-from hunch.runs.folder import RunFolder, differences, leaves, refuse_other
+from hunch.runs.files import read_json, read_lines
+from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.loop import Evaluation, train
-from hunch.runs.models import Join, Models
 from hunch.runs.result import Result, late_success, read_episode
-from hunch.runs.training import plain, who
-
-Checkpoint: TypeAlias = Literal["last", "best"]
-"""Which state of an agent: that of the end, or that of the best evaluation."""
-
-
-def build(config: RunConfig, join: Join | None = None) -> tuple[Agent, Models]:
-    """Load the language models and make the agent.
-
-    Args:
-        config: All settings.
-        join: See :class:`hunch.runs.models.Models`.
-
-    Raises:
-        UsageError: on an unknown method or model, a model without the verb that the method needs, or a
-            setting out of range.
-    """
-    method = methods.find(config.method)
-    options = config.options or method.config_class()
-    if "lm" in method.config_class.__dataclass_fields__:
-        options = replace(options, lm=config.lm)
-    options = configure(method.agent_class, options, {})
-    parts = parts_of(options)
-    models = Models(config.specs(), join)
-    return method.build(options, models, **parts), models
-
-
-def parts_of(options: Any) -> dict[str, Any]:
-    """What a method is built of besides models: the skills that its option ``skills`` names the runs of.
-
-    Raises:
-        UsageError: if a folder holds no run of an environment of skills.
-    """
-    folders = getattr(options, "skills", ())
-    return {"skills": [skill for folder in folders for skill in load_skills(folder)]} if folders else {}
-
-
-def load_skills(folder: str | Path) -> list[Skill]:
-    """The skills of a run's agent: one for each subtask of the environment that it was trained in.
-
-    Raises:
-        UsageError: if the folder holds no run, or its environment names no subtasks.
-        HunchError: if there is no checkpoint.
-    """
-    subtasks = _subtasks(folder)
-    trained = load_trained(folder)
-    return [trained.skill(subtask) for subtask in subtasks]
-
-
-def load_trained(folder: str | Path) -> Trained:
-    """The agent of a run with its values calibrated, in an environment like the run's."""
-    agent, config = load_agent(folder)
-    digest = hashlib.sha256((Path(folder) / CHECKPOINT).read_bytes()).hexdigest()[:16]
-    return Trained.of(agent, environments(config, 1)[0], digest)
-
-
-def _subtasks(folder: str | Path) -> Sequence[Any]:
-    config = RunConfig.read(folder)
-    (env,) = environments(config, 1)
-    found: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
-    if not found:
-        raise UsageError(
-            f"{folder} is a run in {config.env}, which names no subtasks: it brings no skills to a planner."
-        )
-    return found
-
-
-def environments(config: RunConfig, n: int) -> list[TextEnvironment]:
-    """Make n environments of a run; those of its data where there are any, and it does not say otherwise.
-
-    Raises:
-        UsageError: on an unknown environment or option.
-    """
-    if "env" in config.objects:
-        raise UsageError(f"The environment {config.env} was made in Python; no settings make it again.")
-    options = tasks(config, recorded(config))
-    return [make(config.env, **options) for _ in range(n)]
-
-
-def recorded(config: RunConfig) -> dataset.Dataset | None:
-    """Read the data that a run learns from; None if there are none.
-
-    Raises:
-        UsageError: if the data are missing, inconsistent, or of another environment.
-    """
-    if not config.data:
-        return None
-    data = dataset.load(config.data)
-    dataset.same_environment(data, config.env)
-    return data
-
-
-def tasks(config: RunConfig, data: dataset.Dataset | None) -> dict[str, Any]:
-    """Options of the environments of a run.
-
-    They are the run's own; on recorded data also those under which these were recorded, where the run's own
-    do not say otherwise.
-    """
-    return {**(data.env_options if data else {}), **config.env_options}
-
-
-def limit_threads(threads: int) -> None:
-    """Compute with so many threads from now on."""
-    import torch
-
-    torch.set_num_threads(threads)
 
 
 def execute(
@@ -142,18 +26,18 @@ def execute(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
-    """Do a run, or what is left of it, in its folder.
+    """Execute a run, or the rest of it, in its folder.
 
     Args:
-        config: All settings. Those of a run that is there may differ in larger ``steps``, which prolong it.
-        out: The folder; one that is held already is let go at the end.
-        budget: How much it may ask of language models; no part of the settings, so that it may be raised.
+        config: All settings. For an existing run, ``steps`` may be larger, which extends it.
+        out: The folder; if it is open already, it is closed at the end.
+        budget: Limits on model calls; not part of the settings, so that it can be raised.
         stop: See :func:`hunch.train`.
         report: See :func:`hunch.train`.
 
     Raises:
-        UsageError: on settings that cannot be met, a folder that holds another run, or a budget of money
-            for a model without a price. Nothing was loaded or written but in the last case.
+        UsageError: if a setting is invalid, the folder holds another run, or there is a budget of money for a
+            model without a price. Except in the last case, nothing is loaded or written before.
         HunchError: if the run fails.
     """
     check(config)
@@ -189,9 +73,9 @@ def execute(
 
 
 def evaluation(config: RunConfig) -> Evaluation | None:
-    """When and on what a run evaluates; None if it does not.
+    """Return when and where a run evaluates; None if it does not.
 
-    On recorded data alone evaluation is all that there is to see, so it is never left out.
+    With recorded data only, there are always evaluations, because there is nothing else to see.
     """
     offline = bool(config.data) and not config.online
     every = config.eval_every or (max(1, config.steps // 10) if offline else 0)
@@ -221,92 +105,6 @@ def finished(folder: Path) -> Result | None:
         seconds=summary["seconds"],
         evidence=summary["evidence"],
     )
-
-
-def load_agent(
-    folder: str | Path,
-    lm: str = "",
-    options: Mapping[str, Any] | None = None,
-    *,
-    checkpoint: Checkpoint = "last",
-    agent: Agent | None = None,
-    env: TextEnvironment | None = None,
-) -> tuple[Agent, RunConfig]:
-    """Load the agent of a run as a checkpoint has it, without touching the folder.
-
-    It computes with the run's number of threads, as the run did.
-
-    Args:
-        folder: The run's folder.
-        lm: Another model for the method's role. Default: the run's own.
-        options: Options of the method that differ from the run's, of those that it calls ``changeable``.
-        checkpoint: The last one, or that of the best evaluation.
-        agent: An agent like the run's, to be filled; needed where the run was made in Python with an agent
-            that its settings do not make again.
-        env: An environment like the run's; the same holds.
-
-    Returns:
-        The agent, and the settings that it has now.
-
-    Raises:
-        UsageError: if the folder holds no run, the method has no such option or role, the model cannot fill
-            it, the checkpoint's agent does not fit, or an object is needed and not given.
-        HunchError: if there is no such checkpoint.
-    """
-    config = RunConfig.read(folder)
-    if agent is None:
-        config = refill(config, lm, options or {})
-    state = read_checkpoint(Path(folder), BEST if checkpoint == "best" else CHECKPOINT)
-    if state is None:
-        needs = " of an evaluation" if checkpoint == "best" else ""
-        raise HunchError(f"The run in {folder} has no checkpoint{needs} yet.")
-    limit_threads(config.threads)
-    if env is None and "env" not in config.objects:
-        env = environments(config, 1)[0]
-    if agent is None:
-        _refuse_objects(config, folder)
-        agent, _ = build(config)
-    elif (told := {**plain(who(agent)), "evidence": None}) != {**_told(state), "evidence": None}:
-        raise UsageError(f"{folder} holds another agent ({differences(leaves(_told(state)), leaves(told))}).")
-    agent.begin(world_of(None, env, config.steps, ()), config.seed)
-    agent.load_state_dict(state["agent"])
-    return agent, config
-
-
-def _told(state: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint tells of its agent."""
-    return {name: state["identity"][name] for name in ("agent", "settings", "evidence")}
-
-
-def _refuse_objects(config: RunConfig, folder: str | Path) -> None:
-    if "agent" in config.objects:
-        raise UsageError(
-            f"The run in {folder} was made in Python, with a {config.method} that its settings do not make "
-            f"again: hunch.load({str(folder)!r}, agent=...) fills one that you make."
-        )
-
-
-def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
-    """The settings of a run with another model in its role, or another way to ask it.
-
-    Raises:
-        UsageError: if the method asks no model, or an option is none of those that it calls ``changeable``.
-    """
-    if not lm and not options:
-        return config
-    method = methods.find(config.method)
-    if lm and "lm" not in method.models:
-        raise UsageError(f"{method.name} asks no language model: there is no role for {lm} to fill.")
-    own = config.options or method.config_class()
-    free = method.changeable
-    for name in options:
-        if name not in free:
-            has = hasattr(own, name) and name not in method.agent_class.fixed
-            why = f"{name} shaped what was learnt" if has else f"{method.name} has no {name}"
-            raise UsageError(
-                f"{why}; an evaluation of {method.name} can change {', '.join(free) or 'nothing'}."
-            )
-    return replace(config, lm=lm or config.lm, options=replace(own, **options))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Files of a run: written as a whole or not at all, and where they are damaged, said in one sentence."""
+"""Reads and writes files of a run: atomic writes, and one clear sentence if a file is damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REASONS = {
     errno.EEXIST: "it is not a folder",
 }
 LONGEST_LINE = 65_536
-"""Bytes from the end of a file in which its last line is looked for."""
+"""Number of bytes at the end of a file that are searched for its last line."""
 CHECKPOINT = Path("checkpoint") / "state.pt"
 BEST = Path("checkpoint") / "best.pt"
 """The agent of the best evaluation so far."""
@@ -31,16 +31,16 @@ BEST = Path("checkpoint") / "best.pt"
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the operating system refuses into one clear sentence."""
+    """Turn an error of the operating system into one clear sentence."""
     try:
         yield
     except OSError as error:
         reason = REASONS.get(error.errno or 0, error.strerror or str(error))
-        raise HunchError(f"Cannot write {path}: {reason}. What was saved before is intact.") from error
+        raise HunchError(f"Cannot write {path}: {reason}. Everything saved before is intact.") from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file as a whole: a reader sees the old one or the new one, even after a crash."""
+    """Replace a file atomically: a reader sees the old or the new one, even after a crash."""
     temporary = path.with_name(path.name + ".tmp")
     with writing(path):
         try:
@@ -51,13 +51,13 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.replace(temporary, path)
         except OSError:
             with suppress(OSError):
-                temporary.unlink()  # half a file would keep a full disk full
+                temporary.unlink()  # a partial file would keep a full disk full
             raise
         sync_entries(path.parent)
 
 
 def sync_entries(folder: Path) -> None:
-    """Bring the names of a folder's files to the disk; their content has its own way there."""
+    """Flush a folder's directory entries to disk; file contents are flushed separately."""
     if os.name != "posix":  # elsewhere a folder cannot be opened
         return
     entries = os.open(folder, os.O_RDONLY)
@@ -90,7 +90,7 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
     try:
         state: dict[str, Any] = torch.load(path, weights_only=True)
     except Exception as error:
-        raise HunchError(f"The checkpoint {path} is damaged: remove it to begin the run anew.") from error
+        raise HunchError(f"The checkpoint {path} is damaged: remove it to start the run again.") from error
     return state
 
 
@@ -102,17 +102,17 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """
     try:
         value: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, OSError) as error:
         raise HunchError(f"{path} is damaged: {error}.") from error
     if not isinstance(value, dict):
-        raise HunchError(f"{path} is damaged: it holds no JSON object.")
+        raise HunchError(f"{path} is damaged: it does not contain a JSON object.")
     return value
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the complete lines of a JSON-lines file, in order; empty if there is no such file.
+    """Read the complete lines of a JSON-lines file in order; empty if there is no such file.
 
     Raises:
         HunchError: if one of them is damaged.
@@ -128,11 +128,13 @@ def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(line)
     except ValueError as error:
         raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
+    if not isinstance(value, dict):
+        raise HunchError(f"Line {number} of {path} is damaged: it holds no JSON object.")
     return value
 
 
 def last_line(path: Path) -> dict[str, Any] | None:
-    """The last complete line of a JSON-lines file; None if there is none yet, or it cannot be read."""
+    """Return the last complete line of a JSON-lines file; None if there is none or it cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))

@@ -1,17 +1,17 @@
-"""A run's folder: what is kept on disk, written so that a kill at any moment loses nothing before it.
+"""The folder of a run, written so that a kill at any moment loses nothing that was saved.
 
 ======================= =====================================================================================
 ``config.json``         everything needed to repeat the run, with versions and evidence level
 ``metrics.jsonl``       one JSON object per line, with ``step``
 ``episodes.jsonl``      one finished episode per line
-``records.jsonl``       what the agent keeps, or ``programs.jsonl`` where it writes programs
-``summary.json``        final figures, steps to thresholds, usage, wall time
+``records.jsonl``       the agent's records; ``programs.jsonl`` if it writes programs
+``summary.json``        final results, steps to thresholds, usage, wall time
 ``checkpoint/``         the last complete state, replaced atomically, and the agent of the best evaluation
 ======================= =====================================================================================
 
-Lines are appended as they come. A checkpoint notes how long these files were; resuming cuts them back to
-there, so that nothing is doubled and nothing is missing. They only grow, so whoever copies the
-checkpoint first and the lines afterwards has a folder that can be resumed, at any moment.
+Lines are appended as they come. A checkpoint records the length of these files, and resuming cuts them back
+to it, so that nothing is duplicated or missing. The files only grow. So a copy of the checkpoint, followed by
+a copy of the lines, can be resumed at any moment.
 """
 
 from __future__ import annotations
@@ -39,26 +39,28 @@ from hunch.runs.files import (
 )
 
 PATIENCE = 1.0
-"""Seconds to wait for a folder: so long, at most, does a process that was killed take to let go of it."""
+"""Seconds to wait for a folder, the longest time that a killed process needs to release it."""
 KEPT = ("records.jsonl", "programs.jsonl")
-"""Files of what an agent keeps, one of them by agent."""
+"""Possible files of an agent's records."""
+JOURNAL = "asked.json"
+"""The requests that a run with a budget is about to make."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
 OURS = frozenset(
     (*STREAMS, "config.json", "summary.json", "failure.txt", "checkpoint", "tensorboard", "wandb")
 )
-"""What a run keeps in its folder; one that holds other things, and none of these, is somebody else's."""
+"""Files of a run; a folder with other files and none of these does not belong to a run."""
 
 
 class RunFolder:
-    """One run's folder, held by one process at a time.
+    """The folder of one run, used by one process at a time.
 
     Args:
-        path: The folder; made if it does not exist.
+        path: The folder; created if it does not exist.
         saved: Called after every checkpoint.
-        lines: Whether it is to hold lines of metrics and episodes.
+        lines: Create files for lines of metrics and episodes.
 
     Raises:
-        HunchError: if it cannot be made or written to, or another process holds it.
+        HunchError: if it cannot be created or written, or another process uses it.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class RunFolder:
         self.saved = saved
         with writing(self.path):
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.path / ".lock", timeout=PATIENCE)  # the system's; it dies with us
+            self._lock = FileLock(self.path / ".lock", timeout=PATIENCE)  # released if this process dies
             try:
                 self._lock.acquire()
             except Timeout as error:
@@ -81,18 +83,18 @@ class RunFolder:
                 raise
 
     def close(self) -> None:
-        """Let go of the folder; a process that dies lets go of it too."""
+        """Release the folder; a process that dies also releases it."""
         for file in self._files.values():
-            with suppress(OSError):  # what a full disk refused was refused with a sentence before
+            with suppress(OSError):  # a full disk has been reported before
                 file.close()
         self._lock.release()
 
     def begin(self, config: dict[str, Any]) -> None:
-        """Write ``config.json``, or see that the one there is of the same run.
+        """Write ``config.json``, or check that the existing one belongs to the same run.
 
         Raises:
-            UsageError: if the folder holds another run; the settings that differ are named.
-            HunchError: if it cannot be told which run it holds.
+            UsageError: if the folder holds another run; the message names the settings that differ.
+            HunchError: if it is unclear which run it holds.
         """
         if not holds(self.path, config["run"]) or config["run"] != self._settings():
             self.write_json("config.json", config)
@@ -115,14 +117,14 @@ class RunFolder:
         write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
 
     def journal(self) -> Path:
-        """Where a run within a budget notes what it is about to ask; begun anew with the run."""
-        path = self.path / "asked.json"
+        """Return the journal in which a run with a budget records its requests; new for a new run."""
+        path = self.path / JOURNAL
         if not (self.path / CHECKPOINT).exists():
             path.unlink(missing_ok=True)
         return path
 
     def read_json(self, name: str) -> dict[str, Any] | None:
-        """Read a JSON file of the run; None if it is not there.
+        """Read a JSON file of the run; None if it does not exist.
 
         Raises:
             HunchError: if it is damaged.
@@ -134,7 +136,7 @@ class RunFolder:
         return read_lines(self.path / name)
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write a checkpoint of the whole run, with the length of the files at this moment."""
+        """Write a checkpoint of the whole run, with the current length of the files."""
         offsets = {}
         for name, file in self._files.items():
             with writing(self.path / name):
@@ -149,7 +151,7 @@ class RunFolder:
         write_checkpoint(self.path / BEST, state)
 
     def amend(self, figures: dict[str, Any]) -> None:
-        """Replace single entries of the last checkpoint; what it says of agent and environments stays."""
+        """Replace single entries of the last checkpoint; agent and environments are unchanged."""
         state = read_checkpoint(self.path)
         if state is not None:
             write_checkpoint(self.path / CHECKPOINT, {**state, **figures})
@@ -158,7 +160,7 @@ class RunFolder:
         """Read the last checkpoint and cut the files back to it; None if there is none yet.
 
         Raises:
-            HunchError: if the checkpoint or a file it speaks of is damaged.
+            HunchError: if the checkpoint or one of these files is damaged.
         """
         state = read_checkpoint(self.path)
         offsets = state["offsets"] if state else {}
@@ -178,51 +180,63 @@ class RunFolder:
 
 
 def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
-    """Refuse a folder that holds another run, or things that are no run's, without touching it.
+    """Check that a folder holds no other run and no other files, without changing it.
 
     Raises:
         UsageError: if it does, or it is the current folder.
-        HunchError: if it cannot be told which run it holds, or there can be no such folder.
+        HunchError: if it is unclear which run it holds, or the folder is impossible.
     """
     refuse_foreign(folder)
     holds(folder, settings)
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse the current folder, and one that holds files of somebody else's and none of a run.
+    """Check that a folder is not the current one, and holds no other files than a run's.
 
     Raises:
-        UsageError: naming one of the files.
-        HunchError: if there can be no such folder.
+        UsageError: if it does; the message names one of the files.
+        HunchError: if the folder is impossible.
     """
     if folder == Path():
-        raise UsageError("A run needs a folder of its own, not the current one: name it with --out.")
-    there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
-    if not there.is_dir():
-        raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
-    with suppress(OSError):  # no folder, or one that cannot be read: told where it is written
+        raise UsageError("A run needs its own folder, not the current one: set it with --out.")
+    require_folder(folder)
+    around = next((path for path in folder.parents if (path / "config.json").exists()), None)
+    if around is not None and (around / CHECKPOINT).parent.exists():
+        raise UsageError(f"{folder} is inside the folder of a run, {around}: choose another --out.")
+    with suppress(OSError):  # no folder, or an unreadable one; reported when it is written
         names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
         if names and not OURS & set(names):
             raise UsageError(
-                f"{folder} holds other things than a run, such as {names[0]}: choose another --out."
+                f"{folder} holds files that are not a run's, such as {names[0]}: choose another --out."
             )
 
 
-def holds(folder: Path, settings: dict[str, Any]) -> bool:
-    """Whether a folder holds a run of these settings, or a shorter one, which goes on to the steps asked for.
-
-    A run that never came to a checkpoint has nothing to lose, and its folder is free.
+def require_folder(folder: Path) -> None:
+    """Refuse a path that is a file, or lies below one.
 
     Raises:
-        UsageError: if it holds another run; the settings that differ are named.
-        HunchError: if it holds one, and its ``config.json`` is missing or damaged.
+        HunchError: naming the file.
+    """
+    there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
+    if not there.is_dir():
+        raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
+
+
+def holds(folder: Path, settings: dict[str, Any]) -> bool:
+    """Return whether a folder holds a run with these settings, or a shorter one that can be extended.
+
+    The folder of a run without a checkpoint counts as free, because there is nothing to lose.
+
+    Raises:
+        UsageError: if it holds another run; the message names the settings that differ.
+        HunchError: if it holds a run whose ``config.json`` is missing or damaged.
     """
     if not any((folder / name).exists() for name in (CHECKPOINT, "summary.json")):
         return False
     known = (read_json(folder / "config.json") or {}).get("run")
     if not isinstance(known, dict):
         raise HunchError(
-            f"{folder} holds a run whose config.json is missing or damaged: put it back, or choose "
+            f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
             "another --out."
         )
     longer = {**known, "steps": max(known.get("steps", 0), settings["steps"])}
@@ -233,13 +247,13 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
 
 
 def differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
-    """Name what differs between flat settings, in one line."""
+    """Describe the differences between flat settings, in one line."""
     keys = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
     return "; ".join(f"{key}: {_short(there.get(key))} there, {_short(asked.get(key))} asked" for key in keys)
 
 
 def leaves(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings with dotted names in place of nested ones."""
+    """Return nested settings as flat ones with dotted names."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}

@@ -1,19 +1,20 @@
-"""How well a world model foretells: any of them, by the same recorded episodes.
+"""Measures how well world models predict the same recorded episodes.
 
 ==================== ======================================= ============================================
 model                what it is                              its states
 ==================== ======================================= ============================================
 ``true``             the environment itself, placed          raw
-``look-up``          what happened the last time             texts where the domain has words, else raw
-``code:FILE``        a program ``step(state, action)``       raw
-a language model     shown examples, it completes another    texts
+``look-up``          the last result of the same step        texts if the domain has them, else raw
+``code:FILE``        ``step``, or ``transition``, ``reward`` raw
+a language model     completes a step, given examples        texts
 ==================== ======================================= ============================================
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -24,7 +25,7 @@ import numpy as np
 from hunch import lm
 from hunch.core import EvidenceLevel, Transition, UsageError
 from hunch.envs import make
-from hunch.envs.design.program_model import ProgramModel
+from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
@@ -32,31 +33,32 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world_model import LookUp, Quality, Step, TrueCopy, WorldModel, measure, steps_of
+from hunch.roles.coded_model import CodedModel
 from hunch.roles.experience import Example, Experience
 from hunch.roles.prompting import Completer, PromptConfig
 from hunch.roles.world_model import InContextWorldModel
 from hunch.sandbox import ProgramError
 
 OTHERS = 1_000_000
-"""Between the seeds of episodes that are shown and of those that are foretold."""
+"""Difference between the seeds of episodes that are shown and of those that are predicted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foretelling:
-    """What world models are shown, and what they foretell."""
+    """Settings of a measurement: what world models are shown, and what they predict."""
 
     env: str = "hunch/Chain-v0"
-    """Environment id; its own options follow as --env.NAME VALUE."""
+    """Environment id; its options are given as --env.NAME VALUE."""
     examples: NonNegativeInt = 64
     """Steps of random play that the model is shown, or that are looked up."""
     episodes: PositiveInt = 20
-    """Further episodes of random play, whose steps it foretells."""
+    """Further episodes of random play, whose steps the model predicts."""
     depth: PositiveInt = 5
-    """Steps in a row, on the model's own states."""
+    """Maximum number of consecutive steps on the model's own states."""
     draws: PositiveInt = 1
-    """Predictions of each step, for the calibration."""
+    """Predictions per step, for the calibration."""
     seed: NonNegativeInt = 0
-    """Of episodes and predictions."""
+    """Seed of episodes and predictions."""
     prompts: PromptConfig = field(default_factory=PromptConfig)
     """How a language model is asked."""
 
@@ -66,9 +68,9 @@ class Recording:
     """Episodes of an environment.
 
     Attributes:
-        env: The environment, in which nothing is going on.
-        shown: Steps in order, the last episode perhaps cut.
-        held: Episodes to foretell.
+        env: The environment, with no episode in progress.
+        shown: Steps that are shown, in order; the last episode may be cut.
+        held: Episodes to predict.
     """
 
     env: TextEnvironment
@@ -77,12 +79,12 @@ class Recording:
 
     @property
     def texts(self) -> Texts | None:
-        """The words of the domain, where it has some."""
+        """The texts of the domain, if it has any."""
         return getattr(self.env.unwrapped, "texts", None)
 
 
 def recorded(what: Foretelling, env_options: Mapping[str, Any] | None = None) -> Recording:
-    """Play at random: first what is shown, then what is to be foretold."""
+    """Play at random: first the steps to show, then the episodes to predict."""
     env = make(what.env, history=0, **(env_options or {}))
     rng = np.random.default_rng(what.seed)
 
@@ -99,7 +101,7 @@ def recorded(what: Foretelling, env_options: Mapping[str, Any] | None = None) ->
 
 
 def text_steps(transitions: Sequence[Transition]) -> list[Step]:
-    """Transitions by their observations."""
+    """Return transitions by their observations."""
     return [
         Step(t.state.observation, t.action, t.reward, t.terminated, t.next_state.observation)
         for t in transitions
@@ -107,14 +109,14 @@ def text_steps(transitions: Sequence[Transition]) -> list[Step]:
 
 
 def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig) -> InContextWorldModel:
-    """A language model that is shown the recorded steps.
+    """Return a language model that sees the recorded steps.
 
     Raises:
-        UsageError: if the environment has no words for prompts, or the model does not generate.
+        UsageError: if the environment has no texts for prompts, or the model does not generate.
     """
     if (texts := recording.texts) is None:
         raise UsageError(
-            "A language model foretells in the words of a domain, and this environment has none (`texts`)."
+            "A language model needs the environment's texts for prompts, and this one has none (`texts`)."
         )
     experience = Experience()
     shown = [
@@ -129,10 +131,10 @@ def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig
 def world_model(
     spec: str, recording: Recording, prompts: PromptConfig
 ) -> Iterator[tuple[WorldModel, bool, EvidenceLevel | None]]:
-    """The model of a name, whether its states are texts, and its evidence level.
+    """Return the model of a name, whether its states are texts, and its evidence level.
 
     Raises:
-        UsageError: if there is no such model, or it cannot be asked about this environment.
+        UsageError: if there is no such model, or it cannot be used with this environment.
     """
     if spec == "true":
         yield TrueCopy(recording.env), False, None
@@ -140,25 +142,32 @@ def world_model(
         words = recording.texts is not None
         yield LookUp((text_steps if words else steps_of)(recording.shown)), words, None
     elif spec.startswith("code:"):
-        try:
-            source = Path(spec.removeprefix("code:")).read_text()
-            program = box().load(source, "step")
-        except OSError as error:
-            raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
-        except ProgramError as error:
-            raise UsageError(f"{spec} cannot be run: {error}.") from error
-        with program:
-            yield ProgramModel(program), False, None
+        with ExitStack() as stack:
+            yield _coded(spec, stack), False, None
     else:
         model = lm.load(spec)
         yield in_context(model, recording, prompts), True, model.evidence
 
 
+def _coded(spec: str, stack: ExitStack) -> WorldModel:
+    """A program ``step``, or where there is none ``transition`` and ``reward``, as WorldCoder writes them."""
+    try:
+        source = Path(spec.removeprefix("code:")).read_text()
+        if re.search(r"^def transition\b", source, re.MULTILINE):
+            parts = [stack.enter_context(box().load(source, name)) for name in ("transition", "reward")]
+            return CodedModel(Patient(parts[0]), Patient(parts[1]))
+        return ProgramModel(stack.enter_context(box().load(source, "step")))
+    except OSError as error:
+        raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
+    except ProgramError as error:
+        raise UsageError(f"{spec} cannot be run: {error}.") from error
+
+
 def foretell(spec: str, what: Foretelling, recording: Recording) -> tuple[Quality, EvidenceLevel | None]:
-    """How good a world model is on the recorded episodes, and its evidence level.
+    """Return the quality of a world model on the recorded episodes, and its evidence level.
 
     Raises:
-        UsageError: as :func:`world_model`.
+        UsageError: as for :func:`world_model`.
     """
     with world_model(spec, recording, what.prompts) as (model, words, level):
         held = [(text_steps if words else steps_of)(episode) for episode in recording.held]
@@ -166,7 +175,7 @@ def foretell(spec: str, what: Foretelling, recording: Recording) -> tuple[Qualit
 
 
 def unseen(recording: Recording) -> float:
-    """The share of steps to foretell whose state and action are not among those that are shown."""
+    """Return the share of steps to predict whose state and action are not among those shown."""
     known = {(t.state.observation, t.action) for t in recording.shown}
     steps = list(chain.from_iterable(recording.held))
     return float(np.mean([(t.state.observation, t.action) not in known for t in steps]))

@@ -1,4 +1,4 @@
-"""The one training loop, on an agent and environments as objects. ``hunch.train`` stands in front of it."""
+"""The training loop, for an agent and environments given as objects. ``hunch.train`` calls it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from hunch.runs.training import EVALUATION_SEED, Evaluation, Training
 __all__ = ["EVALUATION_SEED", "Evaluation", "train"]
 
 LINES = 200
-"""About how many lines of metrics a run writes."""
+"""Approximate number of lines of metrics that a run writes."""
 CHECKPOINT_SECONDS = 10.0
-"""How long a run goes on before it is saved again, and at most until it heeds Ctrl-C."""
+"""Seconds between checkpoints, and the longest time until the run reacts to Ctrl-C."""
 SAVING_SHARE = 0.05
-"""The most of a run's time that saving may take."""
+"""Largest share of a run's time that saving may take."""
 
 
 def train(
@@ -46,40 +46,43 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
-    """Train an agent: the one loop of the library.
+    """Train an agent with the library's only loop.
 
     Args:
-        agent: Any :class:`hunch.core.Agent`; it begins afresh with ``seed``.
-        env: A text environment, or several to step side by side; None to learn from data alone.
-        steps: Environment steps, over all environments; updates where there are only data.
-        data: Recorded episodes to learn from: a data set, or sequences of transitions, each with its end.
-        seed: Of the agent and of every episode. The same seed gives the same run.
-        out: A folder to keep the run in. A folder that holds a checkpoint of it is taken up there.
-        evaluation: When and on what to evaluate.
-        models: The language models that the agent asks, to be metered. Default: its attribute ``models``.
-        budget: How much the run may ask of language models, earlier sittings included. Once it is reached the
-            run ends with ``result.stopped``, and with a larger budget it goes on from its last checkpoint.
-        task_seed: Fixes the task over all episodes, in environments that draw one.
-        processes: Worker processes that step the environments, where a step is slow; 0 steps them here.
-        callbacks: Told of every step, episode and evaluation; each may end the run.
-        stop: Asked now and then; once true, the run is saved and ended.
+        agent: Any :class:`hunch.core.Agent`; it begins again with ``seed``.
+        env: One text environment, or several to step side by side; None to learn from data only.
+        steps: Environment steps in total, over all environments; updates if there are only data.
+        data: Recorded episodes to learn from: a data set, or sequences of transitions, each a whole episode.
+        seed: Seed of the agent and of all episodes. The same seed gives the same run.
+        out: Folder to keep the run in. If it holds a checkpoint of this run, the run resumes from it.
+        evaluation: When and in which environments to evaluate.
+        models: Language models of the agent, to be metered. Default: the agent's attribute ``models``.
+        budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
+            run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
+        task_seed: Fixes the task over all episodes, in environments that draw per task.
+        processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
+        callbacks: Called after every step, episode and evaluation; each may end the run.
+        stop: Called regularly; once it returns True, the run is saved and ended.
         report: Called with each line of metrics.
 
+    Returns:
+        The result of the run.
+
     Raises:
-        UsageError: if ``steps`` is not positive, there is neither environment nor data, an environment breaks
-            its contract, the data have episodes without end, or the agent breaks its contract.
+        UsageError: if ``steps`` is not positive, there is neither an environment nor data, an environment or
+            the agent breaks its contract, or an episode of the data has no end.
         HunchError: if the agent fails, the folder cannot be written, or the checkpoint is damaged.
     """
     if steps < 1:
         raise UsageError(f"A run needs at least one step, not {steps}.")
     if isinstance(env, Dataset):
-        raise UsageError("A data set is no environment: give it as data=..., with or without an environment.")
+        raise UsageError("A data set is not an environment: pass it as data=..., with or without an env.")
     envs = [env] if isinstance(env, gym.Env) else list(env or ())
     recorded = as_episodes(data)
     if not envs and not recorded:
-        raise UsageError("There is nothing to learn from: give an environment, recorded data, or both.")
+        raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
     if evaluation and {id(e.unwrapped) for e in envs} & {id(e.unwrapped) for e in evaluation.places}:
-        raise UsageError("An evaluation plays in environments of its own, not in those of the training.")
+        raise UsageError("An evaluation needs environments of its own, not those of the training.")
     folder = RunFolder(out) if isinstance(out, (str, Path)) else out
     rollout = None
     try:
@@ -111,9 +114,9 @@ def _within_budget(
     stop: Callable[[], bool],
     report: Callable[[dict[str, Any]], None],
 ) -> str:
-    """Run to the end, to a stop or to the budget; return what ended it early: a budget or a callback."""
+    """Run until the end, a stop or a limit; return the budget or callback that ended it early, or ""."""
     if training.ledger.budget:
-        training.save()  # from the first step on there is a checkpoint to come back to
+        training.save()  # so that there is a checkpoint to resume from, whenever the budget is reached
     try:
         with training.ledger.enforced():
             return _loop(training, evaluation, callbacks, stop, report)
@@ -129,9 +132,10 @@ def _loop(
     stop: Callable[[], bool],
     report: Callable[[dict[str, Any]], None],
 ) -> str:
-    """Run to the end or to a stop, with a checkpoint every ten seconds; return which callback ended it.
+    """Run until the end or a stop; return the callback that ended it, or "".
 
-    A run within a budget, which may end in the middle of a step, is saved at every log line.
+    The run is saved every ten seconds. A run with a budget may end in the middle of a step, so it is also
+    saved with every line of metrics.
     """
     steps, every, ended = training.asked, max(1, training.asked // LINES), ""
     while training.steps < steps and not ended:

@@ -15,19 +15,19 @@ from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import answers_file, build, kinds
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
-"""Puts a model behind its answers on disk."""
+"""Combines a model with its answers on disk."""
 
 
 class Models(Mapping[str, LanguageModel]):
-    """Models by name. Two names of the same spec share the model and what it answered, and are metered apart.
+    """Models by name. Two names with the same spec share the model and its answers, but not the meter.
 
     Args:
-        specs: The spec of each.
-        join: How a model is put behind its answers; see :class:`hunch.lm.answers.rehearsal.Rehearsal`.
+        specs: The spec of each model.
+        join: Combines a model with its answers; see :class:`hunch.lm.answers.rehearsal.Rehearsal`.
 
     Raises:
         UsageError: for an unknown spec or option.
-        HunchError: if a model cannot be had.
+        HunchError: if a model cannot be loaded.
     """
 
     def __init__(self, specs: Mapping[str, str], join: Join | None = None) -> None:
@@ -52,7 +52,7 @@ class Models(Mapping[str, LanguageModel]):
 
 
 def about(models: Mapping[str, LanguageModel]) -> dict[str, dict[str, str | None]]:
-    """Name, revision and evidence level of each model."""
+    """Return name, revision and evidence level of each model."""
     return {
         name: {"name": model.name, "revision": model.revision, "evidence": model.evidence}
         for name, model in models.items()
@@ -60,7 +60,7 @@ def about(models: Mapping[str, LanguageModel]) -> dict[str, dict[str, str | None
 
 
 def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Sequence[Verb]]) -> None:
-    """See by their kinds that models exist and can do what a method needs, before one is loaded.
+    """Check from their kinds that models exist and support what a method needs, before one is loaded.
 
     Args:
         method: Name of the method.
@@ -68,7 +68,7 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
         needs: The verbs of which it needs one, by the same names.
 
     Raises:
-        UsageError: naming the model.
+        UsageError: if one does not; the message names the model.
     """
     known = kinds()
     check_cache()
@@ -77,7 +77,7 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
         kind, _, argument = head.partition(":")
         if kind not in known:
             near = f"did you mean 'hf:{head}'?" if "/" in head and not argument else _near(kind)
-            raise UsageError(f"There is no model {head!r}; {near}")
+            raise UsageError(f"There is no model called {head!r}; {near}")
         if bool(argument) != known[kind].takes_argument:
             raise UsageError(f"The spec {head!r} should read {known[kind].pattern!r}.")
         stands_for_none = kind == "uniform" and set(needs[name]) != {"embed"}
@@ -87,17 +87,17 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
 
 
 def check_cache() -> None:
-    """See that HUNCH_CACHE does not name a file of somebody else's, which would be set aside as damaged.
+    """Check that HUNCH_CACHE is not another program's file, which would be renamed as damaged.
 
     Raises:
-        UsageError: if it does.
+        UsageError: if it is.
     """
     path = Path(os.environ.get("HUNCH_CACHE") or os.devnull).expanduser()
     if path.suffix in (".sqlite", ".db") or not path.is_file():
         return
     with open(path, "rb") as file:
         if (start := file.read(len(_SQLITE))) and start != _SQLITE:
-            raise UsageError(f"HUNCH_CACHE names {path}, which is no file of answers: name another one.")
+            raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
 
 
 _SQLITE = b"SQLite format 3\0"

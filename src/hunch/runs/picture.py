@@ -1,4 +1,4 @@
-"""A result as a picture; importing this needs matplotlib."""
+"""Draws a result; importing this module needs matplotlib."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hunch.rl.statistics import WINDOW
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, whether or not pyplot is in use there."""
+    """A figure that a notebook shows even without pyplot."""
 
     def _repr_png_(self) -> bytes:
         data = BytesIO()
@@ -22,7 +22,7 @@ class Picture(Figure):
 
 
 def draw(episodes: Sequence[Episode], evaluations: Sequence[Episode], steps: int) -> Picture:
-    """Success over steps: running over training episodes, and of each evaluation."""
+    """Draw success over steps: a running mean over training episodes, and each evaluation."""
     figure = Picture(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
     if episodes:

@@ -1,4 +1,4 @@
-"""The environments of a run: by id, as objects, or as a vector of Gymnasium's; and their id again."""
+"""The environments of a run, given as an id, as objects, or as a Gymnasium vector environment."""
 
 from __future__ import annotations
 
@@ -18,52 +18,54 @@ from hunch.rl.rollout import TextEnvironment
 Place: TypeAlias = (
     "str | TextEnvironment | gym.vector.VectorEnv[Any, Any, Any] | Sequence[TextEnvironment] | None"
 )
-"""How a Python program names environments."""
+"""The ways in which a Python program can specify environments."""
 
 
 def places(place: Place, n: int = 1) -> list[TextEnvironment]:
-    """The environments that a program names.
+    """Return the environments that a program specified.
 
     Args:
-        place: An id, of which ``n`` are made; an environment; several; or a vector environment, whose single
-            environments are taken.
-        n: Environments side by side, of an id.
+        place: An id, of which ``n`` environments are made; one or several environments; or a vector
+            environment, whose single environments are used.
+        n: Number of environments side by side, if ``place`` is an id.
 
     Raises:
-        UsageError: if it is none of these, there is no such id, or an environment does not speak in text.
+        UsageError: if it is none of these, the id does not exist, or it is not a text environment.
     """
     if isinstance(place, str):
         return [hunch.envs.make(place) for _ in range(n)]
     if n != 1:
-        raise UsageError("envs=... makes several environments of an id; otherwise give them as a list.")
+        raise UsageError("envs=... makes several environments from an id; otherwise pass them as a list.")
     envs = _single(place)
+    if len({id(env) for env in envs}) < len(envs):
+        raise UsageError("An environment stands there twice: each stream needs one of its own.")
     for env in envs:
         if not isinstance(env, gym.Env):
-            raise UsageError(f"An environment is an id or a Gymnasium environment, not {env!r}.")
+            raise UsageError(f"An environment must be an id or a Gymnasium environment, not {env!r}.")
         hunch.envs.require_text(env)
     return envs
 
 
 def _single(place: Any) -> list[Any]:
-    """The single environments behind whatever stands for several."""
+    """Return the single environments of an argument."""
     if place is None:
         return []
     if isinstance(place, Dataset):
-        raise UsageError("A data set is no environment: give it as data=..., with or without an environment.")
+        raise UsageError("A data set is not an environment: pass it as data=..., with or without an env.")
     if isinstance(place, gym.vector.VectorEnv):
         inner = place.unwrapped
         made = getattr(inner, "envs", None) or [make_one() for make_one in getattr(inner, "env_fns", ())]
         if not made:
             raise UsageError(
-                f"{type(inner).__name__} has no single environments to take: make text environments, for "
-                "example with hunch.envs.TextWrapper, and give them as a list."
+                f"{type(inner).__name__} has no accessible single environments: make text environments, for "
+                "example with hunch.envs.TextWrapper, and pass them as a list."
             )
         return list(made)
     return list(place) if isinstance(place, Iterable) and not isinstance(place, gym.Env) else [place]
 
 
 def identify(envs: Sequence[TextEnvironment]) -> tuple[str, dict[str, Any], bool]:
-    """Id and options of environments, and whether these make them again."""
+    """Return id and options of environments, and whether these can rebuild them."""
     if not envs:
         return "", {}, False
     found = [_identify(env) for env in envs]
@@ -91,7 +93,7 @@ def _layers(env: TextEnvironment) -> Iterable[TextEnvironment]:
 
 
 def _is_usual(layer: TextEnvironment) -> bool:
-    """Whether making the environment by its id puts this wrapper around it, too."""
+    """Return whether making the environment by its id also adds this wrapper."""
     if isinstance(layer, TimeLimit):
         registered = gym.registry.get(layer.spec.id) if layer.spec else None
         return bool(registered and registered.max_episode_steps == layer._max_episode_steps)

@@ -1,27 +1,29 @@
-"""Live progress: bars in a terminal, one line in a notebook, a plain line now and then anywhere else."""
+"""Progress display: bars in a terminal, one line in a notebook, occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from hunch.runs.compare import Job
 from hunch.runs.result import money
+
+if TYPE_CHECKING:
+    from hunch.runs.compare import Job
 
 PLAIN_SECONDS = 15.0
 
 
 class Bars:
-    """One bar for each label, with the running success rate behind it.
+    """One bar per label, followed by the running success rate.
 
     Args:
-        labels: Of the bars.
-        total: Steps of each.
-        waiting: What is said until the first figures come.
+        labels: Labels of the bars.
+        total: Steps of each bar.
+        waiting: Text until the first numbers arrive.
     """
 
     def __init__(self, labels: Sequence[str], total: int, waiting: str = "") -> None:
@@ -48,10 +50,10 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
         if self.console.is_jupyter:
-            print()  # whatever is printed next has a line of its own
+            print()  # so that later output starts on a new line
 
     def show(self, done: dict[str, int], notes: dict[str, str]) -> None:
-        """Move the bars."""
+        """Update the bars."""
         for label, task in self.tasks.items():
             if label in done:
                 self.progress.update(task, completed=done[label], note=notes[label])
@@ -69,7 +71,7 @@ class Bars:
 
 
 class JobBars(Bars):
-    """Progress of many runs: one bar for each arm, over all its seeds."""
+    """Progress of many runs: one bar per arm, over all its seeds."""
 
     def __init__(self, todo: Sequence[Job]) -> None:
         self.jobs: dict[str, list[Job]] = {}
@@ -79,14 +81,14 @@ class JobBars(Bars):
         super().__init__(list(self.jobs), total, "loading")
 
     def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
-        """Move the bars, given the last line of metrics of each run that has one."""
+        """Update the bars with the latest line of metrics of each run."""
         known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
         done = {label: sum(line["step"] for line in found) for label, found in known.items() if found}
         self.show(done, {label: note(known[label]) for label in done})
 
 
 class RunProgress(Bars):
-    """Progress of a single run, fed with its lines of metrics."""
+    """Progress of a single run, from its lines of metrics."""
 
     def __init__(self, label: str, steps: int, waiting: str = "") -> None:
         super().__init__([label], steps, waiting)
@@ -97,12 +99,12 @@ class RunProgress(Bars):
         return self
 
     def update(self, line: dict[str, Any]) -> None:
-        """Take one line of metrics."""
+        """Update the bar with one line of metrics."""
         self.show({self.label: line["step"]}, {self.label: note([line])})
 
 
 def note(lines: Sequence[dict[str, Any]]) -> str:
-    """What is worth a glance: mean running success, model calls, and what they cost."""
+    """Summarise mean running success, model calls and their cost."""
     successes = [line["success"] for line in lines if "success" in line]
     success = f"success {sum(successes) / len(successes):.2f}" if successes else "no episode ended"
     calls, cost = (sum(line["usage"].get(name, 0) for line in lines) for name in ("calls", "cost"))

@@ -1,4 +1,4 @@
-"""Recording offline data: who acts, how much of it, and how much of that succeeds."""
+"""Records offline data with a mix of behaviours and a given share of successful episodes."""
 
 from __future__ import annotations
 
@@ -14,73 +14,76 @@ import numpy as np
 from hunch.core import HunchError, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.wrappers import History
+from hunch.ranges import PositiveInt, Share, check_value
 from hunch.rl.dataset import Dataset, Recording
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.execute import RunConfig, load_agent
+from hunch.runs.build import load_agent
+from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import read_lines
 from hunch.runs.result import read_episode
 
 Act = Callable[[State], str]
 DISCARDED = 50
-"""Episodes in a row that may be of no use before recording gives up, where there is no end of them."""
+"""Maximum consecutive episodes of no use before recording gives up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """One behaviour and its share of the steps."""
+class Part:
+    """A behaviour and its share of the steps."""
 
     behaviour: str
     share: float
 
 
-def parse_mix(text: str) -> tuple[Share, ...]:
-    """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without shares all have the same.
+def parse_mix(text: str) -> tuple[Part, ...]:
+    """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without shares, all are equal.
 
     Raises:
-        UsageError: if a share is not a positive number, or some are given and others are not.
+        UsageError: if a share is not a positive number, or only some have a share.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     stated = [part.rpartition("=") for part in parts]
     if not parts or any(bool(name) != bool(stated[0][0]) for name, _, _ in stated):
-        raise UsageError(f"A mix reads 'oracle=0.5,random=0.5' or 'oracle,random', not {text!r}.")
+        raise UsageError(f"A mix must read 'oracle=0.5,random=0.5' or 'oracle,random', not {text!r}.")
     if not stated[0][0]:
-        return tuple(Share(part, 1 / len(parts)) for part in parts)
+        return tuple(Part(part, 1 / len(parts)) for part in parts)
     try:
         shares = [float(value) for _, _, value in stated]
     except ValueError:
-        raise UsageError(f"A share is a number, which {text!r} has not everywhere.") from None
+        raise UsageError(f"Every share must be a number, unlike in {text!r}.") from None
     if not all(share > 0 for share in shares):
         raise UsageError(f"Shares must be positive, unlike in {text!r}.")
-    return tuple(Share(name, share / sum(shares)) for (name, _, _), share in zip(stated, shares, strict=True))
+    return tuple(Part(name, share / sum(shares)) for (name, _, _), share in zip(stated, shares, strict=True))
 
 
 def collect(
     env_id: str,
     env_options: Mapping[str, Any],
-    mix: tuple[Share, ...],
+    mix: tuple[Part, ...],
     steps: int,
     *,
     good: float | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """Record exactly so many steps; the last episode of a kind is cut off where its share is full.
+    """Record an exact number of steps; the last episode of a kind is cut off when its share is full.
 
     Args:
-        env_id: The environment.
-        env_options: Its options.
-        mix: Who acts, and for which share of the steps.
+        env_id: Id of the environment.
+        env_options: Options of the environment.
+        mix: The behaviours, with their shares of the steps.
         steps: Steps of the whole data set.
-        good: Share of the steps that are to be from episodes that succeed; None takes them as they come.
-        seed: Of every episode and of the behaviours.
+        good: Share of the steps from successful episodes; None for no control.
+        seed: Seed of all episodes and of the behaviours.
 
     Raises:
-        UsageError: on an unknown behaviour, one that this environment cannot have, or a run that has too few
-            episodes of the kind that is wanted.
-        HunchError: if a behaviour hardly ever gives episodes of the kind that is still wanted.
+        UsageError: on an unknown behaviour, one that this environment does not support, or a run with too few
+            episodes of the required kind.
+        HunchError: if a behaviour hardly ever produces episodes of the required kind.
     """
-    if steps < 1 or not (good is None or 0 <= good <= 1):
-        raise UsageError(f"Recording needs steps >= 1 and a share good in [0, 1], not {steps} and {good}.")
+    check_value("steps", steps, PositiveInt)
+    check_value("good", good, Share | None)
+    check_value("seed", seed, Seed)
     env = make(env_id, **env_options)
     wanted = _quotas(mix, steps, good)
     episodes: list[Recording] = []
@@ -97,8 +100,8 @@ def collect(
     return Dataset(env_id, dict(env_options), tuple(episodes), provenance)
 
 
-def _quotas(mix: tuple[Share, ...], steps: int, good: float | None) -> list[dict[bool | None, int]]:
-    """Steps for each behaviour: from episodes that succeed, from others, or from any (None)."""
+def _quotas(mix: tuple[Part, ...], steps: int, good: float | None) -> list[dict[bool | None, int]]:
+    """Return the steps per behaviour: from successful episodes, from others, or from any (None)."""
     edges = np.round(np.cumsum([0.0, *(share.share for share in mix)]) * steps).astype(int)
     totals = [int(n) for n in np.diff(edges)]
     if good is None:
@@ -107,7 +110,7 @@ def _quotas(mix: tuple[Share, ...], steps: int, good: float | None) -> list[dict
 
 
 def _fill(source: Iterator[Recording], behaviour: str, quota: dict[bool | None, int]) -> Iterator[Recording]:
-    """Take from episodes, as they come, what a behaviour is to contribute."""
+    """Take from a stream of episodes what a behaviour must contribute."""
     asked, discarded = dict(quota), 0
     while any(quota.values()):
         lacking = next(kind for kind, steps in quota.items() if steps)
@@ -115,9 +118,9 @@ def _fill(source: Iterator[Recording], behaviour: str, quota: dict[bool | None, 
         episode = next(source, None)
         if episode is None:
             has = f"{asked[lacking] - quota[lacking]:,} of the {asked[lacking]:,} steps{named}"
-            raise UsageError(f"{behaviour} has {has} that were asked for.")
+            raise UsageError(f"{behaviour} has only {has} that were requested.")
         if discarded >= DISCARDED and not behaviour.startswith("run:"):
-            raise HunchError(f"The behaviour {behaviour!r} does not give enough steps{named}.")
+            raise HunchError(f"The behaviour {behaviour!r} does not produce enough steps{named}.")
         key = None if None in quota else episode.success
         if not quota[key]:
             discarded += 1
@@ -134,16 +137,18 @@ def _fill(source: Iterator[Recording], behaviour: str, quota: dict[bool | None, 
 def _episodes(
     behaviour: str, env: TextEnvironment, env_id: str, seeds: np.random.SeedSequence
 ) -> Iterator[Recording]:
-    """Play one episode after the other by a behaviour.
+    """Play episodes with a behaviour.
 
-    ``oracle``, ``noisy:E`` (the oracle, but a random action with probability E), ``random``, ``agent:DIR``
-    (the agent of a run as it is at the end), ``run:DIR`` (what a run went through while it learnt).
+    ``oracle``, ``noisy:E`` (the oracle, with a random action with probability E), ``random``, ``agent:DIR``
+    (the final agent of a run), ``run:DIR`` (the training episodes of a run).
     """
     kind, _, argument = behaviour.partition(":")
     if kind == "run":
         yield from _replayed(Path(argument), env, env_id, behaviour)
         return
     rng = np.random.default_rng(seeds)
+    if kind == "agent":
+        _same_environment(Path(argument), env_id)
     act = _policy(kind, argument, env, rng)
     while True:
         seed = int(rng.integers(2**31))
@@ -173,21 +178,21 @@ def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Gener
 
 
 def _share(text: str) -> float:
-    """The share of random actions of a noisy oracle."""
+    """Return the share of random actions of a noisy oracle."""
     try:
         share = float(text)
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"noisy:E takes a share of random actions from 0 to 1, not {text!r}.")
+        raise UsageError(f"noisy:E needs a share of random actions from 0 to 1, not {text!r}.")
     return share
 
 
 def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -> Iterator[Recording]:
-    """Play the training episodes of a run again, by their seeds and actions."""
+    """Replay the training episodes of a run, from their seeds and actions."""
     config = RunConfig.read(folder)
     if config.env != env_id:
-        raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
+        raise UsageError(f"The run in {folder} used {config.env}, not {env_id}.")
     for line in read_lines(folder / "episodes.jsonl"):
         if not line["evaluation"]:
             episode = read_episode(line)
@@ -195,8 +200,14 @@ def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -
             yield record(env, steps, behaviour, episode.seed)
 
 
+def _same_environment(folder: Path, env_id: str) -> None:
+    config = RunConfig.read(folder)
+    if config.env != env_id:
+        raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
+
+
 def record(env: TextEnvironment, steps: Iterable[Transition], behaviour: str, seed: int) -> Recording:
-    """Record an episode that is played."""
+    """Record an episode while it is played."""
     played = list(steps)
     states = [played[0].state, *(t.next_state for t in played)]
     return Recording(

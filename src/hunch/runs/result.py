@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from hunch.rl.statistics import Estimate, first_reached, over_episodes
 from hunch.runs import tables
 
 THRESHOLDS = (0.25, 0.5, 0.8)
-"""Success rates for which the summary tells when they were first reached."""
+"""Success rates for which the summary gives the step at which they were first reached."""
 
 
 @dataclass
 class Result:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         steps: Environment steps done.
-        asked: Environment steps asked for; more than ``steps`` if the run was stopped.
+        asked: Environment steps requested; more than ``steps`` if the run was stopped.
         success: Success rate of the episodes that ended in the last quarter of the steps.
         episodes: All training episodes.
         evaluations: All evaluation episodes.
-        usage: What the language models were asked and what it took, by the names of
-            :class:`hunch.lm.Usage`.
+        usage: Use of the language models (calls, tokens, seconds), by the names of :class:`hunch.lm.Usage`.
         models: The same for each model by name.
-        seconds: Wall time.
-        evidence: What the result may claim about language models; None where none fills a role.
-        stopped: Which budget or callback ended the run early; empty if none did.
-        agent: The trained agent; None where the result was read from a folder, see :func:`hunch.load`.
+        seconds: Wall time in seconds.
+        evidence: What the result may claim about language models; None if none fills a role.
+        stopped: The budget or callback that ended the run early; empty if none did.
+        agent: The trained agent; None if the result was read from a folder (see :func:`hunch.load`).
     """
 
     steps: int
@@ -49,11 +48,11 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """Whether all steps were done."""
+        """True if all requested steps were done."""
         return self.steps >= self.asked
 
     def steps_to(self, threshold: float) -> int | None:
-        """Environment steps until 50 episodes reached a success rate, and the 50 after them; None if never.
+        """Steps until 50 episodes, and the 50 after them, reached a success rate; None if they never did.
 
         See :func:`hunch.rl.statistics.first_reached`.
         """
@@ -61,12 +60,12 @@ class Result:
 
     @property
     def course(self) -> tuple[list[int], list[bool]]:
-        """Ends and successes of the episodes, or of those of the evaluations where it trained on data."""
+        """Last step and success of each episode; of the evaluations' episodes if it trained on data."""
         episodes = self.episodes or self.evaluations
         return [episode.step for episode in episodes], [episode.success for episode in episodes]
 
     def summary(self) -> dict[str, Any]:
-        """The figures, as they stand in ``summary.json``."""
+        """Return the contents of ``summary.json``."""
         return {
             "steps": self.steps,
             "complete": self.complete,
@@ -82,7 +81,7 @@ class Result:
         }
 
     def plot(self) -> Any:
-        """Draw success over steps, of training and of evaluations; returns a matplotlib figure.
+        """Draw success over steps, in training and in evaluations; return a matplotlib figure.
 
         Raises:
             UsageError: if matplotlib is not installed.
@@ -94,7 +93,7 @@ class Result:
         return picture.draw(self.episodes, self.evaluations, max(self.asked, self.steps))
 
     def to_pandas(self) -> Any:
-        """All episodes as a pandas DataFrame, evaluations marked as such.
+        """Return all episodes as a pandas DataFrame, with a column that marks evaluations.
 
         Raises:
             UsageError: if pandas is not installed.
@@ -125,12 +124,12 @@ class Result:
         )
 
     def _rate(self) -> str:
-        """The success rate, or that there is none: the run was stopped early, or no episode ended there."""
+        """The success rate in words; no episode may have ended in the last quarter of the steps."""
         return f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
 
 
 def ledger(usage: Mapping[str, float]) -> str:
-    """What the models were asked and what it took, in one line; beyond calls and hits only what there was."""
+    """Summarise the use of the models in one line; counts other than calls and cache hits only if not 0."""
     counts = {
         "model calls": "calls",
         "cache hits": "cache_hits",
@@ -151,22 +150,22 @@ def ledger(usage: Mapping[str, float]) -> str:
 
 
 def money(usage: Mapping[str, float]) -> str:
-    """What the tokens cost, to four decimals."""
+    """Return the cost of the tokens, to four decimals."""
     return f"cost {usage['cost']:.4f}"
 
 
 def late_success(episodes: Sequence[Episode], evaluations: Sequence[Episode], steps: int) -> Estimate:
-    """Success rate in the last quarter of the steps; of evaluations where no episode was for training."""
+    """Return the success rate in the last quarter of the steps; of evaluations if there was no training."""
     return over_episodes([episode.success for episode in last_quarter(episodes or evaluations, steps)])
 
 
 def last_quarter(episodes: Sequence[Episode], steps: int) -> list[Episode]:
-    """The episodes that ended in the last quarter of ``steps``."""
+    """Return the episodes that ended in the last quarter of ``steps``."""
     return [episode for episode in episodes if episode.step > 0.75 * steps]
 
 
 def mean_return(episodes: Sequence[Episode]) -> dict[str, float]:
-    """The mean return; the returns of trials that failed are nan, and their share is told apart."""
+    """Return the mean return, and the share of failed trials, whose return is nan."""
     returns = [e.episode_return for e in episodes if e.episode_return == e.episode_return]
     failed = {"failed": 1 - len(returns) / len(episodes)} if len(returns) < len(episodes) else {}
     return {**({"return": sum(returns) / len(returns)} if returns else {}), **failed}

@@ -1,4 +1,4 @@
-"""A result as a table for pandas, and as a table in a notebook."""
+"""A result as a pandas DataFrame, and as an HTML table for notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hunch.rl.rollout import Episode
 
 
 def frame(episodes: Sequence[Episode], evaluations: Sequence[Episode]) -> Any:
-    """All episodes as a pandas DataFrame.
+    """Return all episodes as a pandas DataFrame.
 
     Raises:
         UsageError: if pandas is not installed.
@@ -39,6 +39,6 @@ def frame(episodes: Sequence[Episode], evaluations: Sequence[Episode]) -> Any:
 
 
 def table(rows: Mapping[str, str]) -> str:
-    """Figures by name as an HTML table of two columns."""
+    """Return values by name as an HTML table of two columns."""
     cells = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
     return f"<table>{''.join(cells)}</table>"

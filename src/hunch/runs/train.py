@@ -1,4 +1,4 @@
-"""``hunch.train`` and ``hunch.evaluate``: names or objects in, a result and the command's folder out."""
+"""``hunch.train`` and ``hunch.evaluate``, the Python forms of ``hunch run`` and ``hunch evaluate``."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hunch.rl import dataset
 from hunch.rl import episodes as whole
 from hunch.rl.rollout import Episode, TextEnvironment
 from hunch.runs import loop
+from hunch.runs.build import build, parts_of
 from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, check, loading
 from hunch.runs.describe import can_be_loaded, describe
-from hunch.runs.execute import build, parts_of
 from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.models import Models
 from hunch.runs.places import Place, identify, places
@@ -60,45 +60,47 @@ def train(
     report: Callable[[dict[str, Any]], None] = lambda line: None,
     **options: Any,
 ) -> Result:
-    """Train an agent in an environment, on recorded data, or both: what ``hunch run`` does, in Python.
+    """Train an agent in an environment, on recorded data, or on both; the Python form of ``hunch run``.
 
         hunch.train("dqn-prior", "hunch/FrozenLake-v0", steps=2_000, lm="minilm", k=3, out="runs/lake")
         hunch.train(agent, env, steps=2_000)
 
     Args:
-        agent: Name of a method, or any :class:`hunch.core.Agent`; it begins afresh with ``seed``.
-        env: Id of an environment, an environment, several, or a vector environment of Gymnasium's; None to
-            learn from data alone.
-        steps: Environment steps, over all environments; updates where there are only data.
-        lm: The language model of a method by name, or its spec. Default: the method's.
+        agent: Name of a method, or any :class:`hunch.core.Agent`, which begins again with ``seed``.
+        env: An environment id, one or several environments, or a Gymnasium vector environment; None to learn
+            from data only.
+        steps: Environment steps in total, over all environments; updates if there are only data.
+        lm: Language model or its spec, for an agent given by name. Default: the method's.
         data: Recorded episodes to learn from: the folder of a data set, a data set, or sequences of
-            transitions. A method by name takes the environment of the data set, where none is given.
-        seed: Of the agent and of every episode. The same seed gives the same run.
-        out: Folder of the run, as the command writes it. Where it holds this run, the run goes on: with more
-            ``steps`` than before it is prolonged.
-        envs: Environments side by side, of an id.
-        processes: Worker processes that step the environments, where a step is slow; 0 steps them here.
-        task_seed: Fixes the task over all episodes, in environments that draw one.
-        evaluation: When and in which environments to evaluate, where they are not like those of the run.
-        eval_every: Steps between two evaluations in environments like those of the run; 0 for none.
+            transitions. A method given by name uses the data set's environment if ``env`` is None.
+        seed: Seed of the agent and of all episodes. The same seed gives the same run.
+        out: Folder of the run, in the format of the command. If it already holds this run, the run continues;
+            with more ``steps`` than before it is extended.
+        envs: Number of environments side by side, if ``env`` is an id.
+        processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
+        task_seed: Fixes the task over all episodes, in environments that draw per task.
+        evaluation: When and in which environments to evaluate, if they differ from those of the run.
+        eval_every: Steps between evaluations in environments like those of the run; 0 for no evaluation.
         eval_episodes: Episodes per evaluation.
-        episodes_per_player: Episodes of an evaluation after which a player's memory ends. Default: never.
-        models: The language models that an agent asks, to be metered. Default: its attribute ``models``.
-        budget: How much the run may ask of language models, earlier sittings included. Once it is reached the
-            run ends with ``result.stopped``, and with a larger budget it goes on from its last checkpoint.
-        threads: Threads of torch during the run: networks as small as these are faster with one.
-        callbacks: Told of every step, episode and evaluation; each may end the run.
-        progress: Show how far the run is. Default: in a terminal or a notebook only.
-        stop: Asked now and then; once true, the run is saved and ended.
+        episodes_per_player: Episodes of an evaluation after which the player's memory is cleared. Default:
+            never.
+        models: Language models of the agent, to be metered. Default: the agent's attribute ``models``.
+        budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
+            run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
+        threads: Torch threads during the run; small networks are fastest with one.
+        callbacks: Called after every step, episode and evaluation; each may end the run.
+        progress: Show a progress bar. Default: only in a terminal or a notebook.
+        stop: Called regularly; once it returns True, the run is saved and ended.
         report: Called with each line of metrics.
-        **options: Options of a method by name; nested ones as a dictionary, ``prior={"kind": "mapped"}``.
+        **options: Options of a method given by name; nested ones as a dictionary,
+            ``prior={"kind": "mapped"}``.
 
     Returns:
-        What it came to. ``result.agent`` is the trained agent; see :class:`hunch.Trained`.
+        The result of the run. ``result.agent`` is the trained agent; see :class:`hunch.Trained`.
 
     Raises:
-        UsageError: if something named does not exist or a setting cannot be met, before a model is loaded;
-            if the folder holds another run, or the agent or an environment breaks its contract.
+        UsageError: if a name does not exist or a setting is invalid (found before a model is loaded), if the
+            folder holds another run, or if the agent or an environment breaks its contract.
         HunchError: if the agent fails, the folder cannot be written, or its checkpoint is damaged.
     """
     recorded, data_folder = _read(data)
@@ -123,9 +125,13 @@ def train(
         objects=config.objects + given,
     )
     check(config)
+    if budget is not None and not isinstance(budget, Budget):
+        raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
+    if isinstance(callbacks, Callback):
+        raise UsageError("callbacks is a list: write callbacks=[...].")
     for callback in callbacks:
         if not isinstance(callback, Callback):
-            raise UsageError(f"A callback is a hunch.Callback, not {callback!r}.")
+            raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
     judge = evaluation or _evaluation(config, where, recorded, by_name=isinstance(agent, str))
     if out is not None:
         refuse_other(Path(out), config.settings())
@@ -168,18 +174,21 @@ def evaluate(
     episodes_per_player: int | None = None,
     threads: int = 1,
 ) -> list[Episode]:
-    """Play whole episodes with a player of an agent, which leaves no trace in it.
+    """Play whole episodes with an agent, without changing it.
 
     Args:
-        agent: Trained, or not.
-        env: Id of an environment, an environment, several to play in side by side, or a vector environment.
-        episodes: How many.
-        seed: Of the episodes and of the player.
-        episodes_per_player: After how many episodes a player's memory ends. Default: never.
-        threads: Threads of torch.
+        agent: The agent, trained or not.
+        env: An environment id, one or several environments, or a Gymnasium vector environment.
+        episodes: Number of episodes.
+        seed: Seed of the episodes and of the player.
+        episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
+        threads: Torch threads.
+
+    Returns:
+        The episodes, in the order of their seeds.
 
     Raises:
-        UsageError: if there is no such environment, or a number is out of range.
+        UsageError: if the environment does not exist, or a number is out of range.
     """
     who = _agent(agent)
     with _threads(threads):
@@ -192,19 +201,22 @@ def evaluate(
 
 
 def _read(data: Data) -> tuple[Recorded | None, str]:
-    """Recorded data, and the folder that they are from where they were named by it."""
+    """Return the recorded data, and their folder if they were given as a folder."""
     if isinstance(data, (str, Path)):
         return dataset.load(data), str(data)
+    episodes = isinstance(data, Sequence) and data and all(isinstance(each, Sequence) for each in data)
+    if not (data is None or isinstance(data, dataset.Dataset) or episodes):
+        raise UsageError(f"data is a data set, its folder, or a list of episodes, not {data!r}.")
     return data, ""
 
 
 def _agent(agent: Any) -> Agent:
-    """The agent behind what a program gave as one."""
+    """Return the agent behind the argument ``agent``."""
     return agent.agent if isinstance(agent, Trained) else require_agent(agent)
 
 
 def _config(agent: str | Agent | Trained, lm: str | LanguageModel, options: Mapping[str, Any]) -> RunConfig:
-    """Settings with what is known of the agent; the rest follows."""
+    """Return settings with the agent's part filled in."""
     if isinstance(agent, str):
         method = methods.find(agent)
         config = RunConfig(env="", method=agent, lm=_name(method, lm), options=_options(method, options))
@@ -214,7 +226,7 @@ def _config(agent: str | Agent | Trained, lm: str | LanguageModel, options: Mapp
     if options or lm:
         name = next(iter(options), "lm")
         raise UsageError(
-            f"{name} is an option of a method by name; {type(found).__name__} has its own already."
+            f"{name} is only for a method given by name; this {type(found).__name__} already has its own."
         )
     known = describe(found)
     objects = () if known.again else ("agent",)
@@ -222,18 +234,18 @@ def _config(agent: str | Agent | Trained, lm: str | LanguageModel, options: Mapp
 
 
 def _name(method: methods.Method, lm: str | LanguageModel) -> str:
-    """The spec of the method's model, or the name of a model that is an object."""
+    """Return the spec of the method's model, or the name of a model given as an object."""
     if isinstance(lm, str):
         return lm
     if not hasattr(lm, "verbs"):
-        raise UsageError(f"lm is a language model or its spec, as in lm='minilm', not {lm!r}.")
+        raise UsageError(f"lm must be a language model or its spec, as in lm='minilm', not {lm!r}.")
     if "lm" not in method.models:
-        raise UsageError(f"{method.name} asks no language model; leave lm out.")
+        raise UsageError(f"{method.name} uses no language model; leave lm out.")
     return lm.name
 
 
 def _options(method: methods.Method, options: Mapping[str, Any]) -> Any:
-    """The method's options, with nested ones from dictionaries."""
+    """Return the method's options, with nested ones made from dictionaries."""
     default = method.config_class()
     values = dict(options)
     for name, value in options.items():
@@ -247,7 +259,7 @@ def _options(method: methods.Method, options: Mapping[str, Any]) -> Any:
 
 
 def _placed(config: RunConfig, where: Sequence[TextEnvironment], recorded: Recorded | None) -> RunConfig:
-    """Add the environments, or those that the data are from."""
+    """Add the environments to the settings, or those of the data set."""
     if where:
         env, options, again = identify(where)
         return replace(
@@ -261,14 +273,14 @@ def _placed(config: RunConfig, where: Sequence[TextEnvironment], recorded: Recor
 def _evaluation(
     config: RunConfig, where: Sequence[TextEnvironment], recorded: Recorded | None, *, by_name: bool
 ) -> Evaluation | None:
-    """Evaluation in environments like those of the run; of a method by name as the command does it."""
+    """Return how to evaluate, in environments like those of the run."""
     always = by_name and not where and isinstance(recorded, dataset.Dataset)
     every = config.eval_every or (max(1, config.steps // 10) if always else 0)
     if not every:
         return None
     if not where and "env" in config.objects:
         raise UsageError(
-            "There is no environment to evaluate in: give evaluation=hunch.Evaluation(env, every)."
+            "There is no environment to evaluate in: pass evaluation=hunch.Evaluation(env, every)."
         )
     n = min(config.envs, config.eval_episodes)
     if "env" in config.objects:
@@ -281,7 +293,7 @@ def _evaluation(
 def _made(
     agent: str | Agent | Trained, config: RunConfig, lm: str | LanguageModel
 ) -> tuple[Agent, Mapping[str, LanguageModel]]:
-    """The agent, and the models that it asks."""
+    """Return the agent and its language models."""
     if isinstance(agent, str) and isinstance(lm, str):
         return build(config)
     if isinstance(agent, str):
@@ -297,7 +309,7 @@ def _made(
 
 @contextmanager
 def _threads(n: int) -> Iterator[None]:
-    """Let torch compute with so many threads for a while, where it is in use."""
+    """Set the number of torch threads for a while, if torch has been imported."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -314,7 +326,7 @@ def _threads(n: int) -> Iterator[None]:
 def _shown(
     config: RunConfig, progress: bool | None, report: Callable[[dict[str, Any]], None]
 ) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Show lines of metrics as they come, where somebody looks, and pass them on."""
+    """Show a progress bar if there is a reader, and pass each line of metrics on."""
     if not (sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else progress):
         yield report
         return

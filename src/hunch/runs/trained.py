@@ -1,4 +1,4 @@
-"""A trained agent in a program: it chooses actions, says why, and can be kept."""
+"""A trained agent for use in a program: it chooses actions, explains them, and can be saved."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.build import Checkpoint, load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.execute import Checkpoint, load_agent
 from hunch.runs.files import CHECKPOINT, write_checkpoint
 from hunch.runs.folder import RunFolder, refuse_foreign
 from hunch.runs.places import identify
@@ -18,7 +18,7 @@ from hunch.runs.training import plain, who
 
 
 class Trained:
-    """An agent that is used and not trained.
+    """An agent that is used, not trained further.
 
         trained = hunch.load("runs/lake")
         observation, info = env.reset(seed=0)
@@ -29,12 +29,12 @@ class Trained:
 
     Args:
         agent: Any agent.
-        env: An environment like those that it was trained in, for :meth:`save`; some agents take their words
+        env: An environment like those of the training, for :meth:`save`; some agents build their prompts
             from it.
-        seed: Of the choices.
+        seed: Seed of the random choices.
 
     Raises:
-        UsageError: if it is no agent.
+        UsageError: if ``agent`` is not an agent.
     """
 
     def __init__(
@@ -49,30 +49,35 @@ class Trained:
         self._player = agent.player(seed)
 
     def predict(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Choose an action for what ``reset`` or ``step`` of a text environment returned.
+        """Choose an action, given what ``reset`` or ``step`` of a text environment returned.
 
-        Choices are drawn where the agent draws them in evaluations. Nothing is learnt or remembered.
+        The choice is random if the agent's choices in evaluations are. Nothing is learnt or remembered.
 
         Raises:
-            UsageError: if ``info`` does not name the admissible actions.
+            UsageError: if the observation is no text, or ``info`` does not name the admissible actions.
         """
-        return self._player.act([State.read(observation, info)])[0]
+        state = State.read(observation, info)
+        if not isinstance(observation, str):
+            raise UsageError(f"An observation is a text, not {observation!r}.")
+        if state.actions == ():
+            raise UsageError("There is no admissible action to choose: the episode is over.")
+        return self._player.act([state])[0]
 
     def explain(self, observation: str, info: Mapping[str, Any]) -> Explanation:
-        """Say what is behind the choice; see :class:`hunch.core.Explanation`."""
+        """Explain the choice; see :class:`hunch.core.Explanation`."""
         return self.agent.explain(State.read(observation, info))
 
     def save(self, path: str | Path) -> None:
-        """Write a folder that :func:`hunch.load`, ``hunch play --run`` and ``hunch evaluate`` read.
+        """Write a folder that :func:`hunch.load`, ``hunch play --run`` and ``hunch evaluate`` can read.
 
         Raises:
-            UsageError: if the folder holds a run, or other things.
-            HunchError: if it cannot be written.
+            UsageError: if the folder holds a run or other files.
+            HunchError: if the folder cannot be written.
         """
         path = Path(path)
         refuse_foreign(path)
         if (path / "summary.json").exists() or (path / "episodes.jsonl").exists():
-            raise UsageError(f"{path} holds a run, which has its own checkpoint: choose another folder.")
+            raise UsageError(f"{path} holds a run with its own checkpoint: choose another folder.")
         config = self._config or self._describe()
         folder = RunFolder(path, lines=False)
         try:
@@ -98,21 +103,22 @@ class Trained:
 
 
 def require_agent(agent: Any) -> Agent:
-    """Return what is an agent.
+    """Return the argument if it is an agent.
 
     Raises:
-        UsageError: if it is none, saying what it is instead.
+        UsageError: if it is not an agent; the message says what it is.
     """
     if isinstance(agent, type):
-        raise UsageError(f"{agent.__name__} is a class: make an agent of it, or name a method.")
+        raise UsageError(f"{agent.__name__} is a class: make an agent from it, or give a method's name.")
     if hasattr(agent, "verbs"):
         raise UsageError(
-            f"The language model {agent.name} is no agent: name a method that asks it, as in "
+            f"{agent.name} is a language model, not an agent: give the name of a method that uses it, as in "
             f"hunch.train('dqn-prior', env, lm={agent.name!r})."
         )
     if not isinstance(agent, Agent):
         lacking = [verb for verb in _VERBS if not hasattr(agent, verb)]
-        raise UsageError(f"{agent!r} is no agent: it lacks {', '.join(lacking) or 'settings or evidence'}.")
+        missing = ", ".join(lacking) or "settings or evidence"
+        raise UsageError(f"{agent!r} is not an agent: it has no {missing}.")
     return agent
 
 
@@ -130,18 +136,21 @@ def load(
     """Load the agent of a run, or one that :meth:`Trained.save` wrote.
 
     Args:
-        folder: The folder, which stays as it is.
+        folder: The folder; it is not changed.
         checkpoint: ``"last"``, or ``"best"`` for the agent of the best evaluation.
-        agent: An agent of the same class and settings, which is filled; needed where the run was made in
-            Python with an agent that ``config.json`` cannot describe.
-        env: An environment like those of the run; needed where such an agent asks its environment for words.
-        seed: Of the choices.
+        agent: An agent of the same class and settings, into which the checkpoint is loaded. Needed only if
+            the run was made in Python with an agent that ``config.json`` cannot describe.
+        env: An environment like those of the run. Needed only if such an agent builds its prompts from it.
+        seed: Seed of the random choices.
+
+    Returns:
+        The trained agent.
 
     Raises:
-        UsageError: if the folder holds no run, or an agent is needed and not given, or does not fit.
-        HunchError: if there is no such checkpoint, or it is damaged.
+        UsageError: if the folder holds no run, or an agent is needed but missing or does not fit.
+        HunchError: if the checkpoint is missing or damaged.
     """
     if checkpoint not in ("last", "best"):
-        raise UsageError(f"checkpoint is 'last' or 'best', not {checkpoint!r}.")
+        raise UsageError(f"checkpoint must be 'last' or 'best', not {checkpoint!r}.")
     found, config = load_agent(folder, checkpoint=checkpoint, agent=agent, env=env)
     return Trained(found, env, seed=seed, config=config)

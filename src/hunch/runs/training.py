@@ -1,4 +1,4 @@
-"""A run in progress: agent, streams and data, what is recorded of them, and how they reach the disk."""
+"""A run in progress: the agent, its streams and data, and what is recorded and saved."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.result import Result, late_success, mean_return, read_episode
 
 EVALUATION_SEED = 1_000_003
-"""What is added to a run's seed for the episodes of its evaluations."""
+"""Added to a run's seed to get the seeds of its evaluation episodes."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """When and on what to evaluate.
+    """When and in which environments to evaluate.
 
     Attributes:
-        envs: A text environment to play in, or several side by side.
-        every: Steps of the run between two evaluations.
+        envs: One text environment, or several to play in side by side.
+        every: Training steps between evaluations.
         episodes: Episodes per evaluation.
-        episodes_per_player: After how many of them a player's memory ends. Default: with the evaluation.
+        episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
     """
 
     envs: TextEnvironment | Sequence[TextEnvironment]
@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def places(self) -> list[TextEnvironment]:
-        """The environments."""
+        """The environments as a list."""
         return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
 
 
@@ -57,14 +57,14 @@ class Training:
     """A run in progress.
 
     Args:
-        agent: The agent; it begins here.
-        rollout: The streams; None where there are only data to learn from.
+        agent: The agent; its ``begin`` is called here.
+        rollout: The streams; None if there are only recorded data.
         env: An environment like those of the streams or of the data, if there is one.
         data: Recorded episodes.
-        seed: Of the agent.
-        asked: Steps asked for.
-        ledger: What the models are asked.
-        folder: Where the run is kept, if anywhere.
+        seed: Seed of the agent.
+        asked: Steps requested.
+        ledger: Records the use of the language models.
+        folder: Folder of the run; None if it is not kept.
     """
 
     agent: Agent
@@ -96,18 +96,18 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """Environment steps so far; updates where there are no streams."""
+        """Environment steps so far; updates if there are no streams."""
         return self.rollout.steps if self.rollout else self.updates
 
     @property
     def seconds(self) -> float:
-        """Wall time of the run, earlier sittings included."""
+        """Wall time of the run in seconds, including earlier sessions."""
         return self.earlier + time.monotonic() - self.began
 
     # ---- the loop -------------------------------------------------------------------------------------
 
     def step(self) -> tuple[list[Transition], list[Episode]]:
-        """One pass of the loop, as it stands in :mod:`hunch.core`; returns its transitions and episodes."""
+        """Make one pass of the loop in :mod:`hunch.core`; return its transitions and finished episodes."""
         transitions, ended = list[Transition](), list[Episode]()
         if self.rollout:
             with self._failing("act or observe"):
@@ -120,10 +120,10 @@ class Training:
         return transitions, ended
 
     def evaluate(self, evaluation: Evaluation) -> list[Episode]:
-        """Play episodes from which the agent does not learn, record and return them.
+        """Play evaluation episodes, record them and return them.
 
         Raises:
-            UsageError: if playing them changed the agent, which is looked at once.
+            UsageError: if playing changed the agent; this is checked in the first evaluation.
         """
         before = None if self.trusted else deepcopy(self.agent.state_dict())
         with self._failing("play as an evaluation's player"):
@@ -137,7 +137,7 @@ class Training:
         changed = None if before is None else difference(before, self.agent.state_dict())
         if changed is not None:
             name = type(self.agent).__name__
-            raise UsageError(f"Evaluating changed the agent ({changed}): {name}.player shares state with it.")
+            raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
         self.trusted = True
         earlier = max(map(_score, _by_step(self.evaluations)), default=None)
         recorded = self._record(played, self.evaluations, evaluation=True)
@@ -176,8 +176,8 @@ class Training:
         return kept[before:]
 
     def log(self) -> dict[str, Any]:
-        """Write one line of metrics: running success, means of what the agent reported, usage, seconds."""
-        # A run on recorded data plays no episodes but those of its evaluations.
+        """Write one line of metrics: recent success, means of the agent's metrics, usage, seconds."""
+        # A run on recorded data plays only the episodes of its evaluations.
         episodes = self.episodes or self.evaluations
         recent = episodes[-WINDOW:]
         line: dict[str, Any] = {"step": self.steps, "episodes": len(episodes)}
@@ -199,7 +199,7 @@ class Training:
         return line
 
     def _keep_records(self) -> None:
-        """Write the lines that the agent has added to its records, and the files that it keeps."""
+        """Write the agent's new records, and the files that it keeps."""
         if self.folder:
             for record in (new := self.agent.records()[self.recorded :]):
                 self.folder.append(self.records_file, record)
@@ -226,15 +226,15 @@ class Training:
         self.saving = self.saved - start
 
     def due(self, seconds: float, share: float) -> bool:
-        """Whether so many seconds have passed since the last checkpoint, and it took at most this share."""
+        """Return whether to save: enough seconds have passed for the last save to be at most this share."""
         since = time.monotonic() - self.saved
         return since > seconds and self.saving <= share * since
 
     def account(self) -> None:
-        """Write what was spent into the last checkpoint, where a step had to be left half done.
+        """Add what was spent to the last checkpoint, after a step was interrupted.
 
-        The run goes on from that checkpoint, and the answers since then are in the cache: what they cost must
-        not be forgotten.
+        The run resumes from that checkpoint and finds the later answers in the cache, so their cost must be
+        counted here.
         """
         if self.folder:
             self.folder.amend(self._clock())
@@ -243,10 +243,10 @@ class Training:
         return {"seconds": self.seconds, "models": self.ledger.by_name()}
 
     def restore(self) -> None:
-        """Take up the last checkpoint, if there is one.
+        """Resume from the last checkpoint, if there is one.
 
         Raises:
-            UsageError: if it is of another agent, environment, setting, data set or seed.
+            UsageError: if its agent, environment, settings, data set or seed differ.
         """
         if self.folder is None:
             return
@@ -264,12 +264,12 @@ class Training:
         for record in self.folder.read_lines("episodes.jsonl"):
             (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
         self.recorded = len(self.folder.read_lines(self.records_file))
-        # What a killed sitting asked after its last checkpoint was asked all the same.
+        # A killed session also spent what it asked after its last checkpoint.
         clock = max((state, seen or state), key=lambda figures: figures["seconds"])
         self.earlier, self.ledger.earlier = clock["seconds"], clock["models"]
 
     def _identity(self) -> dict[str, Any]:
-        """What a checkpoint must share with the run that takes it up, as JSON gives it back."""
+        """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
         states = self.rollout.states if self.rollout else []
         first = [(s.observation, s.task, s.actions, s.history) for s in states]
         envs = [(name_of(env), _options(env)) for env in self.rollout.fleet.envs] if self.rollout else []
@@ -285,7 +285,7 @@ class Training:
         )
 
     def result(self, stopped: str = "") -> Result:
-        """What the run came to so far, and why it ended early, if it did for a budget."""
+        """Return the result so far; ``stopped`` says why the run ended early, if it did."""
         return Result(
             steps=self.steps,
             asked=self.asked,
@@ -302,18 +302,18 @@ class Training:
 
 
 def who(agent: Agent) -> dict[str, Any]:
-    """What a checkpoint must share with the agent that takes it up."""
+    """Return what a checkpoint must share with the agent that loads it."""
     return {"agent": type(agent).__name__, "settings": dict(agent.settings), "evidence": agent.evidence}
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Values as JSON gives them back; what JSON does not know is told as Python shows it."""
+    """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
     read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
     return read
 
 
 class _Failing:
-    """Turns what an agent raises into one sentence; what is a sentence already stays as it is."""
+    """Turns an exception of an agent into a one-sentence HunchError; a HunchError passes unchanged."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -327,24 +327,24 @@ class _Failing:
 
 
 def _by_step(episodes: Sequence[Episode]) -> list[list[Episode]]:
-    """The evaluations of a run: episodes that were played after the same step."""
+    """Group evaluation episodes by the training step after which they were played."""
     return [list(group) for _, group in groupby(episodes, key=lambda episode: episode.step)]
 
 
 def _score(episodes: Sequence[Episode]) -> tuple[float, float]:
-    """By what evaluations are ranked: success rate, then mean return."""
+    """Return the key by which evaluations are ranked: success rate, then mean return."""
     rate = sum(episode.success for episode in episodes) / len(episodes)
     return rate, mean_return(episodes).get("return", float("-inf"))
 
 
 def _options(env: TextEnvironment) -> dict[str, Any]:
-    """The options with which an environment was made by its id, and how much history it tells."""
+    """Return the options with which an environment was made, and the length of its history."""
     options = dict(env.spec.kwargs) if env.spec else {}
     return {**options, "history": env.n} if hasattr(env, "n") else options
 
 
 def _means(metrics: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Means over what was reported; nan is no report."""
+    """Return the mean of each metric, ignoring nan."""
     names = dict.fromkeys(name for line in metrics for name in line)
     values = {name: [x for line in metrics if (x := line.get(name)) is not None and x == x] for name in names}
     return {name: sum(numbers) / len(numbers) for name, numbers in values.items() if numbers}

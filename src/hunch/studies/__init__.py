@@ -17,6 +17,7 @@ _MODULES = {
     "priors-temperature": "priors",
     "priors-cache": "priors",
     "priors-offline": "priors_offline",
+    "priors-learned": "priors_learned",
     "priors-transfer": "priors_transfer",
     "priors-encoder": "priors_encoder",
     "saycan": "saycan",
@@ -61,7 +62,7 @@ def find(name: str) -> Study:
     """Return the study of that name.
 
     Raises:
-        UsageError: if there is none, naming near matches.
+        UsageError: if there is none, with similar names.
     """
     if name not in _MODULES:
         raise UsageError(f"There is no study called {name!r}; {suggest(name, _MODULES.keys())}")

@@ -71,7 +71,7 @@ def measure(
         lm: A model that generates.
         domains: Names of domains of ICPI.
         questions: For each domain, piece and number of steps.
-        seed: Of steps and questions; the same for every model.
+        seed: Seed of steps and questions; the same for every model.
 
     Raises:
         UsageError: if the model cannot generate.

@@ -28,8 +28,8 @@ class Node:
 
     Attributes:
         task: In the model's words.
-        said: Whether the model said that it succeeded.
-        steps: How the model took it apart; empty where it did not.
+        said: True if the model said that it succeeded.
+        steps: How the model took it apart; empty if it did not.
         tried: The first of these steps, as far as they were tried.
     """
 
@@ -157,7 +157,7 @@ class Order:
 
 
 def understood(book: Book, step: str) -> Order | None:
-    """What a step asks for, in the names of the recipes; None where it is no such step."""
+    """What a step asks for, in the names of the recipes; None if it is no such step."""
     if fetch := re.fullmatch(r"fetch (\d+) (.+?)\.?", step.strip()):
         return Order(named(book, fetch[2]), int(fetch[1]))
     if made := re.fullmatch(r"craft (?:(\d+) )?(.+?)(?: using (.+?))?\.?", step.strip()):
@@ -188,7 +188,7 @@ class Hand:
     reach: int = 0
 
     def do(self, step: str, held: Held) -> Held | None:
-        """What is held after a step; None where it cannot be done."""
+        """What is held after a step; None if it cannot be done."""
         order = understood(self.book, step)
         if order is None:
             return None
@@ -234,12 +234,13 @@ class Hand:
 
 
 def again(episode: Episode, reach: int, levels: int) -> bool:
-    """Whether the goal is reached by the recorded decompositions, their steps carried out without error.
+    """Return whether the goal is reached by the recorded decompositions, their steps carried out without
+    error.
 
     Args:
         episode: The episode.
         reach: Of the hand.
-        levels: How often in a row a step that cannot be done is taken apart, where that was recorded.
+        levels: How often in a row per step that cannot be done is taken apart, where that was recorded.
     """
     held = _carried(episode.root, Hand(episode.book, reach), {}, levels, episode.goal)
     return held is not None and held.get(episode.goal, 0) > 0
@@ -263,7 +264,7 @@ def _carried(node: Node, hand: Hand, held: Held, levels: int, goal: str) -> Held
 
 
 def flaw(book: Book, task: str, steps: Sequence[str]) -> str:
-    """What is wrong with a decomposition, all that it fetches being granted; empty where nothing is."""
+    """What is wrong with a decomposition, all that it fetches being granted; empty if nothing is."""
     held: Mapping[str, int] = {}
     for step in steps:
         order = understood(book, step)
@@ -286,7 +287,8 @@ def flaw(book: Book, task: str, steps: Sequence[str]) -> str:
 
 
 def agreement(episode: Episode) -> list[bool]:
-    """Whether our world answers each command of a trace as it was answered: done, or could not be done.
+    """Return whether our world answers each command of a trace as it was answered: done, or could not be
+    done.
 
     A trace is of several steps, and what was held before each is not recorded, so crafting counts from the
     first inventory of a step on.

@@ -104,9 +104,7 @@ def search_table(base: str, seeds: int, calls: int, folder: Path) -> str:
     """What each rule found, by repair rate, and how far the tree is ahead."""
     found = searched(base, seeds, calls, folder)
     head = (
-        "| repair rate | line | fitness | right held out | all right | calls until then |\n"
-        + "|---" * 6
-        + "|"
+        "| repair rate | arm | fitness | right held out | all right | calls until then |\n" + "|---" * 6 + "|"
     )
     lines = [head]
     for repair in RATES[base]:
@@ -164,8 +162,8 @@ class Planning:
     Args:
         model: The world model.
         actions: The actions, the same in all states.
-        small: Whether to go through all states (value iteration, discount 0.99), rather than by tree search.
-        seed: Of the search.
+        small: True if to go through all states (value iteration, discount 0.99), rather than by tree search.
+        seed: Seed of the search.
     """
 
     def __init__(self, model: WorldModel, actions: tuple[str, ...], small: bool, seed: int) -> None:

@@ -79,7 +79,7 @@ def achieved(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Different achievements in an episode of the last quarter, by line, in Markdown."""
     found = {arm: [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))] for arm in listed}
     scores = {arm: [final_return(result) for result in results] for arm, results in found.items()}
-    heads = "| line | evidence | achievements | ELLM is above | calls per step | seconds |"
+    heads = "| arm | evidence | achievements | ELLM is above | calls per step | seconds |"
     lines = [heads, "|---" * 6 + "|"]
     for arm, results in found.items():
         steps, calls = (

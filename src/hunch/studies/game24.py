@@ -25,7 +25,7 @@ from hunch.envs.game24.tree_of_thought import Tree, tree
 from hunch.lm import load
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.rl.tabular import QTable
-from hunch.roles.prior_kinds import SimilarityPrior
+from hunch.roles.prior_similarity import SimilarityPrior
 from hunch.runs.files import write_atomically
 from hunch.studies.study import Part, Scale, Study
 
@@ -38,7 +38,7 @@ ALL, STRICT, PRIOR = "all legal operations", "GPT-4, dead ends elsewhere", "GPT-
 Candidates: TypeAlias = Callable[[str], tuple[str, ...]]
 """What is proposed for numbers left, as what is left after each proposal; nothing in a dead end."""
 Runs: TypeAlias = Mapping[str, Sequence[int | None]]
-"""Steps to the first solution by puzzle, for each seed; None where the candidates hold none."""
+"""Steps to the first solution by puzzle, for each seed; None if the candidates hold none."""
 Score: TypeAlias = Callable[[str], Sequence[float]]
 """What a rule thinks of each successor of numbers left."""
 
@@ -65,7 +65,7 @@ def steps_to_solve(puzzle: str, candidates: Candidates, rng: np.random.Generator
         rng: Breaks ties.
 
     Returns:
-        Steps until 24 was reached first; None where the candidates hold no solution.
+        Steps until 24 was reached first; None if the candidates hold no solution.
     """
     table, steps, own = QTable(gamma=1.0, learning_rate=1.0, initial=1.0), 0, cache(candidates)
     while own(puzzle) and table.values(puzzle, own(puzzle)).max() > 0:
@@ -284,7 +284,7 @@ def _median(runs: Runs) -> str:
 def ratio_table(runs: Mapping[str, Runs]) -> str:
     """GPT-4's proposals against every other line, and the verdict."""
     lines = [
-        "| line | against | puzzles | its steps over the other's | fewer steps | more steps |",
+        "| arm | against | puzzles | ratio of steps | fewer steps | more steps |",
         "|---|---|---|---|---|---|",
     ]
     said: dict[str, list[str]] = {}

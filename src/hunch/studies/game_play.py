@@ -93,14 +93,14 @@ def _played(game: Name, n: int, codes: dict[str, str], line: str) -> dict[str, A
             coded = CodedGame(stack.enter_context(loaded(codes[name])))
             seat = Searching(coded, coded if name == line else Filtering(coded), search)
         others: dict[str, Seat] = {"random": AtRandom(), "truth": Searching(true, Filtering(true), search)}
-        won = {name: _both(true, seat, other, n) for name, other in others.items()}
+        won = {name: both(true, seat, other, n) for name, other in others.items()}
         lost = seat.lost / seat.asked if isinstance(seat, Searching) else 0.0
     return {**won, "lost": lost}
 
 
-def _both(game: Known, seat: Seat, other: Seat, n: int) -> list[float]:
+def both(game: Known, seat: Seat, other: Seat, n: int, seed: int = 0) -> list[float]:
     """What a seat wins from another: mean of a match as first and one as second player, of the same seed."""
-    first, second = matches(game, (seat, other), n, 0), matches(game, (other, seat), n, 0)
+    first, second = matches(game, (seat, other), n, seed), matches(game, (other, seat), n, seed)
     return ((first[:, 0] + second[:, 1]) / 2).tolist()  # type: ignore[no-any-return]
 
 
@@ -223,7 +223,7 @@ def speed(games: Sequence[Name], side: int = 64) -> str:
         with loaded(code) as program:
             figures = [_speed(CodedGame(program), side), _speed(Known(GAMES[game]), side)]
         told.append(f"- {game}: {figures[0]:,.0f} in the code, {figures[1]:,.0f} in the rules.")
-    return f"Moves a second of a search, {side} side by side, 100 simulations each:\n\n" + "\n".join(told)
+    return f"Moves per second of a search, {side} side by side, 100 simulations each:\n\n" + "\n".join(told)
 
 
 def _speed(game: Any, side: int) -> float:

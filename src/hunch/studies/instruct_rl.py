@@ -200,7 +200,7 @@ def measured(lines: Sequence[Line], words: bool, steps: int, seeds: int, folder:
     shown = {line.label: found[line][0]["choices"] for line in lines if line.label in PICTURED}
     picture = draw(shown, folder / "conventions.png") if len(shown) == len(PICTURED) else ""
     best = np.mean([len(deal) for deal in all_deals(5, 3)])
-    head = "line | evidence | convention | share of 30 situations | with itself | with an instructed speaker"
+    head = "arm | evidence | convention | share of 30 situations | with itself | with an instructed speaker"
     rows = [(line.label, _evidence(line), *_row(found[line])) for line in lines]
     return f"Best return: {best:.2f}.\n\n{table(f'{head} | with the next seed', rows)}{picture}"
 

@@ -77,7 +77,7 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
 def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """How often labels, and the policies trained on them, agree with the objective; in Markdown."""
     lines = [
-        "| line | evidence | labels right | policy right | model calls | cache hits | seconds |",
+        "| arm | evidence | labels right | policy right | model calls | cache hits | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
     for arm in listed:
@@ -93,7 +93,7 @@ def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def labels_right(run: Path) -> float:
-    """Share of a run's verdicts that agree with the environment; nan where nobody judged."""
+    """Share of a run's verdicts that agree with the environment; nan if nobody judged."""
     told = [line["judge_agrees"] for line in read_lines(run / "metrics.jsonl") if "judge_agrees" in line]
     return float(np.mean(told)) if told else float("nan")
 
@@ -145,7 +145,7 @@ class Verdicts:
 
     Attributes:
         name: Domain and objective.
-        right: Whether each label is right, recomputed by our rules.
+        right: True if each label is right, recomputed by our rules.
         unread: Answers that could not be read; they count as wrong.
     """
 
@@ -194,7 +194,7 @@ def _matrix(root: Path) -> list[Verdicts]:
 
 
 def _labels(named: set[int] | None, game: Game, concept: Concept) -> list[bool]:
-    """Whether each outcome is labelled as it should be."""
+    """Return whether each outcome is labelled as it should be."""
     good = good_outcomes(GAMES[game], concept)
     return [named is not None and (i in named) == (i in good) for i in range(len(JOINT))]
 

@@ -18,7 +18,7 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.motif import MotifConfig
-from hunch.methods.reward.novelty import CountBonusConfig
+from hunch.methods.reward.novelty import CountBonusConfig, RNDConfig
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import Episode
 from hunch.rl.statistics import over_seeds
@@ -37,20 +37,26 @@ RECENT = 10
 """Episodes over which success is looked at."""
 TIDY = "put things down"
 """A goal other than the mission."""
+SHORT = 50
+"""Steps of an episode in which a random walk seldom finds the goal; the level's own limit is 250."""
 
 
-def _arm(label: str, method: str, options: Any, steps: int, lm: str = "") -> Arm:
-    return Arm(label, RunConfig(method=method, env=ENV, lm=lm, steps=steps, options=options))
+def _arm(label: str, method: str, options: Any, steps: int, lm: str = "", **env_options: Any) -> Arm:
+    config = RunConfig(method=method, env=ENV, env_options=env_options, lm=lm, steps=steps, options=options)
+    return Arm(label, config)
 
 
-def arms(steps: int, lms: Sequence[str] = ()) -> tuple[Arm, ...]:
+def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, ...]:
     """Motif by noise, without its parts, and what it is compared with; the same learner in all."""
 
     def motif(label: str, lm: str, **options: Any) -> Arm:
-        return _arm(label, "motif", MotifConfig(table=TABLE, **options), steps, lm)
+        return _arm(label, "motif", MotifConfig(table=TABLE, **options), steps, lm, **env_options)
 
     def count(label: str, **options: Any) -> Arm:
-        return _arm(label, "count-bonus", CountBonusConfig(table=TABLE, **options), steps)
+        return _arm(label, "count-bonus", CountBonusConfig(table=TABLE, **options), steps, **env_options)
+
+    def rnd(label: str, weight: float) -> Arm:
+        return _arm(label, "rnd", RNDConfig(table=TABLE, weight=weight), steps, **env_options)
 
     return (
         *(motif(f"Motif, label noise {noise}", f"{RULE}?error={noise}") for noise in NOISE),
@@ -60,7 +66,16 @@ def arms(steps: int, lms: Sequence[str] = ()) -> tuple[Arm, ...]:
         count("sparse reward alone", weight=0.0),
         count("count of states", weight=0.01),
         count("count of events", weight=0.01, of="event"),
+        *(rnd(f"RND, weight {weight}", weight) for weight in (0.01, 0.001)),
         *(motif(f"Motif, {lm}", lm) for lm in lms),
+    )
+
+
+def hard_to_find(steps: int) -> tuple[Arm, ...]:
+    """Motif with 10 % of wrong labels, and its controls, in episodes of ``SHORT`` steps."""
+    left_out = ("0.0", "0.3", "without")
+    return tuple(
+        arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)
     )
 
 
@@ -75,7 +90,7 @@ def reached(result: Result, wins: int) -> float:
 
 def speeds(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Steps to half and to nine tenths of the episodes by line, in Markdown."""
-    names = ("line", "evidence", "steps to half", "steps to nine tenths", "never", "success", "model calls")
+    names = ("arm", "evidence", "steps to half", "steps to nine tenths", "never", "success", "model calls")
     lines = [f"| {' | '.join(names)} | seconds |", "|---" * (len(names) + 1) + "|"]
     for arm in listed:
         found = [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
@@ -118,7 +133,7 @@ def steering(steps: int) -> tuple[Arm, ...]:
 def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """What happens in the episodes of the last quarter, by goal, in Markdown."""
     told = {"succeeds": "You reach the goal.", "unlocks": "You unlock", "puts down": "You put down"}
-    lines = [f"| line | {' | '.join(told)} |", "|---|" + "---|" * len(told)]
+    lines = [f"| arm | {' | '.join(told)} |", "|---|" + "---|" * len(told)]
     env = make(ENV)
     for arm in listed:
         rates = []
@@ -128,7 +143,7 @@ def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
                 rates.append([_mean(words, events) for words in told.values()])
         cells = [str(over_seeds([own[i] for own in rates])) for i in range(len(told))]
         lines.append(f"| {arm.label} | {' | '.join(cells)} |")
-    return "Times in an episode of the last quarter.\n\n" + "\n".join(lines)
+    return "Counts per episode of the last quarter.\n\n" + "\n".join(lines)
 
 
 def _events(env: Any, episode: Episode) -> Counter[str]:
@@ -150,7 +165,7 @@ def fits(seeds: int, folder: Path) -> str:
     for noise in (*NOISE, 0.4):
         found = np.array([_fit(noise, seed) for seed in range(seeds)])
         lines.append(f"| {noise} | " + " | ".join(str(over_seeds(column)) for column in found.T) + " |")
-    return "Held-out pairs of captions of random play, 2,000 pairs a seed.\n\n" + "\n".join(lines)
+    return "Held-out pairs of captions of random play, 2,000 pairs per seed.\n\n" + "\n".join(lines)
 
 
 def _fit(noise: float, seed: int) -> tuple[float, float, float, float]:
@@ -177,10 +192,12 @@ def _agrees(pair: Pair, rewards: dict[str, float]) -> bool:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    listed, goals = arms(scale.steps(STEPS), scale.lms), steering(scale.steps(STEPS // 2))
+    steps = scale.steps(STEPS)
+    listed, hard, goals = arms(steps, scale.lms), hard_to_find(steps), steering(scale.steps(STEPS // 2))
     return [
         Part("The fit by noise", (), beside=lambda folder: fits(scale.seeds, folder)),
         Part("DoorKey-5x5", listed, beside=partial(speeds, listed, scale.seeds)),
+        Part(f"Episodes of {SHORT} steps", hard, beside=partial(speeds, hard, scale.seeds)),
         Part("Two goals", goals, beside=partial(behaviours, goals, scale.seeds)),
     ]
 

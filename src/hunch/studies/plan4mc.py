@@ -28,8 +28,9 @@ from hunch.rl.rollout import Episode
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner import Skill
 from hunch.roles.skill_graph import SkillGraph, extract
+from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute, load_agent, load_skills
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.models import Models
 from hunch.studies.plan4mc_graphs import SILENT, corrupted, reason
 from hunch.studies.planners import SKILL, kept, skill_run, table
@@ -163,7 +164,7 @@ def ended(runs: Sequence[Sequence[Played]], explicit: bool) -> float:
 
 
 def said(episode: Played) -> bool:
-    """Whether it was said that there is no plan; to come to the end of one is another thing."""
+    """Return whether it was said that there is no plan; to come to the end of one is another thing."""
     return reason(episode["problem"]) != SILENT
 
 
@@ -219,7 +220,7 @@ def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> st
         )
     )
     told = " | ".join(f"p = {p}" for p in FAILURES)
-    return table(f"line | evidence | {told} | skills an episode, p = 0.3", rows)
+    return table(f"arm | evidence | {told} | skills per episode, p = 0.3", rows)
 
 
 def _skills(runs: Sequence[Sequence[Played]]) -> str:
@@ -311,7 +312,7 @@ def unfound(data: Path, scale: Scale, folder: Path) -> str:
         runs = bench.played(label, agent)
         steps = f"{np.mean([e['steps'] for run in runs for e in run]):.0f}"
         rows.append((label, succeeded(runs), f"{ended(runs, True):.2f}", f"{ended(runs, False):.2f}", steps))
-    return table("line | success | no plan, and says so | fails unsaid | steps an episode", rows)
+    return table("arm | success | no plan, reported | fails unreported | steps per episode", rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

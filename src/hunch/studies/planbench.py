@@ -44,7 +44,7 @@ class Score:
         answered: Problems to which an answer was recorded.
         success: Share of all problems solved. Of unsolvable problems: where it gave no plan and said so.
         wrong_truths: Plans that the file gives as solutions, and that are none.
-        months: When the answers were recorded; empty where the file does not say.
+        months: When the answers were recorded; empty if the file does not say.
     """
 
     recording: Recording
@@ -118,12 +118,12 @@ def _task(statement: Statement) -> Task:
 
 
 def valid(statement: Statement, plan: Sequence[Atom] | None) -> bool:
-    """Whether a plan reaches the goal of a problem in our environment."""
+    """Return whether a plan reaches the goal of a problem in our environment."""
     return plan is not None and _task(statement).verify(plan).valid
 
 
 def solved(domain: str, answers: Iterable[Answer]) -> dict[int, bool]:
-    """Whether each answer is right: its plan is valid or, in an unsolvable domain, it says there is none."""
+    """Return whether each answer is right: a valid plan, or the word that there is none if so."""
     if domain.startswith("unsolvable"):
         return {a.instance: not a.plan and bool(_NO_PLAN.search(a.text)) for a in answers}
     return {answer.instance: valid(answer.statement, answer.plan) for answer in answers}

@@ -12,7 +12,7 @@ from hunch.core import FloatArray, UsageError
 from hunch.rl.statistics import Estimate
 
 Hits: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-"""Whether a planner (row) solved a problem (column)."""
+"""True if a planner (row) solved a problem (column)."""
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 Solved: TypeAlias = Mapping[str, Mapping[int, bool]]
 """For each model whether it solved each problem, by the problem's number."""

@@ -23,8 +23,9 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner import Skill
+from hunch.runs.build import load_skills
 from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute, load_skills
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, read_lines, write_atomically
 from hunch.runs.models import Models
 from hunch.studies.study import Scale
@@ -62,7 +63,7 @@ class Played:
     Attributes:
         task: The instruction.
         success: By the environment's word.
-        right: Whether its skills would have done the errand if all that can had worked.
+        right: True if its skills would have done the errand if all that can had worked.
         skills: How many there were.
         steps: Primitive actions.
     """
@@ -121,7 +122,7 @@ def skills_of(folder: Path, seed: int, scale: Scale) -> list[Skill]:
 
 def flat(folder: Path, seed: int, scale: Scale) -> Agent:
     """An agent without skills, trained on the errands themselves for as many steps as all skills together."""
-    from hunch.runs.execute import load_agent
+    from hunch.runs.build import load_agent
 
     steps = scale.steps(sum(STEPS.values()))
     config = RunConfig(method="q-learning", env=KITCHEN, steps=steps, seed=seed, options=SKILL)

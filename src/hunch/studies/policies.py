@@ -26,8 +26,9 @@ from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import over_seeds
 from hunch.roles.policy import LMPolicy, LMPolicyConfig
 from hunch.roles.prior_kinds import PriorConfig
+from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished, load_agent
+from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, write_atomically
 from hunch.studies.study import Part, Scale, Study
 
@@ -86,7 +87,7 @@ def elsewhere(listed: Sequence[Arm], scale: Scale, folder: Path) -> str:
         found = [_tried(run, scale) for run in runs]
         cells = [str(over_seeds([own[place] for own in found])) for place in ELSEWHERE] if found else []
         lines.append(f"| {each.label} | {' | '.join(cells)} |")
-    told = f"Success in {scale.episodes(EPISODES)} new episodes a seed, of agents trained in GoToRedBall."
+    told = f"Success in {scale.episodes(EPISODES)} new episodes per seed, for agents trained in GoToRedBall."
     return "\n".join([told, "", *lines])
 
 

@@ -132,11 +132,11 @@ STUDIES = {
         "priors-encoder",
         "How much of what Q learns is owed to the encoder below it, and what does the encoder cost?",
         "Encoders compared by success, memory and time (table 13); BERT is the paper's choice.",
-        "The prior is `minilm` in all lines, and so is their evidence; only the texts that Q sees are "
-        "embedded otherwise, state and action apart. `bag-of-words` and `random-network` are controls that "
-        "know nothing. Memory is that of a process that does nothing but embed, with torch and transformers "
-        "imported in all lines. The minutes of a run are with the cache, from which all runs but the first "
-        "with an encoder take its embeddings.",
+        "The prior is `minilm` in all arms, which sets their evidence level. Only the texts that Q "
+        "sees are embedded differently, state and action separately. `bag-of-words` and `random- "
+        "network` are controls without knowledge. Memory is that of a process that only embeds, "
+        "with torch and transformers imported in all arms. The minutes of a run are with the cache, "
+        "from which all runs but the first with an encoder take its embeddings.",
         _parts,
         lm_for="dqn-prior",
     )

@@ -27,7 +27,8 @@ from hunch.methods.prior.zero_shot import ZeroShot
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import PriorConfig, SimilarityPrior
+from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior_similarity import SimilarityPrior
 from hunch.runs.compare import Arm, Job, compare, environment, processors, thread_limits
 from hunch.runs.files import read_json, write_atomically
 from hunch.studies.priors import PICK, dqn_prior
@@ -201,7 +202,7 @@ def table(found: Found, temperatures: dict[Way, float]) -> str:
 
 
 def verdict(found: Found, name: str) -> list[str]:
-    """Whether the encoder beats each control: whether the interval of its lead over the pools is above 0."""
+    """Return whether the encoder beats each control: whether the interval of its lead is above 0."""
     lines = []
     for placement in PLACEMENTS:
         own = found.get((name, placement), {})
@@ -212,7 +213,19 @@ def verdict(found: Found, name: str) -> list[str]:
             if np.isfinite(by.low)
         ]
         lines += [f"{name}, {placement} (L3) {'; '.join(said)}"] if said else []
-    return lines
+    return lines + _of_places(found, name)
+
+
+def _of_places(found: Found, name: str) -> list[str]:
+    """How much of the encoder's lead is gone where things are anywhere: what it knows of their places."""
+    typical, uniform = (found.get((name, placement), {}) for placement in PLACEMENTS)
+    gone = []
+    for model in CONTROLS:
+        at_home, anywhere = (found.get((model, placement), {}) for placement in PLACEMENTS)
+        pools = [pool for pool in at_home if all(pool in own for own in (typical, uniform, anywhere))]
+        lost = [typical[p] - at_home[p] - uniform[p] + anywhere[p] for p in pools]
+        gone += [f"{over_pairs(lost)} of the lead over {model}"] if len(lost) > 1 else []
+    return [f"{name}: with uniform placement goes {', '.join(gone)}"] if gone else []
 
 
 def lead(scores: dict[int, float], others: dict[int, float]) -> Estimate:

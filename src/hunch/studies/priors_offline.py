@@ -6,20 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hunch import methods
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.rl import dataset
 from hunch.rl.statistics import over_seeds
+from hunch.roles.prior_kinds import PriorConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.record import collect, parse_mix
-from hunch.studies.priors import KITCHENS, PICK, SALAD, WRONG
+from hunch.studies.priors import KITCHENS, PICK, SALAD, WRONG, dqn_prior
 from hunch.studies.study import Part, Scale, Study
 
 MIX = "oracle=0.2,noisy:0.5=0.4,random=0.4"
@@ -30,6 +31,8 @@ GOOD = 574 / 1_186
 """Share of the paper's tuples, Salad(1000), that are from episodes that succeed (table 11)."""
 FAIR = f"scripted:kitchen?error={WRONG[0.8]}"
 """The prior, of recall@5 0.8."""
+PICK_ENV = "hunch/Household-Pick-v0"
+BETAS = {"5": 5.0, "5/128": 5 / 128}
 BASELINES = {"bc": "BC", "dqn": "offline DQN", "cql": "CQL"}
 
 
@@ -85,64 +88,79 @@ def _salad(scale: Scale, data: Path, title: str, name: str, mix: str, baselines:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     poor = "Overcooked-Salad without the oracle"
     return [
-        _as_published(scale, data),
+        _salad_published(scale, data),
+        _pick_published(scale, data),
         _salad(scale, data, "Overcooked-Salad", "salad", MIX, ("bc", "dqn", "cql")),
         _salad(scale, data, poor, "salad-poor", POOR, ("bc", "cql")),
-        _pick(scale, data),
     ]
 
 
-def as_published(folder: Path, smoke: bool = False) -> str:
-    """Data of the composition of the paper's table 11, recorded by DQN-Prior itself; returns their folder.
+def by_agent(folder: Path, run: RunConfig, tuples: int, good: float, smoke: bool) -> str:
+    """Data of a composition that the paper states, recorded by DQN-Prior itself; returns their folder.
 
-    1,186 steps, 574 of them from episodes that succeed, in the order in which a run of 6,000 steps went
-    through them. The smoke run, too short for a success, takes the oracle's steps in their place.
+    Steps come in the order in which the run went through them, a share ``good`` of them from episodes that
+    succeed. The smoke run, too short for a success, takes the oracle's steps in their place.
     """
-    run = folder / "recorder"
     if smoke:
-        return recorded(folder / "smoke", SALAD, PUBLISHED, 200, "oracle=0.484,random=0.516")
-    execute(
-        RunConfig(
-            method="dqn-prior",
-            env=SALAD,
-            lm=FAIR,
-            steps=6_000,
-            seed=100,
-            env_options=PUBLISHED,
-            options=DQNPriorConfig(proposals="visited"),
-        ),
-        run,
-    )
-    return recorded(folder / "salad-1186", SALAD, PUBLISHED, 1_186, f"run:{run}", GOOD)
+        mix = f"oracle={good:.3f},random={1 - good:.3f}" if good < 1 else "oracle=1"
+        return recorded(folder / "smoke", run.env, run.env_options, 200, mix)
+    execute(run, folder / "recorder")
+    mix = f"run:{folder / 'recorder'}"
+    return recorded(folder / f"tuples-{tuples}", run.env, run.env_options, tuples, mix, good)
 
 
-def _as_published(scale: Scale, data: Path) -> Part:
-    """The paper's comparison: its data, updates, discount, clipping; beta as printed and as in its code."""
-    steps, source = scale.steps(10_000), as_published(data / "as-published", scale.smoke)
+def published(label: str, method: str, env: str, source: str, lm: str, scale: Scale, **options: Any) -> Arm:
+    """A method under the paper's protocol: 10,000 updates, clipped, gamma 0.99, proposals once a tuple."""
+    own = {"clip": 1.0, **options, **({} if method == "bc" else {"gamma": 0.99})}
+    if method.endswith("prior"):
+        own["proposals"] = "visited"
+    steps = scale.steps(10_000)
+    line = learner(label, method, env, source, lm, steps, **own)
+    config = replace(line.config, eval_every=max(1, steps // 10), eval_episodes=scale.episodes(20))
+    return replace(line, config=config)
 
-    def arm(label: str, method: str, **options: Any) -> Arm:
-        own = {"clip": 1.0, **options, **({} if method == "bc" else {"gamma": 0.99})}
-        if method.endswith("prior"):
-            own["proposals"] = "visited"
-        line = learner(label, method, SALAD, source, FAIR, steps, **own)
-        config = replace(line.config, eval_every=max(1, steps // 10), eval_episodes=scale.episodes(20))
-        return replace(line, config=config)
 
-    betas = {"5": 5.0, "5/128": 5 / 128}
+def _salad_published(scale: Scale, data: Path) -> Part:
+    """Salad, with 1,186 tuples: beta as printed and as in the authors' code, with and without a floor."""
+    recorder = dqn_prior("", SALAD, FAIR, 6_000, PUBLISHED, proposals="visited").config
+    source = by_agent(data / "as-published", replace(recorder, seed=100), 1_186, GOOD, scale.smoke)
+    arm = partial(published, env=SALAD, source=source, lm=FAIR, scale=scale)
     return Part(
         "Overcooked-Salad, data of table 11",
         (
             arm("BC", "bc"),
             arm("offline DQN", "dqn"),
-            *(arm(f"CQL, beta {name}", "cql", beta=beta) for name, beta in betas.items()),
+            *(arm(f"CQL, beta {name}", "cql", beta=beta) for name, beta in BETAS.items()),
             arm("offline DQN-Prior", "dqn-prior"),
             *(
                 arm(
                     f"CQL-Prior, beta {name}{', floor' if floor else ''}", "cql-prior", beta=beta, floor=floor
                 )
-                for name, beta in betas.items()
+                for name, beta in BETAS.items()
                 for floor in (False, True)
             ),
+        ),
+        beside=checkpoints,
+    )
+
+
+def _pick_published(scale: Scale, data: Path) -> Part:
+    """Pick, with 6,572 tuples, all from episodes that succeed; a bag of words stands beside the model."""
+    recorder = dqn_prior("", PICK_ENV, "minilm", 24_000, PICK).config
+    source = by_agent(data / "pick-published", replace(recorder, seed=100), 6_572, 1.0, scale.smoke)
+    arm = partial(published, env=PICK_ENV, source=source, scale=scale)
+    words = PriorConfig(kind="similarity", temperature=0.075)
+    return Part(
+        "Household-Pick, data of table 11",
+        (
+            arm("BC", "bc", lm="uniform"),
+            arm("offline DQN", "dqn", lm="uniform"),
+            arm("CQL", "cql", lm="uniform"),
+            arm("offline DQN-Prior", "dqn-prior", lm="minilm"),
+            arm("CQL-Prior", "cql-prior", lm="minilm"),
+            arm("CQL-Prior, floor", "cql-prior", lm="minilm", floor=True),
+            arm("CQL-Prior, words, floor", "cql-prior", lm="words", floor=True, prior=words),
+            arm("CQL-Prior, random k, floor", "cql-prior", lm="uniform", floor=True),
         ),
         beside=checkpoints,
     )
@@ -153,7 +171,7 @@ def checkpoints(folder: Path) -> str:
 
     The best is chosen on the episodes that it is reported on, so it is too good for every line.
     """
-    lines = ["| line | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
+    lines = ["| arm | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
     for arm in sorted({run.parent for run in folder.glob("*/seed-*")}):
         found = [points for run in sorted(arm.glob("seed-*")) if (points := evaluated(run))]
         if found:
@@ -173,35 +191,19 @@ def evaluated(run: Path) -> dict[int, float]:
     return {step: float(np.mean(returns)) for step, returns in sorted(by.items())}
 
 
-def _pick(scale: Scale, data: Path) -> Part:
-    env, steps = "hunch/Household-Pick-v0", scale.steps(2_000)
-    folder = recorded(data / "pick-6572", env, PICK, 6_572)
-    return Part(
-        "Household-Pick, 6,572 tuples",
-        (
-            learner("BC", "bc", env, folder, "uniform", steps),
-            learner("offline DQN", "dqn", env, folder, "uniform", steps),
-            learner("CQL", "cql", env, folder, "uniform", steps),
-            learner("CQL-Prior, random k", "cql-prior", env, folder, "uniform", steps),
-            learner("offline DQN-Prior", "dqn-prior", env, folder, "minilm", steps),
-            learner("CQL-Prior", "cql-prior", env, folder, "minilm", steps),
-        ),
-    )
-
-
 STUDIES = {
     "priors-offline": Study(
         "priors-offline",
         "Does a model's prior make recorded data go further?",
         "Pick with 6,572 tuples: CQL-Prior 0.80, CQL 0.03, offline DQN 0.27, BC 0.31. Salad: CQL-Prior "
         "with about 1,000 tuples returns 1.01 and CQL 0.32, so that nine tenths of the data are saved.",
-        "The first part has data of the composition of the paper's, recorded by DQN-Prior with a scripted "
-        "prior. The data of the others are our own: a fifth of the steps by the oracle, two fifths by an "
-        "oracle that errs in half of its steps, two fifths random; without the oracle, a fifth by one that "
-        "errs in half of its steps, the others random. Steps are updates, of 128 transitions each. Household "
-        "games are generated ones, and `minilm` with the similarity prior stands in the place of a model"
-        " of 7 billion parameters. Scripted models (L0) know the right action and err as often as leaves"
-        " the stated recall.",
+        "The first two parts have data of the composition of the paper's, recorded by DQN-Prior, on Salad "
+        "with a scripted prior, on Pick with `minilm` on 8 games. The data of the others are our own: a "
+        "fifth of the steps by the oracle, two fifths by an oracle that errs in half of its steps, two "
+        "fifths random; without the oracle, a fifth by one that errs in half of its steps, the others "
+        "random. Steps are updates, of 128 transitions each. Household games are generated ones, and "
+        "`minilm` with the similarity prior stands in the place of a model of 7 billion parameters. "
+        "Scripted models (L0) know the right action and err as often as leaves the stated recall.",
         _parts,
     )
 }

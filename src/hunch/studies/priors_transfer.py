@@ -13,6 +13,10 @@ from hunch.studies.transfer import Filling, Transfer
 
 EPISODES = 50
 UNSEEN = {"pool_seed": 7, "games": 28}
+HELD_OUT = {"split": "unseen", "games": 28}
+"""Games whose pairs of thing and place are in no game of training."""
+GAMES = (8, 28, 112)
+"""Of training; the paper has 28."""
 TRAINED = 0.5
 """Error rate of the rule with which Q is trained on Overcooked; k = 5 hold the right action with 0.97."""
 
@@ -45,6 +49,20 @@ def _pick(scale: Scale) -> Part:
     )
 
 
+def _by_games(scale: Scale, games: int) -> Part:
+    """Q of so many games, on these and on games of other goals, by number of proposals."""
+    models = {"similarity": ("minilm", PriorConfig())}
+    return Part(
+        f"Household-Pick, {games} games",
+        (dqn_prior("DQN-Prior", "hunch/Household-Pick-v0", "minilm", scale.steps(9_000), {"games": games}),),
+        Transfer(
+            _fillings(scale, (1, 5) if scale.smoke else (1, 5, 10, 15), models),
+            scale.episodes(2 * EPISODES),
+            HELD_OUT,
+        ),
+    )
+
+
 def _salad(scale: Scale) -> Part:
     models = {
         f"rule, error {error}": (f"scripted:kitchen?error={error}", PriorConfig())
@@ -61,24 +79,25 @@ def _salad(scale: Scale) -> Part:
 
 
 def _transfer(scale: Scale, data: Path) -> list[Part]:
-    return [_pick(scale), _salad(scale)]
+    return [_pick(scale), _salad(scale), *(_by_games(scale, games) for games in GAMES)]
 
 
 STUDIES = {
     "priors-transfer": Study(
         "priors-transfer",
-        "Does a Q that was trained with one model's proposals lift other models, on tasks seen and unseen?",
+        "Does a Q that was trained with one model's proposals improve others, on seen and unseen tasks?",
         "With k = 5 and the 7B model that it was trained with, DQN-Prior reaches 0.62 on the training tasks "
         "of Pick and 0.38 on unseen ones; its Q lifts a model of 4B parameters from 0 to 0.35 on seen tasks "
         "and from 0 to 0.08 on unseen ones (table 2).",
-        "Trained as in [DQN-Prior](../methods/dqn_prior.md#settings), where each setting has its source: k = "
-        "5, alpha 0.02, gamma 0.9; 9,000 steps of Household-Pick, 6,000 of Overcooked-Salad. Seen tasks are "
-        "the eight games of pool 0, unseen ones the 28 of pool 7, which may share goals with them. Household "
-        "games are generated ones in ALFWorld's words, and no ALFWorld scores. `minilm` with the similarity "
-        "prior, which is ours, stands in the place of models of 4 to 7 billion parameters: with and without "
-        "the rule against repetition it is a stronger and a weaker prior over one model, and not two models. "
-        "The rule alone, the uniform prior and the scripted models (L0) are controls and support no claim "
-        "about language models. Overcooked has a single task. `--lm SPEC` adds any other model.",
+        "Training is as in [DQN-Prior](../methods/dqn_prior.md#settings), where each setting has its "
+        "source: k = 5, alpha 0.02, gamma 0.9; 9,000 steps of Household-Pick, 6,000 of Overcooked-Salad. "
+        "Seen tasks are the eight games of pool 0. Unseen tasks are the 28 games of pool 7, which may share"
+        " goals with them. Household games are generated with ALFWorld's words, so scores are not ALFWorld "
+        "scores. `minilm` with our similarity prior replaces models with 4 to 7 billion parameters: with "
+        "and without the rule against repetition it is a stronger and a weaker prior over one model, not "
+        "two models. The rule alone, the uniform prior and the scripted models (L0) are controls and "
+        "support no claim about language models. Overcooked has a single task. `--lm SPEC` adds any other "
+        "model.",
         _transfer,
         lm_for="dqn-prior",
     )

@@ -124,7 +124,7 @@ def bed_table(seeds: int, folder: Path) -> str:
     """The sparse and the hand-written reward in each world."""
     keys = [(bed, kind, seed) for bed in WORLDS for kind in ("sparse", "dense") for seed in range(seeds)]
     found = kept(folder / "runs.jsonl", keys, _bare)
-    lines = ["| world | sparse reward | reward by hand |", "|---|---|---|"]
+    lines = ["| world | sparse reward | hand-written reward |", "|---|---|---|"]
     for bed in WORLDS:
         cells = [
             over_seeds([row["success"] for row in found if row["key"][:2] == [bed, kind]]).short()
@@ -145,7 +145,7 @@ def line_table(seeds: int, steps: int, folder: Path) -> str:
     found = kept(folder.parent / RUNS, keys, partial(searched, steps))
     by_line = {line: rows_of(found, line, *MAIN) for line in CONTROLS}
     lines = [
-        "| line | fitness when chosen | success, trained again | programs that failed | Eureka is ahead by |",
+        "| arm | fitness when chosen | success, trained again | programs that failed | Eureka is ahead by |",
         "|---|---|---|---|---|",
     ]
     for line, rows in by_line.items():
@@ -255,7 +255,7 @@ def arms(steps: int, model: str) -> tuple[Arm, ...]:
 
 def trained_again(folder: Path) -> str:
     """Every run's winner, trained again with new seeds."""
-    rows = ["| line | fitness when it was chosen | success trained again |", "|---|---|---|"]
+    rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
     for arm, runs in programs_of(folder).items():
         chosen = [winner(run) for run in runs]
         then = over_seeds([line["fitness"] for line in chosen])

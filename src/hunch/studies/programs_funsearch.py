@@ -99,7 +99,7 @@ def packed(seeds: int, steps: int, folder: Path) -> str:
     keys = [(line, seed) for seed in range(seeds) for line in RULES]
     found = kept(folder / "runs.jsonl", keys, partial(searched, partial(OwnPacking, **SIZE), steps))
     rows = [
-        "| line | excess to train | excess held out | below best fit | programs that failed |",
+        "| arm | excess to train | excess held out | below best fit | programs that failed |",
         "|---|---|---|---|---|",
     ]
     floor = _excess(test, BEST_FIT)
@@ -142,7 +142,7 @@ def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
     rows = [
         f"Known: {KNOWN[n]}; the first program: {first:g}.",
         "",
-        "| line | size, over seeds | sizes | islands and clusters are ahead by |",
+        "| arm | size, over seeds | sizes | islands and clusters are ahead by |",
         "|---|---|---|---|",
     ]
     sizes = {line: [row["fitness"] for row in found if row["key"][0] == line] for line in RULES}

@@ -66,7 +66,7 @@ def table(base: str, seeds: int, steps: int, folder: Path) -> str:
     lines = [
         f"{steps} programs per run; the winner in {TESTED} other episodes.",
         "",
-        "| line | mean return | in other episodes | programs that failed | ahead of random by |",
+        "| arm | mean return | in other episodes | programs that failed | ahead of random by |",
         "|---|---|---|---|---|",
         f"| the first program | {tried(env, env.problem.start).fitness:.2f} "
         f"| {_held_out(base, env.problem.start):.2f} | | |",

@@ -55,10 +55,10 @@ def table(seeds: int, steps: int, folder: Path) -> str:
     keys = [(line, seed) for seed in range(seeds) for line in LINES]
     found = kept(folder.parent / RUNS, keys, partial(searched, steps))
     lines = [
-        f"| line | fitness when chosen | trained again | at least {ENOUGH:g} | ahead of best of n by |",
+        f"| arm | fitness when chosen | trained again | at least {ENOUGH:g} | ahead of best of n by |",
         "|---|---|---|---|---|",
     ]
-    for name, kind in (("sparse reward", "sparse"), ("reward by hand", "dense")):
+    for name, kind in (("sparse reward", "sparse"), ("hand-written reward", "dense")):
         rows = [row for row in bare if row["key"][0] == kind]
         lines.append(f"| {name} | | {_cells(rows)} | |")
     single = _rows(found, "best of n")

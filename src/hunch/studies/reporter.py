@@ -20,8 +20,9 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds
 from hunch.roles.planner import Skill
+from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute, load_agent, load_skills
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.loop import train
 from hunch.runs.models import Models
@@ -55,7 +56,7 @@ def measured(question: str, data: Path, scale: Scale, folder: Path) -> str:
     flat = [_kept(question, "flat", None, data, scale, folder, seed) for seed in range(scale.seeds)]
     steps = scale.steps(2 * ACTOR_STEPS + STEPS)
     rows.append((f"flat Q-learning, {steps:,} steps", over_seeds([f["success"] for f in flat]), "-"))
-    return table("line | success | episodes of training, seed 0", rows)
+    return table("arm | success | episodes of training, seed 0", rows)
 
 
 def _kept(

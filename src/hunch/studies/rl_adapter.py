@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch.core import EvidenceLevel
 from hunch.envs import make
+from hunch.envs.craft import RULES
 from hunch.lm import load
 from hunch.methods.goal.rl_adapter import RLAdapter, RLAdapterConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
-from hunch.roles.mentor import MentorConfig
+from hunch.roles.mentor import SUMMARIES, Mentor, MentorConfig, Sayer
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.loop import train
@@ -33,6 +36,41 @@ RULE: Final = "scripted:mentor"
 CLOSED: Final = "closed loop"
 
 
+class Rule(Sayer):
+    """Says what is true: the later summary, the more achievements a player had last."""
+
+    evidence: EvidenceLevel = "L0"
+
+    def __init__(self, summaries: Sequence[str]) -> None:
+        self.summaries = summaries
+
+    def say(self, prompt: str, rng: np.random.Generator) -> str:
+        """The next summary for every four achievements that the prompt tells of."""
+        did = prompt.partition(". Told to")[0]
+        number = sum(rule.action in did for rule in RULES)
+        return self.summaries[min(number // 4, len(self.summaries) - 1)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: it learns nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up nothing."""
+
+
+class Ruled(Mentor):
+    """A mentor with the rule in the adapter's place."""
+
+    def _adapter(self, seed: int) -> Sayer:
+        return Rule(self.config.summaries)
+
+
+class ToldByRule(RLAdapter):
+    """The agent with the rule in the adapter's place."""
+
+    mentor_class = Ruled
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of the table; without a model it is the learner alone."""
@@ -40,15 +78,18 @@ class Line:
     label: str
     lm: str = RULE
     mentor: dict[str, Any] = field(default_factory=dict)
+    agent: type[RLAdapter] = RLAdapter
 
 
 def lines(lms: tuple[str, ...]) -> tuple[Line, ...]:
-    """The closed loop, and what is left of it without the filter, the training, the adapter, the model."""
+    """The closed loop, what is left of it without its parts, and rules in the adapter's place."""
     return (
         Line(CLOSED),
         Line("trained on all", mentor={"keep": 1.0}),
         Line("frozen adapter", mentor={"adapter": "frozen"}),
         Line("no adapter", mentor={"adapter": "none"}),
+        Line("the rule in the adapter's place", agent=ToldByRule),
+        Line("always new", mentor={"summaries": SUMMARIES[:1]}, agent=ToldByRule),
         Line("random sub-goals", "uniform", {"adapter": "none"}),
         Line("no sub-goals", ""),
         *(Line(f"{CLOSED}, {lm}", lm) for lm in lms),
@@ -65,7 +106,7 @@ def learnt(line: Line, extrinsic: float, steps: int, seed: int) -> dict[str, Any
     qlearning = QLearningConfig(epsilon=(1.0, 0.1, steps // 2), see_task=False)
     mentor = MentorConfig(**line.mentor)
     config = RLAdapterConfig(table=qlearning, mentor=mentor, extrinsic=extrinsic)
-    agent = RLAdapter(_model(line.lm), config, _model("bag-of-words")) if line.lm else QLearning(qlearning)
+    agent = line.agent(_model(line.lm), config, _model("bag-of-words")) if line.lm else QLearning(qlearning)
     told: list[dict[str, Any]] = []
     result = train(agent, make(ENV), steps, seed=seed, report=told.append)
     scores = [line["comprehension"] for line in told if "comprehension" in line]
@@ -112,7 +153,7 @@ def measured(extrinsic: float, steps: int, lms: tuple[str, ...], seeds: int, fol
         most = max(set(said), key=said.count) if said else "-"
         evidence = "-" if not line.lm else _model(line.lm).evidence
         rows.append((line.label, evidence, over_seeds(achieved), ahead, *scores, rose, most))
-    head = "line | evidence | achievements | closed loop is above | score, first fifth | last fifth"
+    head = "arm | evidence | achievements | closed loop is above | score, first fifth | last fifth"
     return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end', rows)}"
 
 
@@ -139,6 +180,6 @@ STUDIES = {
         "learner, and sub-goals that are reached are rewarded. It says nothing about large models.",
         _parts,
         lm_for="",
-        seeds=3,
+        seeds=8,
     )
 }

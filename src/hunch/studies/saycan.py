@@ -17,7 +17,7 @@ from hunch.report.reliability import draw_reliability
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.prior_kinds import PriorConfig
-from hunch.runs.execute import load_trained
+from hunch.runs.build import load_trained
 from hunch.studies.planners import Bench, Line, share, skill_runs, success, table
 from hunch.studies.study import Part, Scale, Study
 
@@ -50,7 +50,7 @@ def factors(models: tuple[str, ...], data: Path, scale: Scale, folder: Path) -> 
         evidence = load(line.lm).evidence if line.lm else "-"
         rows.append((line.label, evidence, success(runs), *failed, *families))
     ahead = "\n".join(f"- {lm}: {_ahead(bench, *lines(lm))}" for lm in models)
-    head = f"line | evidence | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
+    head = f"arm | evidence | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
     return f"{table(head, rows)}\n\nSay x can less say only, over the same episodes, seed by seed:\n\n{ahead}"
 
 

@@ -33,7 +33,7 @@ class Scale:
 
     @property
     def smoke(self) -> bool:
-        """Whether it is too small to tell anything."""
+        """True if it is too small to tell anything."""
         return self.share < 1
 
     def steps(self, full: int) -> int:
@@ -55,7 +55,7 @@ class Part:
 
     Attributes:
         title: What is compared.
-        arms: Label and settings of each line; none where only ``beside`` is told.
+        arms: Label and settings of each line; none if only ``beside`` is told.
         transfer: What the trained agents of the first arm are tried with, if anything.
         beside: Given the part's folder, what is to be told besides the runs, in Markdown; called after them.
     """
@@ -81,9 +81,9 @@ class Study:
         published: What the paper reports, in Markdown, with its place.
         deviations: What differs from the paper's setting, in Markdown.
         parts: Given the scale and a folder for data, the runs.
-        lm_for: The method that further models are put into; empty where none are taken.
+        lm_for: The method that further models are put into; empty if none are taken.
         seeds: Runs an arm, unless said otherwise.
-        recorded: Which recorded answers it reads, as its user has to fetch them; empty where it reads none.
+        recorded: Which recorded answers it reads, as its user has to fetch them; empty if it reads none.
     """
 
     name: str
@@ -171,7 +171,7 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
 
 def markdown(table: Sequence[Row]) -> str:
     """A table as Markdown: what was found, on which evidence, and what it cost."""
-    names = ["line", "model", "evidence", "success", "return", "area", "steps to half"]
+    names = ["arm", "model", "evidence", "success", "return", "area", "steps to half"]
     names += ["requests", "model calls", "tokens", "minutes"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in table:

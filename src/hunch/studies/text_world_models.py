@@ -83,7 +83,7 @@ class Plan:
 
     Args:
         best: The best action of each state that the model knows.
-        seed: Of what is played at random.
+        seed: Seed of what is played at random.
     """
 
     def __init__(self, best: dict[str, str], seed: int) -> None:
@@ -110,7 +110,7 @@ def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
 def solved(model: WorldModel, recording: Recording, gamma: float) -> dict[str, str]:
     """The best action of each state from which the episodes to foretell begin, and of those that follow.
 
-    By value iteration in the model, which is asked for each step once; empty where it has too many states.
+    By value iteration in the model, which is asked for each step once; empty if it has too many states.
     """
     texts = recording.texts
     assert texts is not None
@@ -176,7 +176,7 @@ def _figure(row: dict[str, Any], what: str) -> float:
 
 def _by_reward(domain: str, rows: Sequence[dict[str, Any]], examples: Sequence[int]) -> str:
     """Mean return of planning on the seeds on which a reward is among the steps shown, and on the others."""
-    lines = ["| steps shown | line | return with a reward among them | with none |", "|---" * 4 + "|"]
+    lines = ["| steps shown | arm | return with a reward among them | with none |", "|---" * 4 + "|"]
     for n in examples:
         for line in BESIDE:
             by: dict[bool, list[float]] = {True: [], False: []}

@@ -42,7 +42,7 @@ class Transfer:
     Attributes:
         fillings: The lines of the table.
         episodes: How many an evaluation.
-        unseen: Options of the environment that make other tasks than those trained on; None where there are
+        unseen: Options of the environment that make other tasks than those trained on; None if there are
             none.
     """
 

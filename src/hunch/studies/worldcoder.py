@@ -5,6 +5,7 @@ hunch study worldcoder
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ import numpy as np
 
 import hunch
 from hunch import lm
+from hunch.envs.minigrid_numbers import Level
 from hunch.methods.program.worldcoder import WorldCoder
+from hunch.rl.episodes import advance, world_of
+from hunch.rl.rollout import Episode, Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.studies.code_world_models import kept
 from hunch.studies.study import Part, Scale, Study
@@ -31,6 +35,17 @@ LINES: dict[str, dict[str, Any]] = {
 FEWER = {"Taxi": 5}
 """Environments with fewer seeds, as a run takes longer there."""
 QUARTERS = 4
+LEVELS: tuple[Level, ...] = ("empty", "door-key")
+"""Of MiniGrid, the first two of the curriculum in the released code."""
+EACH = 5
+"""Episodes of a level; the released code goes on after ten successes in a row."""
+CODER = "scripted:modeller?bugs=0.1&repair=0.5&break=0.1&crash=0.1&shy=1&trace=1"
+"""Writes longer programs, which fail in a line that is right more often than not."""
+CURRICULUM: dict[str, tuple[tuple[Level, ...], ...]] = {
+    "one after the other": (LEVELS,),
+    "each from nothing": tuple((level,) for level in LEVELS),
+}
+"""What an agent goes through; of several, each has one of its own."""
 
 
 def run(env: str, steps: int, shy: float, line: str, seed: int) -> dict[str, Any]:
@@ -92,8 +107,61 @@ def _cells(rows: list[dict[str, Any]], steps: int) -> str:
     )
 
 
+# ---- missions that follow one another ---------------------------------------------------------------------
+
+
+def followed(levels: Sequence[Level], seed: int) -> list[dict[str, Any]]:
+    """One agent through levels of MiniGrid: programs, steps to the first success and success in each."""
+    env = hunch.make("hunch/MiniGrid-v0", levels=tuple(levels), each=EACH)
+    agent, rollout = WorldCoder(lm.load(CODER)), Rollout([env], seed)
+    agent.begin(world_of(rollout, env, 0, ()), seed)
+    found = []
+    for level in levels:
+        written, begun, ended = agent.written, rollout.steps, list[Episode]()
+        while len(ended) < EACH:
+            advance(rollout, agent)
+            agent.learn()
+            ended += rollout.take_finished()
+        first = next((episode.step - begun for episode in ended if episode.success), None)
+        solved = float(np.mean([episode.success for episode in ended]))
+        programs = agent.written - written
+        found.append({"level": level, "programs": programs, "first": first, "solved": solved})
+    return found
+
+
+def _level(line: str, seed: int) -> dict[str, Any]:
+    return {"levels": [found for levels in CURRICULUM[line] for found in followed(levels, seed)]}
+
+
+def curriculum_table(seeds: int, folder: Path) -> str:
+    """Programs and first successes by level, for one agent through all and a new one for each."""
+    keys = [(line, seed) for seed in range(min(seeds, 5)) for line in CURRICULUM]
+    rows = kept(folder / "runs.jsonl", keys, _level)
+    lines = ["| arm | level | programs | steps to the first success | never | solved |", "|---" * 6 + "|"]
+    for line in CURRICULUM:
+        own = [row["levels"] for row in rows if row["key"][0] == line]
+        for i, level in enumerate(LEVELS):
+            here = [levels[i] for levels in own]
+            programs = over_seeds([one["programs"] for one in here])
+            first = [one["first"] for one in here if one["first"] is not None]
+            told = f"{over_seeds(first).value:.0f}" if first else "-"
+            lines.append(
+                f"| {line} | {level} | {programs} | {told} | {len(here) - len(first)} of {len(here)} "
+                f"| {over_seeds([one['solved'] for one in here])} |"
+            )
+    one, anew = ([row["levels"] for row in rows if row["key"][0] == line] for line in CURRICULUM)
+    for i, level in enumerate(LEVELS):
+        saved = over_pairs([b[i]["programs"] - a[i]["programs"] for a, b in zip(one, anew, strict=True)])
+        lines.append(f"\n- {level}: what was learnt before saves {saved} programs on the same seed.")
+    return "\n".join(lines)
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [Part(env, (), beside=partial(table, env, scale.seeds, scale.share)) for env in STEPS]
+    tables = [Part(env, (), beside=partial(table, env, scale.seeds, scale.share)) for env in STEPS]
+    return [
+        *tables,
+        Part("MiniGrid, one level after the other", (), beside=partial(curriculum_table, scale.seeds)),
+    ]
 
 
 STUDIES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from hunch.envs.design.code import quoted
@@ -53,6 +54,8 @@ def _asked(what, *more):
     try:
         if what == "resample":
             return resample_history(*more)
+        if what == "value":
+            return value(*more, 0), value(*more, 1)
         state = apply_action(*more) if what == "follow" else initial_state()
         looks.append(_look(state))
         if what != "replay":
@@ -74,8 +77,8 @@ TOGETHER = 32
 def loaded(source: str, *, fresh: bool = False) -> Program:
     """The code of a game in the sandbox.
 
-    It is called as ("begin",), ("follow", state, action), ("replay", history), or ("resample", player,
-    memory, seed).
+    It is called as ("begin",), ("follow", state, action), ("replay", history), ("resample", player, memory,
+    seed), or, if it has a function ``value(state, player)``, as ("value", state).
 
     Raises:
         ProgramError: if it cannot be run.
@@ -147,6 +150,7 @@ class CodedGame:
     def __init__(self, program: Program) -> None:
         self.program = Patient(program)
         self.known: dict[tuple[str, ...], Position | None] = {}
+        self.worth: dict[tuple[str, ...], tuple[float, float] | None] = {}
         self.drawn = self.inconsistent = 0
 
     def begin(self) -> Position | None:
@@ -198,6 +202,16 @@ class CodedGame:
         self.drawn += len(asked)
         self.inconsistent += len(asked) - sum(map(len, found))
         return found
+
+    def values(self, positions: Sequence[Position]) -> list[tuple[float, float] | None]:
+        """What both players will win from positions, by the code's ``value``; None where it fails."""
+        if len(self.worth) > MOST:
+            self.worth.clear()
+        new = {p.history: ("value", p.state) for p in positions if p.history not in self.worth}
+        for history, answer in zip(new, self.program.map(list(new.values())), strict=True):
+            fits = _list(answer, int, float) and len(answer) == 2 and all(map(isfinite, answer))
+            self.worth[history] = (float(answer[0]), float(answer[1])) if fits else None
+        return [self.worth[position.history] for position in positions]
 
     def at(self, histories: Sequence[tuple[str, ...] | None]) -> list[Position | None]:
         """The positions of histories; None where one cannot be played."""

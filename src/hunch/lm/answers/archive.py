@@ -1,9 +1,9 @@
-"""What lies in a file of answers: figures, export, removal. It never makes, mends or sets aside a file.
+"""Inspects, exports and clears a file of cached answers. It never creates or repairs such a file.
 
-An export is JSON lines, gzipped where the name ends in ``.gz``, one object an answer with ``model``,
-``revision``, ``evidence``, ``verb``, ``request`` (what was asked in full: prompt and sampling, prompt and
-options or labels, or text), ``sample``, ``value`` (as :func:`hunch.lm.answers.cache.encode` writes it),
-``version`` of this library and ``created``.
+An export is a file of JSON lines, gzipped if its name ends in ``.gz``. Each line is one answer, with
+``model``, ``revision``, ``evidence``, ``verb``, ``request`` (prompt and sampling, prompt and options or
+labels, or text), ``sample``, ``value`` (as :func:`hunch.lm.answers.cache.encode` writes it), ``version`` of
+this library and ``created``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ COLUMNS = {"request", "sample", "value", "checksum", *PROVENANCE}
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a file holds of one model's answers to one verb.
+    """The answers of one model to one verb in a file.
 
     Attributes:
-        size: Bytes of the answers and of the requests beside them.
-        first: When the oldest was asked, ISO 8601, UTC.
-        last: When the youngest was asked.
+        size: Bytes of the answers and their requests.
+        first: Date of the oldest answer, ISO 8601, UTC.
+        last: Date of the newest answer.
     """
 
     model: str
@@ -50,7 +50,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What an export came to: answers written, and those left out for want of their request, or damaged."""
+    """Counts of an export: answers written, left out because their request is missing, and damaged."""
 
     written: int
     without_request: int
@@ -58,13 +58,13 @@ class Export:
 
 
 class Archive:
-    """A file of answers, looked at from outside.
+    """A file of answers, opened to inspect, export or clear it.
 
     Args:
         path: The file.
 
     Raises:
-        UsageError: if there is no such file, or it is another program's database.
+        UsageError: if the file does not exist, or is another program's database.
         HunchError: if it is damaged, locked, or cannot be read.
     """
 
@@ -79,7 +79,7 @@ class Archive:
         self._question = "question" if "question" in columns else "NULL"
 
     def holdings(self) -> list[Holding]:
-        """Return what there is by model, revision and verb, in that order."""
+        """Return the contents, sorted by model, revision and verb."""
         size = f"SUM(LENGTH(CAST(value AS BLOB)) + COALESCE(LENGTH(CAST({self._question} AS BLOB)), 0))"
         query = (
             f"SELECT model, revision, verb, COUNT(*), {size}, MIN(created), MAX(created) FROM answers "
@@ -92,37 +92,37 @@ class Archive:
         """Return how many answers :meth:`clear` would remove.
 
         Raises:
-            UsageError: if there is no answer of that model, naming near matches.
+            UsageError: if there is no answer of that model; the message suggests similar names.
         """
         where, values = self._where(model, older_than)
         with self._link() as link:
             return int(link.execute(f"SELECT COUNT(*) FROM answers{where}", values).fetchone()[0])
 
     def clear(self, model: str | None = None, older_than: float | None = None) -> int:
-        """Remove answers for good, and return how many they were.
+        """Delete answers, and return how many were deleted.
 
         Args:
-            model: Of this model only.
-            older_than: Only those asked more than so many days ago.
+            model: Only answers of this model.
+            older_than: Only answers older than this many days.
 
         Raises:
-            UsageError: if there is no answer of that model, or the days are negative.
-            HunchError: if the file is read-only or another process is writing to it; nothing is removed then.
+            UsageError: if there is no answer of that model, or the number of days is negative.
+            HunchError: if the file is read-only or another process is writing to it; nothing is deleted then.
         """
         where, values = self._where(model, older_than)
         with self._link(writing=True) as link:
             with link:
                 removed = link.execute(f"DELETE FROM answers{where}", values).rowcount
-            with suppress(sqlite3.OperationalError):  # it shrinks another time
+            with suppress(sqlite3.OperationalError):  # the file can shrink later
                 link.execute("VACUUM")
         return int(removed)
 
     def export(self, target: str | Path, model: str | None = None) -> Export:
-        """Write answers to a file that ``replay:`` reads.
+        """Write answers to a file that ``replay:`` can read.
 
         Args:
-            target: The file to write, gzipped where its name ends in ``.gz``.
-            model: Of this model only.
+            target: The file to write, gzipped if its name ends in ``.gz``.
+            model: Only answers of this model.
 
         Raises:
             UsageError: if the file exists, or there is no answer of that model.
@@ -130,7 +130,7 @@ class Archive:
         """
         target = Path(target).expanduser()
         if target.exists():
-            raise UsageError(f"{target} exists already; name another file to export to.")
+            raise UsageError(f"{target} already exists; choose another file for the export.")
         part = target.with_name(target.name + ".tmp")
         counts = dict.fromkeys(("written", "without_request", "damaged"), 0)
         try:
@@ -146,7 +146,7 @@ class Archive:
         return Export(**counts)
 
     def _lines(self, model: str | None) -> Iterator[tuple[str, str]]:
-        """Yield each answer as a line, empty where it is left out, and what became of it."""
+        """Yield each answer as a line, empty if it is left out, with the name of its count in Export."""
         where, values = self._where(model, None)
         columns = f"request, sample, checksum, {self._question}, {', '.join(PROVENANCE)}, value"
         query = f"SELECT {columns} FROM answers{where} ORDER BY model, revision, verb, rowid"
@@ -162,14 +162,14 @@ class Archive:
             parts["model = ?"] = model
         if older_than is not None:
             if not older_than >= 0:
-                raise UsageError(f"Answers are older than a number of days from 0 on, not {older_than}.")
+                raise UsageError(f"The number of days must be at least 0, not {older_than}.")
             before = datetime.now(UTC) - timedelta(days=older_than)
             parts["created < ?"] = before.isoformat(timespec="seconds")
         return (" WHERE " + " AND ".join(parts) if parts else ""), list(parts.values())
 
     @contextmanager
     def _link(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open the file, and turn what sqlite says of it into one sentence."""
+        """Open the file, and turn sqlite's errors into one sentence."""
         mode = "rw" if writing else "ro"
         try:
             uri = f"{self.path.as_uri()}?mode={mode}"
@@ -177,11 +177,11 @@ class Archive:
                 link.text_factory = _text
                 yield link
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise HunchError(f"{self.path} {_reason(error)}; it was left as it is.") from error
+            raise HunchError(f"{self.path} {_reason(error)}; it was left unchanged.") from error
 
 
 def _line(row: tuple[Any, ...]) -> tuple[str, str]:
-    """Write an answer as a line, empty where it is left out, and say what became of it."""
+    """Return an answer as a line, empty if it is left out, with the name of its count in Export."""
     key, sample, stored, told, *origin, value = row
     record = dict(zip(PROVENANCE, origin, strict=True)) | {"sample": sample}
     if told is None:
@@ -201,9 +201,9 @@ def _reason(error: Exception) -> str:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return "is in use by another process"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return f"may not be opened or written by you ({error})"
+        return f"cannot be opened or written by you ({error})"
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
-        return "is damaged or no file of answers"
+        return "is damaged or not a file of answers"
     return f"cannot be used ({error})"
 
 

@@ -1,12 +1,11 @@
-"""A model behind a cache and a meter: what :func:`hunch.lm.load` returns.
+"""A model with a cache and a meter, as :func:`hunch.lm.load` returns it.
 
-Answers are looked up in memory, then on disk, and only then asked of the model. A model in this process is
-asked a few questions at a time and each part is stored as soon as it is there; a model over a network hands
-over its answers as they arrive. Sampled answers carry their sample index in the key, so k samples remain k
-samples.
+Answers are looked up in memory, then on disk, and only then requested from the model. A model in this process
+is asked a few questions at a time, and each part is stored at once; a model over a network returns its
+answers as they arrive. The key of a sampled answer includes its sample index, so k samples stay k samples.
 
-Of the threads and processes that share a file and want the same answer one asks and the others wait for it
-(:mod:`hunch.lm.answers.leases`). Where two ask after all, the answer that is stored first holds for both.
+If several threads or processes share a file and need the same answer, one asks and the others wait
+(:mod:`hunch.lm.answers.leases`). If two ask after all, both use the answer that is stored first.
 """
 
 from __future__ import annotations
@@ -32,24 +31,27 @@ from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.usage import Usage, counters
 
 REQUESTS_A_COMMIT = 32
-REQUESTS_OVER_A_NETWORK = 256  # asked at a time, so that a budget is looked at in between
-SHORTEST_WAIT, LONGEST_WAIT = 0.005, 0.1  # seconds between two looks for an answer that others ask for
+REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
+SHORTEST_WAIT, LONGEST_WAIT = 0.005, 0.1  # seconds between checks for an answer that others asked for
 _LOCK = threading.Lock()  # guards meters; held for microseconds
+_GATE = threading.Lock()  # held while the gate is asked
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+    for _lock in (_GATE, _LOCK):
+        os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Cached(Answering):
-    """A language model that never asks the same thing twice.
+    """A language model that is never asked the same question twice.
 
     Attributes:
-        model: The model behind.
-        store: Where answers are kept on disk, or None for memory only.
+        model: The wrapped model.
+        store: Where answers are kept on disk; None for memory only.
         usage: The meter.
-        gate: Called with a number of requests before these reach the model; it may refuse them by raising, as
-            a budget does.
-        dim: Length of an embedding; 0 where the model does not embed.
-        context: The most tokens that the model reads, or None where it does not say.
+        gate: Called with the number of requests before they reach the model; it may raise an error to refuse
+            them, as a budget does. Called with 0 after answers were counted.
+        under_way: Number of requests that passed the gate and are not counted yet.
+        dim: Length of an embedding; 0 if the model does not embed.
+        context: Maximum number of tokens that the model reads; None if unknown.
     """
 
     gate: Callable[[int], None] | None = None
@@ -63,12 +65,12 @@ class Cached(Answering):
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.context, self.count_tokens = model.context, model.count_tokens
         self._memory = Memory() if memory is None else memory
-        self._asking = 0
+        self._asking = self.under_way = 0
         self._counted = Usage()
         self._loading: Usage = getattr(model, "loading", Usage())
 
     def take_loading(self) -> Usage:
-        """Return what was asked of the model when it was loaded, the first time; then nothing."""
+        """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
         loading, self._loading = self._loading, Usage()
         return loading
 
@@ -91,7 +93,7 @@ class Cached(Answering):
         return known
 
     def _asked(self, missing: list[Question]) -> dict[Question, Any]:
-        """Ask the model what nobody else is asking, some questions at a time."""
+        """Ask the model the questions that no other process is asking, in batches."""
         answers: dict[Question, Any] = {}
         most = self._most(missing[0].verb)
         for start in range(0, len(missing), most):
@@ -101,7 +103,7 @@ class Cached(Answering):
 
     @contextmanager
     def _mine(self, questions: list[Question]) -> Iterator[list[Question]]:
-        """Hold those questions that nobody else is asking."""
+        """Hold leases on the questions that no other process is asking."""
         if self.store is None:
             yield questions
             return
@@ -113,7 +115,7 @@ class Cached(Answering):
             self.store.leases.release(holder)
 
     def _most(self, verb: Verb) -> int:
-        """How many questions are put to the model at once."""
+        """Return how many questions are sent to the model at once."""
         if hasattr(self.model, "stream"):
             return REQUESTS_OVER_A_NETWORK
         at_once: Mapping[Verb, int] = getattr(self.model, "at_once", {})
@@ -127,28 +129,35 @@ class Cached(Answering):
         return self._remember({keys[key]: decode(keys[key].verb, value) for key, value in values.items()})
 
     def _fresh(self, questions: list[Question]) -> dict[Question, Any]:
-        """Ask the model; what another process stored in the meantime is left out."""
+        """Ask the model; questions that another process answered in the meantime are skipped."""
         answers: dict[Question, Any] = {}
         if not questions:
             return answers
+        self._let_through(len(questions))
         self._watch(+1)
-        start = time.perf_counter()
+        start, left = time.perf_counter(), len(questions)
         try:
             for part in self._arriving(questions):
                 embedded = sum(question.verb == "embed" for question in part)
-                seconds = time.perf_counter() - start
-                self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds))
+                seconds, left = time.perf_counter() - start, left - len(part)
+                self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds), len(part))
                 answers |= self._keep(part)
+                self._let_through(0)
                 start = time.perf_counter()
         finally:
-            self._count(Usage(seconds=time.perf_counter() - start))
+            self._count(Usage(seconds=time.perf_counter() - start), left)
             self._watch(-1)
         return answers
 
+    def _let_through(self, requests: int) -> None:
+        """Ask the gate, one thread at a time, because requests under way count as well."""
+        with _GATE:
+            if self.gate:
+                self.gate(requests)
+            self.under_way += requests
+
     def _arriving(self, questions: list[Question]) -> Iterator[dict[Question, Any]]:
         """Yield the model's answers, some at a time."""
-        if self.gate:
-            self.gate(len(questions))
         stream = getattr(self.model, "stream", None)
         if stream:
             yield from stream(questions, self._is_stored)
@@ -156,11 +165,11 @@ class Cached(Answering):
             yield dict(zip(questions, ask(self.model, questions), strict=True))
 
     def _is_stored(self, question: Question) -> bool:
-        """Whether the answer is on disk by now."""
+        """Return whether the answer is on disk by now."""
         return bool(self._stored([question]))
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
-        """Store answers at once; if another process was first, its answer holds."""
+        """Store answers at once; if another process was first, its answer is used."""
         if self.store is not None and answers:
             keys = {self._key(question): question for question in answers}
             source = Source(
@@ -179,31 +188,32 @@ class Cached(Answering):
         return answers
 
     def _watch(self, change: int) -> None:
-        """Begin or end to ask: the model's own counters count here from the first who asks to the last."""
+        """Note that a thread begins or ends asking; meanwhile the model's own counters are added here."""
         with _LOCK:
             if not self._asking:
                 self._counted = counters(self.model)
             self._asking += change
 
-    def _count(self, asked: Usage) -> None:
-        """Count on the meter, with what the model's own counters grew by."""
+    def _count(self, asked: Usage, done: int = 0) -> None:
+        """Add usage to the meter, with the increase of the model's own counters; ``done`` requests ended."""
         with _LOCK:
             if self._asking:
                 now = counters(self.model)
                 asked, self._counted = asked + (now - self._counted), now
             self.usage.add(asked)
+            self.under_way -= done
 
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])
         return hashlib.sha256(full.encode()).hexdigest(), question.sample
 
     def _in_full(self, question: Question) -> str:
-        """What an export needs besides the answer; the key is only a hash."""
+        """Return the request in full for exports; the key is only a hash."""
         return json.dumps({"request": question.request, "evidence": self.evidence})
 
 
 def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
-    """Put questions of one verb to a model as one batch, and return its answers in their order."""
+    """Ask a model several questions of one verb as one batch, and return its answers in order."""
     verb = questions[0].verb
     if verb != "embed" and not getattr(model, "messages", False):
         questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
@@ -216,7 +226,7 @@ def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
 
 
 def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
-    """Generate the missing samples, prompts that miss the same ones together."""
+    """Generate the missing samples; prompts that miss the same samples go together."""
     sampling = as_sampling(questions[0])
     samples: dict[Prompt, list[int]] = {}
     for question in questions:
@@ -233,7 +243,7 @@ def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
 
 
 def _freeze(value: Any) -> None:
-    """Forbid changes to a remembered array: whoever asks next must get what the model answered."""
+    """Make a remembered array read-only, so that later callers get the model's answer unchanged."""
     arrays = (value.logprobs, value.tokens, value.words) if isinstance(value, OptionScores) else (value,)
     for array in arrays:
         if isinstance(array, np.ndarray):
@@ -252,7 +262,7 @@ def encode(verb: Verb, value: Any) -> str:
 
 
 def decode(verb: Verb, text: str) -> Any:
-    """Return the answer that :func:`encode` wrote, the same to the last bit."""
+    """Return the answer that :func:`encode` wrote, equal bit for bit."""
     value = json.loads(text)
     if verb == "generate":
         return value

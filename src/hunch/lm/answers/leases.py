@@ -1,8 +1,8 @@
-"""Who is asking what: of all threads and processes that share a file of answers, one asks a question.
+"""Leases, so that only one of the threads and processes that share a file of answers asks each question.
 
-A lease is a row of the file: a question, who asks it, and until when the others wait. Whoever asks renews its
-leases as long as it lives, so that a slow model keeps them and a killed process does not: its questions are
-free again as soon as another process of the same machine sees that it is gone, else when the time is over.
+A lease is a row of the file: a question, the process that asks it, and a time until which the others wait.
+The process renews its leases while it runs, so a slow model keeps them. If the process is killed, its
+questions become free as soon as another process on the same machine notices, or when the time is over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache, partial
 from hunch.lm.answers.keys import Key, among, checksum
 
 SECONDS = 30.0
-"""How long a lease lasts that is not renewed."""
+"""Seconds after which a lease ends if it is not renewed."""
 BEAT = 5.0
 """Seconds between renewals."""
 LEASES = """
@@ -37,7 +37,7 @@ class Leases:
     """The leases of this process in one file.
 
     Args:
-        work: Does something with the file's connection, or returns None where it cannot be had.
+        work: Calls a function with the file's connection; returns None if there is no connection.
     """
 
     def __init__(self, work: Callable[[Callable[[sqlite3.Connection], object]], object]) -> None:
@@ -46,9 +46,9 @@ class Leases:
         self._beating: threading.Thread | None = None
 
     def claim(self, keys: Sequence[Key]) -> tuple[str, list[Key]]:
-        """Take leases on those of some keys that nobody holds, and return the holder's name and these keys.
+        """Take leases on those keys that are free; return the holder's name and these keys.
 
-        Where the file cannot be used, all keys are the caller's to ask.
+        If the file cannot be used, all keys are returned.
         """
         holder = f"{_host()}:{os.getpid()}:{next(_numbers)}"
         taken = self._work(partial(_take, keys, holder))
@@ -60,13 +60,13 @@ class Leases:
         return holder, taken
 
     def answered(self, keys: Iterable[Key]) -> None:
-        """Forget leases whose answers were stored, which removed them from the file."""
+        """Forget leases whose answers have been stored, which removed them from the file."""
         answered = set(keys)
         for own in list(self._held.values()):
             own -= answered
 
     def release(self, holder: str) -> None:
-        """Give back what a holder still has."""
+        """Release the leases that a holder still has."""
         if self._held.pop(holder, None):
             self._work(partial(_drop, holder))
 
@@ -76,7 +76,7 @@ class Leases:
             self._beating.start()
 
     def _beat(self) -> None:
-        """Renew the leases as long as there are any."""
+        """Renew the leases for as long as there are any."""
         while True:
             time.sleep(BEAT)
             holders = [holder for holder, own in list(self._held.items()) if own]
@@ -86,14 +86,14 @@ class Leases:
 
 
 def remove(keys: Sequence[Key], link: sqlite3.Connection) -> None:
-    """Remove the leases on questions that are answered."""
+    """Remove the leases on answered questions."""
     link.execute(LEASES)
     link.executemany("DELETE FROM leases WHERE request = ? AND sample = ?", keys)
 
 
 def _take(keys: Sequence[Key], holder: str, link: sqlite3.Connection) -> list[Key]:
     link.execute(LEASES)
-    if not _free(keys, link):  # without waiting for whoever writes
+    if not _free(keys, link):  # without waiting for a process that writes
         return []
     with link:
         link.execute("BEGIN IMMEDIATE")
@@ -109,7 +109,11 @@ def _take(keys: Sequence[Key], holder: str, link: sqlite3.Connection) -> list[Ke
 def _free(keys: Sequence[Key], link: sqlite3.Connection) -> list[Key]:
     now = time.time()
     rows = among(keys, "leases", "request, sample, holder, until", link)
-    held = {(request, sample) for request, sample, holder, until in rows if until > now and _lives(holder)}
+    held = {
+        (request, sample)
+        for request, sample, holder, until in rows
+        if now < until < now + 2 * SECONDS and _lives(holder)  # later than any: the clock was set back
+    }
     return [key for key in keys if key not in held]
 
 
@@ -125,7 +129,7 @@ def _renew(holders: Sequence[str], link: sqlite3.Connection) -> None:
 
 
 def _lives(holder: str) -> bool:
-    """Whether a holder may still be asking: always, unless its process was on this machine and is gone."""
+    """Return False if the holder's process was on this machine and has ended."""
     host, process, _ = holder.rsplit(":", 2)
     if host != _host():
         return True
@@ -140,7 +144,7 @@ def _lives(holder: str) -> bool:
 
 @cache
 def _host() -> str:
-    """This machine, and on Linux the process numbers that are in use here: a container has its own."""
+    """Return a name for this machine and, on Linux, its process namespace: containers have their own."""
     try:
         return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:

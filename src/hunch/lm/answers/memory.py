@@ -1,4 +1,4 @@
-"""Answers in memory, up to a number of them and of bytes; the oldest go first."""
+"""Answers in memory, limited in number and bytes; the oldest are dropped first."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hunch.lm.base import OptionScores
 MOST_ANSWERS: Final = 100_000
 MOST_BYTES: Final = 256 * 2**20
 OVERHEAD: Final = 500
-"""Bytes that an answer takes besides its arrays and texts, about."""
+"""Approximate bytes of an answer besides its arrays and texts."""
 
 
 class Memory:
     """Answers by their questions.
 
     Attributes:
-        size: About how many bytes they take.
+        size: Approximate size in bytes.
     """
 
     def __init__(self) -> None:
@@ -44,12 +44,12 @@ class Memory:
         self._begin()
 
     def find(self, questions: Sequence[Question]) -> dict[Question, Any]:
-        """Return the answers that are here."""
+        """Return the answers that are in memory."""
         answers = self._answers
         return {q: answer for q in questions if (answer := answers.get(q)) is not None}
 
     def keep(self, answers: Mapping[Question, Any]) -> None:
-        """Take up answers, and forget the oldest ones where there are too many."""
+        """Store answers, and drop the oldest ones if there are too many."""
         with self._lock:
             for question, answer in answers.items():
                 if question not in self._answers:
@@ -61,7 +61,7 @@ class Memory:
 
 
 def size(question: Question, answer: Any) -> int:
-    """About how many bytes a question and its answer take."""
+    """Return the approximate size of a question and its answer in bytes."""
     return OVERHEAD + _size(question.request) + _size(answer)
 
 

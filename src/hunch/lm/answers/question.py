@@ -1,4 +1,4 @@
-"""One request to a model as a value: what the cache keys by and what goes over a network."""
+"""One request to a model as a value, used as the cache key and sent over a network."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hunch.lm.prompts import Prompt, as_prompt, shown
 
 
 class Question(NamedTuple):
-    """One request, hashable, and which sample of its answers is wanted.
+    """One hashable request and the index of the sample.
 
     Attributes:
-        verb: What is asked.
+        verb: The verb of the request.
         request: ``(prompt, sampling as a tuple)``, ``(prompt, options)``, ``(prompt, labels)`` or
             ``(text,)``; a prompt is a text or a tuple of messages.
-        sample: The number of the sample, 0 where nothing is sampled.
+        sample: Index of the sample; 0 if nothing is sampled.
     """
 
     verb: Verb
@@ -29,7 +29,7 @@ class Question(NamedTuple):
 
 
 class Answering:
-    """The four verbs over one: a subclass says how a list of questions is answered."""
+    """Implements the four verbs; a subclass only defines how a list of questions is answered."""
 
     name: str
     verbs: frozenset[Verb] = frozenset()
@@ -38,7 +38,7 @@ class Answering:
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k continuations of each prompt: the samples first, ..., first + k - 1.
+        """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
         Raises:
             UsageError: if k is below 1 or first below 0.
@@ -54,41 +54,41 @@ class Answering:
         return [[known[question] for question in own] for own in asked]
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return how likely each of a prompt's own options is as its continuation.
+        """Return how likely each option of a prompt is as its continuation.
 
         Raises:
-            UsageError: if a prompt has no options, or one that is blank.
+            UsageError: if a prompt has no options, or a blank one.
         """
         asked = [Question("score", pair) for pair in choices(self._seen(prompts), options)]
         known = self._answers(asked)
         return [known[question] for question in asked]
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the log-probability of each of a prompt's own labels as the very next output.
+        """Return the log-probability of each label of a prompt as the next output.
 
         Returns:
-            For each prompt an array of shape (n_labels,), natural logarithm; -inf for a label that is not
-            among the likeliest outputs that the model tells.
+            One array per prompt, shape (n_labels,), natural logarithm; -inf for a label that is not among
+            the most likely outputs that the model returns.
 
         Raises:
-            UsageError: if a prompt has no labels, or one that is blank.
+            UsageError: if a prompt has no labels, or a blank one.
         """
         asked = [Question("label", pair) for pair in choices(self._seen(prompts), labels)]
         known = self._answers(asked)
         return [known[question] for question in asked]
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector a text, shape (len(texts), dim)."""
+        """Return one vector per text, shape (len(texts), dim)."""
         asked = [Question("embed", (text,)) for text in texts]
         known = self._answers(asked)
         vectors = [known[question] for question in asked]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
     def _seen(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        """Return prompts as they are kept, if the model sees what they show."""
+        """Return prompts in hashable form, after a check that the model can see their pictures."""
         kept: list[Prompt] = [as_prompt(prompt) for prompt in prompts]
         if "see" not in self.verbs and any(map(shown, kept)):
-            raise UsageError(f"The model {self.name} sees no pictures: it does not have the verb 'see'.")
+            raise UsageError(f"The model {self.name} cannot see pictures: it lacks the verb 'see'.")
         return kept
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
@@ -96,5 +96,5 @@ class Answering:
 
 
 def as_sampling(question: Question) -> Sampling:
-    """Return how the text that a ``generate`` question asks for is sampled."""
+    """Return the sampling settings of a ``generate`` question."""
     return Sampling(*question.request[1])

@@ -1,7 +1,7 @@
-"""Recorded answers in the place of a model: ``replay:<file>``, offline, and equal to the last bit.
+"""Recorded answers that stand in for a model (``replay:<file>``), offline and equal bit for bit.
 
-The file is an export of the cache (:mod:`hunch.lm.answers.archive`). What was not recorded cannot be
-answered.
+The file is an export of the cache (:mod:`hunch.lm.answers.archive`). A request that was not recorded raises
+an error.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SHOWN = 60
 class ReplayModel(Model):
     """The recorded answers of one model at one revision.
 
-    Evidence is that of the recorded model, but at most L2: it is what the model did on these requests.
+    Its evidence level is that of the recorded model, but at most L2.
 
     Attributes:
         recorded: The spec of the recorded model.
-        messages: True: what was recorded may be messages.
-        revision: The recorded model's.
+        messages: True, because recorded prompts may be messages.
+        revision: The revision of the recorded model.
         dim: Length of the recorded embeddings.
     """
 
@@ -53,12 +53,12 @@ class ReplayModel(Model):
 
         Args:
             path: The export.
-            model: Which model's answers, where the file holds several.
-            revision: Which of its revisions, where the file holds several.
+            model: The model to replay, if the file holds several.
+            revision: The revision to replay, if the file holds several.
 
         Raises:
-            UsageError: if there is no such file, or it holds the answers of none or of several such models.
-            HunchError: if a line of it is damaged.
+            UsageError: if the file does not exist, or not exactly one model in it matches.
+            HunchError: if a line is damaged.
         """
         self.name = f"replay:{path}"
         kept: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -81,10 +81,10 @@ class ReplayModel(Model):
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return the recorded samples first, ..., first + k - 1 of each prompt.
+        """Return recorded samples number ``first`` to ``first + k - 1`` of each prompt.
 
         Raises:
-            HunchError: if one was not recorded.
+            HunchError: if a sample was not recorded.
         """
         how = astuple(sampling)
         return [
@@ -112,7 +112,7 @@ class ReplayModel(Model):
         if value is None:
             raise HunchError(
                 f"{self.name} holds no answer of {self.recorded} to this request: {verb}, sample {sample}, "
-                f"{_brief(text_of(request[0]))}; it was not recorded, or with other settings."
+                f"{_brief(text_of(request[0]))}; it was not recorded, or recorded with other settings."
             )
         return decode(verb, value)
 
@@ -121,20 +121,20 @@ def load(name: str, *, model: str | None = None, revision: str | None = None) ->
     """Load recorded answers from a file.
 
     Args:
-        name: The file, as ``hunch cache export`` wrote it.
-        model: Which model's answers, where the file holds several.
-        revision: Which of its revisions, where the file holds several.
+        name: The file, written by ``hunch cache export``.
+        model: The model to replay, if the file holds several.
+        revision: The revision to replay, if the file holds several.
 
     Raises:
-        UsageError: if there is no such file, or it holds the answers of none or of several such models.
-        HunchError: if a line of it is damaged.
+        UsageError: if the file does not exist, or not exactly one model in it matches.
+        HunchError: if a line is damaged.
     """
     return ReplayModel(Path(name).expanduser(), model=model, revision=revision)
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
-        raise UsageError(f"There is no file {str(path)!r} of recorded answers.")
+        raise UsageError(f"There is no file of recorded answers at {str(path)!r}.")
     opener: Any = gzip.open if path.suffix == ".gz" else open
     read = 0
     try:
@@ -144,7 +144,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
                 read += 1
     except (ValueError, EOFError, OSError, zlib.error) as error:
         raise HunchError(
-            f"{path} is damaged or no export of answers: line {read + 1} cannot be read ({error})."
+            f"{path} is damaged or not an export of answers: line {read + 1} cannot be read ({error})."
         ) from error
 
 
@@ -158,9 +158,9 @@ def _checked(record: Any) -> dict[str, Any]:
 
 def _ambiguous(path: Path, found: list[tuple[str, str]]) -> str:
     if not found:
-        return f"{path} holds no answers of such a model."
+        return f"{path} holds no answers of a model that matches."
     listed = ", ".join(f"{model} (revision {revision})" for model, revision in found)
-    return f"{path} holds the answers of {len(found)} models: name model and revision of one: {listed}."
+    return f"{path} holds the answers of {len(found)} models; choose one by model and revision: {listed}."
 
 
 def _key(verb: str, request: Sequence[Any], sample: int) -> str:

@@ -1,7 +1,6 @@
-"""Rehearsal: everything runs as it would, but no model is asked. Random answers stand in for unknown ones.
+"""Dry runs: everything runs as usual, but random answers replace those that are not in the cache.
 
-What the stand-ins are asked is what the models would have been asked, as far as it does not depend on what
-they would have answered.
+No model is asked. The requests are those of a real run, except where they depend on earlier answers.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ CHARACTERS_A_TOKEN: Final = 4
 
 
 class StandIn(Model):
-    """Answers at random in the place of a model, and counts what it would have read and written.
+    """Answers at random in place of a model, and counts the tokens that it would have read and written.
 
     Attributes:
-        price_in: The model's price of a million tokens read.
-        price_out: The model's price of a million tokens written.
+        price_in: The model's price per million tokens read.
+        price_out: The model's price per million tokens written.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -45,7 +44,7 @@ class StandIn(Model):
     ) -> list[list[str]]:
         """Return k random items of each prompt's list.
 
-        A prompt without a list costs ``max_tokens``, and so does an answer that no line end stops.
+        A prompt without a list counts ``max_tokens``, and so does an answer that no line end stops.
         """
         answers = self._answers.generate(prompts, k, sampling, first)
         self.tokens_read += k * sum(map(tokens, map(text_of, prompts)))
@@ -54,7 +53,7 @@ class StandIn(Model):
         return answers
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return the same for all options; the prompt is read with each."""
+        """Return equal scores for all options; the prompt is counted once per option."""
         self.tokens_read += sum(
             tokens(text_of(prompt) + option)
             for prompt, own in zip(prompts, options, strict=True)
@@ -63,25 +62,25 @@ class StandIn(Model):
         return self._answers.score(prompts, options)
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the same for all labels; one token is written."""
+        """Return equal scores for all labels; one written token is counted per prompt."""
         self.tokens_read += sum(map(tokens, map(text_of, prompts)))
         self.tokens_written += len(prompts)
         return self._answers.label(prompts, labels)
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return a random vector of length 1 a text, shape (len(texts), dim)."""
+        """Return a random unit vector per text, shape (len(texts), dim)."""
         self.tokens_read += sum(map(tokens, texts))
         vectors = [sample_rng(self.name, text).normal(size=self.dim) for text in texts]
         return np.array([v / np.linalg.norm(v) for v in vectors], dtype=np.float32).reshape(-1, self.dim)
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text has."""
+    """Estimate the number of tokens of a text."""
     return 1 + len(text) // CHARACTERS_A_TOKEN
 
 
 class Shadow(Store):
-    """A file of answers as it is, with new answers kept in memory: the file is only read."""
+    """A read-only view of a file of answers; new answers stay in memory."""
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
@@ -91,7 +90,7 @@ class Shadow(Store):
         return None if writing else super()._try(work)
 
     def read(self, keys: Sequence[Key]) -> dict[Key, str]:
-        """Return what was written here, else what the file holds."""
+        """Return the new answers, and those of the file."""
         found = {key: self._new[key] for key in keys if key in self._new}
         rest = [key for key in keys if key not in found]
         return found | (super().read(rest) if self.path.exists() else {})
@@ -99,18 +98,18 @@ class Shadow(Store):
     def write(
         self, answers: dict[Key, str], source: Source, questions: Mapping[Key, str] | None = None
     ) -> dict[Key, str]:
-        """Keep answers for this rehearsal."""
+        """Keep answers for this dry run."""
         self._new |= answers
         return {}
 
 
 class Rehearsal:
-    """Puts stand-ins in the place of models; all of one rehearsal share answers as through a file."""
+    """Replaces models by stand-ins; all stand-ins of a dry run share their answers, as through a file."""
 
     def __init__(self) -> None:
         self._shadows: dict[Path, Shadow] = {}
 
     def __call__(self, model: LanguageModel, store: Store | None) -> Cached:
-        """Return a stand-in behind the answers that the file holds and those of this rehearsal."""
+        """Return a stand-in with the answers of the file and of this dry run."""
         shadow = None if store is None else self._shadows.setdefault(store.path, Shadow(store.path))
         return Cached(StandIn(model), shadow)

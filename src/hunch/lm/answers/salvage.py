@@ -1,4 +1,4 @@
-"""What can still be read of a damaged file of answers."""
+"""Reads what can still be read from a damaged file of answers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any, Final
 
 FAILURES: Final = 20_000
-"""Queries that may meet damage before the rest of the file is given up."""
+"""Number of failed queries after which the rest of the file is given up."""
 SMALLEST_ROW: Final = 100  # bytes; at least a checksum of 64 letters and a date
 
 
 def salvage(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a damaged file that can be read; the file stays as it is.
+    """Yield the readable rows of a damaged file, without changing the file.
 
-    A damaged page ends a query, so a range of rows that meets one is read in halves, down to single rows.
+    A damaged page ends a query, so a range of rows that fails is split in halves, down to single rows.
 
     Args:
         path: The file.
-        columns: What is wanted of each row; None where the file has no such column.
+        columns: Columns to return of each row; None for a column that the file does not have.
     """
     with suppress(sqlite3.Error, UnicodeDecodeError), closing(_open(path)) as link:
         there = {row[1] for row in link.execute("PRAGMA table_info(answers)")}
@@ -44,7 +44,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _last(link: sqlite3.Connection, path: Path) -> int:
-    """The last row's number, or a number that it cannot exceed where it cannot be read."""
+    """Return the number of the last row, or an upper bound if it cannot be read."""
     try:
         return int(link.execute("SELECT MAX(rowid) FROM answers NOT INDEXED").fetchone()[0] or 0)
     except sqlite3.Error:

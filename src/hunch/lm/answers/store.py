@@ -1,8 +1,8 @@
-"""Answers on disk: one sqlite file, shared by processes, never a reason for a run to stop.
+"""Answers on disk: one sqlite file, shared by processes, whose failure never stops a run.
 
-A file that is damaged is set aside under another name, and a new one begins with what can be read of it. What
-cannot be stored, as the disk is full or the file is locked, stays in memory and is stored later. Both are
-said once, as a :class:`~hunch.core.HunchWarning`.
+A damaged file is renamed, and a new one starts with the answers that can still be read. If an answer cannot
+be stored, because the disk is full or the file is locked, it stays in memory and is stored later. Either
+problem is reported once, as a :class:`~hunch.core.HunchWarning`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from filelock import FileLock
 from hunch.core import HunchWarning, UsageError
 from hunch.lm.answers.keys import Key, among, checksum
 from hunch.lm.answers.leases import Leases, remove
-from hunch.lm.answers.salvage import salvage
 
 if TYPE_CHECKING:
     from hunch.lm.base import Verb
@@ -36,9 +35,9 @@ Row = tuple[Any, ...]
 
 BUSY_SECONDS = 60.0
 PAUSE_SECONDS = 30.0
-"""How long nothing is tried after the file could not be used."""
+"""Seconds without another attempt after the file could not be used."""
 LATER_SECONDS = 1.0
-"""How long is waited for a busy file once it was waited for in vain."""
+"""Seconds to wait for a busy file after an earlier wait was in vain."""
 MOST_UNSAVED = 20_000
 COLUMNS: Final = (
     "request",
@@ -78,7 +77,7 @@ CREATE TABLE IF NOT EXISTS told (
 
 
 class Source(NamedTuple):
-    """Where answers come from: the provenance kept beside each."""
+    """The origin of answers, stored with each of them."""
 
     verb: Verb
     model: str
@@ -87,13 +86,13 @@ class Source(NamedTuple):
 
 
 class Store:
-    """A file of answers. It opens at first use, once in each process that uses it.
+    """A file of answers, opened at first use in each process.
 
-    Keep it off network file systems: sqlite's shared memory does not work there.
+    Do not put it on a network file system: sqlite's shared memory does not work there.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Name the file; it and its folder are made when the first answer is looked up."""
+        """Set the path; the file and its folder are created when the first answer is looked up."""
         self.path = Path(path).expanduser().absolute()
         self._begin()
 
@@ -109,12 +108,12 @@ class Store:
 
     @property
     def leases(self) -> Leases:
-        """Who is asking what."""
+        """The leases on questions that are being asked."""
         self._settle()
         return self._leases
 
     def _settle(self) -> None:
-        """Begin anew in a forked process: locks may be held by threads that did not come along."""
+        """Start again in a forked process, where locks may be held by threads that no longer exist."""
         if self._process != os.getpid():
             _inherited.append(self._connection)
             self._begin()
@@ -135,12 +134,15 @@ class Store:
     def write(
         self, answers: dict[Key, str], source: Source, questions: Mapping[Key, str] | None = None
     ) -> dict[Key, str]:
-        """Keep answers, in one commit, and return those that another process had stored before: they hold.
+        """Store answers in one commit.
 
         Args:
-            answers: As JSON.
-            source: Where they come from.
-            questions: What was asked in full, where it is to be kept, too.
+            answers: The answers as JSON.
+            source: Their origin.
+            questions: The requests in full, if they are to be stored too.
+
+        Returns:
+            The answers that another process had stored before; they take precedence.
         """
         if not answers:
             return {}
@@ -158,22 +160,24 @@ class Store:
         return {key: value for key, value in earlier.items() if key in rows}
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
-        """Store rows, and those that could not be stored before; return what was there before them."""
-        rows = self._unsaved | rows
-        earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
-        if earlier is None:
-            if not self._unsaved:
-                atexit.register(self.flush)
-            self._unsaved = dict(list(rows.items())[-MOST_UNSAVED:])
-            return {}
-        if self._unsaved:
-            self._unsaved = {}
-            atexit.unregister(self.flush)
+        """Store rows, including those that failed before; return the answers that were already stored."""
+        self._settle()
+        with self._lock:  # otherwise a failing thread could drop the unsaved rows of another
+            rows = self._unsaved | rows
+            earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
+            if earlier is None:
+                if not self._unsaved:
+                    atexit.register(self.flush)
+                self._unsaved = dict(list(rows.items())[-MOST_UNSAVED:])
+                return {}
+            if self._unsaved:
+                self._unsaved = {}
+                atexit.unregister(self.flush)
         self.leases.answered(rows)
         return earlier
 
     def flush(self) -> None:
-        """Try once more to store what could not be stored so far."""
+        """Try again to store the answers that could not be stored so far."""
         self._waits_until = 0.0
         self._save({})
 
@@ -194,7 +198,7 @@ class Store:
             self._connection = None
 
     def _sound(self, rows: Iterable[Row]) -> Iterator[tuple[Key, str]]:
-        """Leave out rows that were altered since they were written: they are asked and written anew."""
+        """Skip rows that were altered since they were written; their questions are asked again."""
         for request, sample, value, stored, *_ in rows:
             key = (request, sample)
             if stored == checksum(key, value):
@@ -203,7 +207,7 @@ class Store:
                 self._warn(f"An answer in the cache {self.path} is damaged and will be asked again.")
 
     def _try(self, work: Callable[[sqlite3.Connection], T], writing: bool = False) -> T | None:
-        """Do the work; on a damaged file once more with a new one, on any other trouble go on without."""
+        """Do the work; repeat it with a new file if the file is damaged, and return None on other errors."""
         self._settle()
         with self._lock:
             if time.monotonic() < self._waits_until and (writing or self._connection is None):
@@ -222,20 +226,29 @@ class Store:
         return None
 
     def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._gone():
+            self.close()
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._guard():  # two processes must not turn to WAL mode at the same moment
-                # also where connecting fails: what replaced a damaged file in the meantime must stay
+                # set even if connecting fails, so that a file that replaced a damaged one is not renamed
                 self._inode = self.path.stat().st_ino if self.path.exists() else 0
                 self._connection = _connect(self.path)
                 self._inode = self.path.stat().st_ino
         return self._connection
 
+    def _gone(self) -> bool:
+        """Return True if the file was removed or replaced; rows written to the old one would be lost."""
+        try:
+            return self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
     def _guard(self) -> FileLock:
         return FileLock(f"{self.path}.lock", timeout=BUSY_SECONDS)
 
     def _set_aside(self) -> None:
-        """Rename the damaged file, unless another process has done so, and take over what can be read."""
+        """Rename the damaged file, unless another process has done so, and copy what can be read."""
         try:
             with self._guard():
                 self.close()
@@ -246,14 +259,16 @@ class Store:
                             os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
                     saved = self._take_over(Path(aside))
                     self._warn(
-                        f"The answer cache was damaged; it is kept as {aside}, and a new one begins with the "
+                        f"The answer cache was damaged; it is kept as {aside}, and a new one starts with the "
                         f"{saved:,} answers that could be read."
                     )
         except OSError as error:
             self._pause(error)
 
     def _take_over(self, damaged: Path) -> int:
-        """Copy the answers that can be read, and return how many they are."""
+        """Copy the readable answers, and return their number."""
+        from hunch.lm.answers.salvage import salvage
+
         link = _connect(self.path)
         rows = (row for row in salvage(damaged, COLUMNS) if row[3] == checksum((row[0], row[1]), row[2]))
         with link:
@@ -262,16 +277,16 @@ class Store:
         return max(saved, 0)
 
     def _pause(self, error: Exception) -> None:
-        """Leave the file alone for a while, and then not wait for it as long as before."""
+        """Do not use the file for a while, and wait for it less long after that."""
         self._waits_until = time.monotonic() + PAUSE_SECONDS
         self._be_patient(LATER_SECONDS)
         self._warn(
-            f"The answer cache {self.path} cannot be used ({error}); answers stay in memory, and storing is "
-            f"tried again every {PAUSE_SECONDS:g} seconds."
+            f"The answer cache {self.path} cannot be used ({error}); answers stay in memory, and storing "
+            f"them is tried again every {PAUSE_SECONDS:g} seconds."
         )
 
     def _done(self, result: T, writing: bool) -> T:
-        """Be patient with the file again, once something was written."""
+        """Return the result; after a successful write, restore the full waiting time."""
         if writing and self._waits_until:
             self._waits_until = 0.0
             self._be_patient(BUSY_SECONDS)
@@ -288,7 +303,7 @@ class Store:
 
 
 _inherited: list[Any] = []
-"""Connections of a parent process: closing them here could remove files that the parent still uses."""
+"""Connections of a parent process; closing them here could remove files that the parent still uses."""
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -298,7 +313,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and "answers" not in tables:
             raise UsageError(
-                f"{path} is a database of another program; name another file for the answer cache."
+                f"{path} is a database of another program; choose another file for the answer cache."
             )
         if not tables:
             link.execute("PRAGMA journal_mode = WAL")
@@ -312,14 +327,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _widen(link: sqlite3.Connection) -> None:
-    """Give a file of an earlier version what it lacks; a file that is read-only stays as it is."""
+    """Add a column that files of earlier versions lack; a read-only file is left unchanged."""
     with suppress(sqlite3.OperationalError):
         if "question" not in {column[1] for column in link.execute("PRAGMA table_info(answers)")}:
             link.execute("ALTER TABLE answers ADD COLUMN question TEXT")
 
 
 def _text(stored: bytes) -> str:
-    """Read text of which bytes may have changed: its checksum will tell, not an exception."""
+    """Decode text that may be damaged; the checksum detects that, so no exception is needed."""
     return stored.decode(errors="replace")
 
 
@@ -330,7 +345,7 @@ def _note(told: tuple[str, ...], link: sqlite3.Connection) -> None:
 
 
 def _means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
-    if isinstance(error, UnicodeDecodeError):  # from sqlite's own words about a damaged schema
+    if isinstance(error, UnicodeDecodeError):  # from sqlite's message about a damaged schema
         return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -1,8 +1,10 @@
-"""Where a server is, which key it wants, and the client that speaks to it."""
+"""The address and key of a server, and the client that talks to it."""
 
 from __future__ import annotations
 
+import html
 import os
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -10,19 +12,31 @@ from urllib.parse import urlsplit
 
 from hunch.core import HunchError, UsageError
 
-BLANK: Final = "".join(
+BLANK: Final = "\"'" + "".join(
     map(chr, (*range(33), 0x7F, 0x85, 0xA0, *range(0x2000, 0x2010), 0x2028, 0x2029, 0x2060, 0xFEFF))
 )
-"""White space, control characters and what takes no room, as files of settings put around a key."""
+"""Quotes, white space, control and zero-width characters, which settings files may leave around a key."""
+
+
+def key_in(variable: str) -> str:
+    """Return the key in an environment variable, without surrounding quotes and white space."""
+    return os.environ.get(variable, "").strip(BLANK)
+
+
+def _written(sign: str) -> str:
+    """Return a regular expression for the ways to write one character of a key."""
+    number = ord(sign)
+    plain = "|".join(re.escape(form) for form in (sign, f"\\{sign}", html.escape(sign)))
+    return rf"(?:{plain}|%{number:02x}|&#(?:{number}|x{number:x});|\\u{number:04x})"
 
 
 class Account(NamedTuple):
-    """Where a server is and which environment variable holds its key; the key itself is kept nowhere.
+    """The address of a server and the environment variable with its key; the key itself is never stored.
 
     Attributes:
-        sdk: The package that speaks to it, ``openai`` or ``anthropic``; also the extra that brings it.
+        sdk: The client package, ``openai`` or ``anthropic``; also the name of the extra that installs it.
         base_url: Address of the service.
-        variable: Name of the environment variable with the key; empty where no key is needed.
+        variable: Name of the environment variable with the key; empty if no key is needed.
     """
 
     sdk: str
@@ -31,21 +45,27 @@ class Account(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key, read anew from the environment, without the white space that files put around it."""
-        return os.environ.get(self.variable, "").strip(BLANK) if self.variable else ""
+        """The key, read from the environment each time, without surrounding quotes and white space."""
+        return key_in(self.variable) if self.variable else ""
 
     def check_key(self) -> None:
-        """See that the key can be sent; what transport libraries say of one that cannot be shows it.
+        """Check that the key can be sent. A transport library's own error would show the key.
 
         Raises:
-            UsageError: if it holds anything but visible ASCII characters; it does not quote the key.
+            UsageError: if it holds anything but visible ASCII characters; the message does not quote the key.
         """
         odd = next((place for place, sign in enumerate(self.key, 1) if not "!" <= sign <= "~"), 0)
         if odd:
             raise UsageError(
-                f"The key in {self.variable} has a space or a character that no key has, at place {odd} of "
+                f"The key in {self.variable} has a space or an invalid character at position {odd} of "
                 f"{len(self.key)}."
             )
+
+    def hidden(self, text: str) -> str:
+        """Return a text without the key, even if the key is escaped as in JSON, a URL or HTML."""
+        if not self.key:
+            return text
+        return re.sub("".join(map(_written, self.key)), "[key]", text, flags=re.IGNORECASE)
 
     @property
     def host(self) -> str:
@@ -53,10 +73,10 @@ class Account(NamedTuple):
         return urlsplit(self.base_url).netloc
 
     def library(self) -> Any:
-        """Import the package that speaks to the server.
+        """Import the client package.
 
         Raises:
-            HunchError: naming the extra to install, if it is missing.
+            HunchError: if it is missing; the message names the extra to install.
         """
         try:
             return import_module(self.sdk)
@@ -66,10 +86,10 @@ class Account(NamedTuple):
             ) from error
 
     def connect(self, guard: Callable[[Any], Any]) -> Any:
-        """Return a client without retries of its own, which follows no redirect with the key in hand.
+        """Return a client that does not retry and follows no redirects, which could leak the key.
 
         Args:
-            guard: Makes of the client's class of the bytes of a reply what is called before these are read.
+            guard: Takes the client's byte-stream class, and returns a hook to call before a reply is read.
         """
         library = self.library()
         transport = import_module(library.DefaultAsyncHttpxClient.__base__.__module__)
@@ -79,7 +99,7 @@ class Account(NamedTuple):
             base_url=self.base_url,
             max_retries=0,
             timeout=None,
-            # A short reply may unpack to a long one, so none is packed.
+            # Uncompressed, because a short compressed reply may expand to a very long one.
             default_headers={"Accept-Encoding": "identity"},
             http_client=library.DefaultAsyncHttpxClient(
                 follow_redirects=False,

@@ -1,4 +1,4 @@
-"""Models of Anthropic's service: they generate. The service gives no log-probabilities and no embeddings."""
+"""Models of the Anthropic API, which generate text. The API has no log-probabilities and no embeddings."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def load(
     price_in: float = 0.0,
     price_out: float = 0.0,
 ) -> AnthropicModel:
-    """Load a model by its name; nothing is sent before the first question.
+    """Load a model by its name; nothing is sent before the first request.
 
     Args:
-        model: The service's name for it.
-        base_url: Address of the service, by default ``ANTHROPIC_BASE_URL``, else Anthropic's own.
-        key_env: Environment variable with the key, by default ``HUNCH_API_KEY``, else ``ANTHROPIC_API_KEY``.
-        concurrency: The most requests under way at once.
-        timeout: Seconds that a request may take.
-        retries: The most attempts after the first.
-        patience: Seconds that a request waits in all for a server that asks to come back later.
-        evidence: What a result may claim.
-        see: Whether the model sees pictures; the service does not tell.
-        price_in: Price of a million tokens read.
-        price_out: Price of a million tokens written.
+        model: Name of the model in the API.
+        base_url: Address of the API. Default: ``ANTHROPIC_BASE_URL``, else Anthropic's own.
+        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else ``ANTHROPIC_API_KEY``.
+        concurrency: Maximum number of simultaneous requests.
+        timeout: Seconds per attempt.
+        retries: Maximum number of attempts after the first.
+        patience: Seconds that a request waits in total for a server that asks to retry later.
+        evidence: Evidence level of results with this model.
+        see: True if the model accepts pictures; the API does not say.
+        price_in: Price per million tokens read.
+        price_out: Price per million tokens written.
 
     Raises:
         UsageError: for a wrong option or a missing key.
@@ -59,7 +59,7 @@ def load(
 
 
 def sent(message: Message) -> dict[str, Any]:
-    """Return a message as the protocol has it."""
+    """Return a message in the format of the API."""
     shown = []
     for image in message.images:
         kind, _, data = image.removeprefix("data:").partition(";base64,")
@@ -69,22 +69,22 @@ def sent(message: Message) -> dict[str, Any]:
 
 
 class AnthropicModel(RemoteModel):
-    """A model behind ``/v1/messages``, prompted as a chat model of :mod:`hunch.lm.backends.openai`.
+    """A model behind ``/v1/messages``, prompted like a chat model of :mod:`hunch.lm.backends.openai`.
 
-    The revision is the base URL and the version of the template. The service takes no seed: samples differ by
-    its own chance, and what was answered first is kept.
+    The revision is the base URL and the version of the template. The API accepts no seed: samples are random,
+    and the first answer is kept.
     """
 
     verbs: frozenset[Verb] = frozenset({"generate"})
-    prompting = "text as a message of the user, to be continued; messages as they are"
+    prompting = "text as a user message, to be continued; messages unchanged"
 
     @property
     def revision(self) -> str:  # type: ignore[override]
-        """The address and the version of the template."""
+        """The base URL and the version of the template."""
         return f"{self.line.account.base_url} {TEMPLATE}"
 
     def request(self, question: Question) -> Request:
-        """Return what is sent for a question."""
+        """Return the request for a question."""
         sampling, prompt = as_sampling(question), question.request[0]
         asked = (Message("system", CONTINUE), Message("user", prompt)) if isinstance(prompt, str) else prompt
         told = "\n\n".join(message.content for message in asked if message.role == "system")

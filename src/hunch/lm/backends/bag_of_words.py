@@ -1,8 +1,8 @@
-"""A bag of words: what a text's vector is worth when nothing is known about any word.
+"""A bag-of-words encoder: the control that knows nothing about the meaning of words.
 
-The signed hashing trick (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009): a
-word's hash names a place and a sign, so there is no vocabulary to fit, and two words that share a place do
-not add up in the mean.
+It uses the signed hashing trick (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML
+2009): the hash of a word gives an index and a sign. There is no vocabulary to fit, and two words that share
+an index cancel out on average.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.lm.base import Float32Array, Model, Verb, unit
 
-DIM = 384  # as many numbers as minilm's, so that what stands on them has as many weights
+DIM = 384  # as for minilm, so that networks on top of both have the same number of weights
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class BagOfWords(Model):
-    """Signed counts of hashed words, scaled to length 1; the empty text is the zero vector. Evidence L0.
+    """Signed counts of hashed words, scaled to length 1; an empty text gives the zero vector. Evidence L0.
 
-    A word is a run of letters, digits and underscores in lower case, or a single other sign.
+    A word is a run of letters, digits and underscores in lower case, or a single other character.
     """
 
     verbs: frozenset[Verb] = frozenset({"embed"})
     version = "1"
-    """Names the way of counting, as answers are kept by it."""
+    """Version of the counting, part of the cache key."""
 
     def __init__(self, dim: int = DIM) -> None:
-        """Take the length of a vector.
+        """Set the length of a vector.
 
         Raises:
             UsageError: if it is not a positive whole number.
@@ -43,7 +43,7 @@ class BagOfWords(Model):
         self.dim = dim
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector a text, shape (len(texts), dim)."""
+        """Return one vector per text, shape (len(texts), dim)."""
         vectors = [unit(self._count(text)) for text in texts]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
@@ -55,17 +55,17 @@ class BagOfWords(Model):
         return counts
 
     def weight(self, word: str) -> float:
-        """How much a word counts: all the same here."""
+        """Return the weight of a word; 1 for all words here."""
         return 1
 
 
 def words(text: str) -> list[str]:
-    """Return the words and punctuation marks of a text in lower case, in their order."""
+    """Return the words and punctuation marks of a text in lower case, in order."""
     return _WORD.findall(text.lower())
 
 
 def word_hash(word: str) -> int:
-    """Return 64 bits that are the same in every process, unlike Python's own hash."""
+    """Return a 64-bit hash that is the same in every process, unlike Python's own."""
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
 
 

@@ -1,8 +1,7 @@
-"""Chat templates of transformers: how messages become the text that a model was trained on."""
+"""Chat templates of the transformers library, which turn messages into the text format of a model."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
@@ -11,8 +10,16 @@ from hunch.core import UsageError
 from hunch.lm.prompts import Message, text_of, without_system
 
 TODAY: Final = date(2025, 1, 1)
-"""Some templates print the date; a prompt that changed overnight would be another one."""
-CLOCK: Final = re.compile(r"""strftime_now\(\s*(["'])(.*?)\1\s*\)""")
+"""Date for templates that print one; with the real date, the prompt would change every day."""
+CODES: Final = {code: TODAY.strftime(f"%{code}") for code in "aAbBdmyYHIpMSjUwW"} | {"-d": "1", "-m": "1"}
+CLOCK: Final = "".join(
+    [
+        "{% macro strftime_now(format) %}{{ format",
+        *(f"|replace('%{code}', '{value}')" for code, value in CODES.items()),
+        " }}{% endmacro %}\n",
+    ]
+)
+"""Template code that hides the function of transformers that tells the real date."""
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
 REPLY: Final = "Q9"
 
@@ -21,29 +28,47 @@ class Template:
     """The chat template of a tokenizer.
 
     Attributes:
-        system: Whether it knows messages of the system; else they go into the user's first one.
-        joint: What stands between the end of a prompt and the model's reply.
+        system: True if it accepts system messages; otherwise they go into the first user message.
+        joint: White space between the end of a prompt and the model's reply, if there is nothing else.
+        moves: True if a reply does not begin where the prompt ends: for example after an empty thought, or
+            before a thought that the prompt opens.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         """Try the template.
 
         Raises:
-            UsageError: if it cannot be used at all.
+            UsageError: if it cannot be used.
         """
-        self._tokenizer = tokenizer
-        self._template = CLOCK.sub(
-            lambda asked: repr(TODAY.strftime(asked[2])), tokenizer.get_chat_template()
-        )
+        self._tokenizer, self._parts = tokenizer, False
+        self._template = CLOCK + tokenizer.get_chat_template()
+        self._see_that_it_prints()
         self.system = self._knows_system()
-        asked = PROBE if self.system else PROBE[1:]
-        prompt, whole = self._render(asked), self._render([*asked, Message("assistant", REPLY)], reply=True)
-        between = whole[len(prompt) :].partition(REPLY)[0] if whole.startswith(prompt) else ""
-        self.joint = between if not between.strip() else ""
+        self._extra, self._lead, self.joint = self._seam()
+        self.moves = bool(self._extra or self._lead)
 
-    def __call__(self, messages: Sequence[Message]) -> str:
-        """Return the text after which the model's reply begins, or goes on."""
-        return self._render(messages if self.system else without_system(messages))
+    def __call__(self, messages: Sequence[Message], replied: bool = False) -> str:
+        """Return the text after which the model's reply begins or continues.
+
+        Args:
+            messages: The conversation.
+            replied: True to end the text where a reply begins, without an open thought.
+        """
+        text = self._render(messages if self.system else without_system(messages))
+        if replied and messages[-1].role != "assistant" and text.endswith(self._extra):
+            return text[: len(text) - len(self._extra)] + self._lead
+        return text
+
+    def _see_that_it_prints(self) -> None:
+        """Find out whether the template takes content as text or as a list of parts."""
+        problem = UsageError("The model's chat template does not print what the user says.")
+        for self._parts in (False, True):
+            try:
+                if PROBE[1].content in self._render(PROBE[1:]):
+                    return
+            except UsageError as error:
+                problem = error
+        raise problem
 
     def _knows_system(self) -> bool:
         try:
@@ -51,26 +76,45 @@ class Template:
         except UsageError:
             return False
 
+    def _seam(self) -> tuple[str, str, str]:
+        """Return a prompt's end that no reply has before it, what a reply has instead, and white space."""
+        asked = PROBE if self.system else PROBE[1:]
+        prompt = self._render(asked)
+        try:
+            whole = self._render([*asked, Message("assistant", REPLY)], reply=True)
+        except UsageError:  # the template accepts no replies
+            return "", "", ""
+        head = whole.rpartition(REPLY)[0]
+        differ = (at for at, signs in enumerate(zip(prompt, head, strict=False)) if len({*signs}) > 1)
+        shared = prompt[: next(differ, min(len(prompt), len(head)))]
+        extra, lead = prompt[len(shared) :], head[len(shared) :]
+        if PROBE[1].content not in shared:  # the template prints the conversation itself differently
+            return "", "", ""
+        return ("", "", lead) if not extra and not lead.strip() else (extra, lead, "")
+
     def _render(self, messages: Sequence[Message], *, reply: bool = False) -> str:
         goes_on = messages[-1].role == "assistant" and not reply
         try:
             text: str = self._tokenizer.apply_chat_template(
-                [{"role": message.role, "content": message.content} for message in messages],
+                [{"role": message.role, "content": self._said(message)} for message in messages],
                 tokenize=False,
                 add_generation_prompt=messages[-1].role != "assistant",
                 continue_final_message=goes_on,
                 chat_template=self._template,
             )
         except Exception as error:  # a template is a program, and may raise anything
-            raise UsageError(f"The model's chat template does not take these messages ({error}).") from error
+            raise UsageError(f"The model's chat template rejects these messages ({error}).") from error
         return text
+
+    def _said(self, message: Message) -> Any:
+        return [{"type": "text", "text": message.content}] if self._parts else message.content
 
 
 def template_of(tokenizer: Any) -> Template | None:
-    """Return the chat template of a tokenizer, None where it has none."""
+    """Return the chat template of a tokenizer, or None if it has none."""
     return Template(tokenizer) if getattr(tokenizer, "chat_template", None) else None
 
 
 def rendered(template: Template | None, messages: Sequence[Message]) -> str:
-    """Return messages as text: by the template, else joined."""
+    """Return messages as text, by the template if there is one, else joined."""
     return text_of(messages) if template is None else template(messages)

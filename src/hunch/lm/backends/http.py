@@ -1,11 +1,11 @@
-"""Requests over a network: many at once, each with a deadline, tried again where that can help.
+"""Requests over a network: many at once, each with a timeout, retried if that can help.
 
-A request is tried again after HTTP 408, 409, 429 and 5xx (but 501), a deadline, a broken connection, and a
-reply that is cut short or not of the protocol; never after another 4xx. Between two attempts it waits
-0.5, 1, 2, ... up to 30 seconds, each times a random number in [0.5, 1), or as long as the server's
-``Retry-After`` asks, whichever is longer. A server that asks to wait, by HTTP 429 or by ``Retry-After``, uses
-up no attempts but the request's patience, in seconds. A server that cannot be reached at all the first time
-is not waited for.
+A request is retried after HTTP 408, 409, 429 and 5xx (except 501), a timeout, a broken connection, and a
+reply that is truncated or malformed; never after another 4xx. The pause before a retry is 0.5, 1, 2, ...
+seconds, at most 30, each times a random number in [0.5, 1), or the server's ``Retry-After``, whichever is
+longer. If the server asks to wait, by HTTP 429 or ``Retry-After``, the wait counts against the request's
+patience in seconds, not against its attempts. If the server cannot be reached on the first request, there is
+no retry.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from hunch.lm.backends.account import Account
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 LONGEST_ASKED_WAIT = 120.0
-"""Seconds: a server that asks for more through ``Retry-After`` is not waited for."""
+"""Longest ``Retry-After`` in seconds that is waited for."""
 LONGEST_REPLY = 64 * 2**20
-"""Bytes of the longest reply that is read; an embedding or a text has some kilobytes."""
+"""Maximum bytes of a reply that are read; a normal reply has some kilobytes."""
 PASSING = {408, 409, 429, *range(500, 600)} - {501}
 SHOWN = 200
 
 
 class RequestError(HunchError):
-    """A request without an answer.
+    """A request failed.
 
     Attributes:
-        passing: Whether the same request may be answered another time.
-        status: The HTTP status, 0 where there was none.
+        passing: True if a retry may succeed.
+        status: The HTTP status; 0 if there was none.
         after: Seconds that the server asks to wait.
-        unreached: Whether no connection came about.
+        unreached: True if no connection could be made.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class RequestError(HunchError):
 
     @property
     def busy(self) -> bool:
-        """Whether the server asks to come back later, rather than failed."""
+        """True if the server asks to retry later."""
         return self.status == 429 or self.after is not None
 
 
 class Request(NamedTuple):
-    """What is sent, and how its reply is read.
+    """A request, and how its reply is read.
 
     Attributes:
-        path: Below the base URL.
-        body: Sent as JSON; None asks by GET.
-        read: From the reply's JSON to the answer; whatever error it meets means a reply that is not of the
-            protocol, unless it is a :class:`~hunch.core.HunchError` of its own.
+        path: Path below the base URL.
+        body: Sent as JSON; None for a GET request.
+        read: Turns the reply's JSON into the answer. An error other than a
+            :class:`~hunch.core.HunchError` means that the reply is malformed.
     """
 
     path: str
@@ -74,24 +74,24 @@ class Request(NamedTuple):
 
 
 class Line:
-    """The way to one server.
+    """The connection to one server.
 
     Attributes:
-        account: Which server.
-        retries: How many attempts followed a failed one so far.
+        account: The server.
+        retries: Number of retries so far.
     """
 
     def __init__(
         self, account: Account, *, concurrency: int, timeout: float, retries: int, patience: float
     ) -> None:
-        """Prepare; nothing is sent yet.
+        """Prepare the connection; nothing is sent yet.
 
         Args:
-            account: Which server.
-            concurrency: The most requests under way at once.
-            timeout: Seconds that an attempt may take, from sending to the last byte.
-            retries: The most attempts after the first.
-            patience: Seconds to wait in all for a server that asks to come back later.
+            account: The server.
+            concurrency: Maximum number of simultaneous requests.
+            timeout: Seconds per attempt, from sending to the last byte.
+            retries: Maximum number of attempts after the first.
+            patience: Seconds to wait in total for a server that asks to retry later.
 
         Raises:
             UsageError: if a number is out of range.
@@ -103,7 +103,7 @@ class Line:
             ("patience", patience, 0),
         ):
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value:
-                raise UsageError(f"{name} is a number of at least {least}, not {value!r}.")
+                raise UsageError(f"{name} must be a number of at least {least}, not {value!r}.")
         self.account, self.timeout, self.patience = account, float(timeout), float(patience)
         self.concurrency, self.attempts = int(concurrency), int(retries) + 1
         self.retries = 0
@@ -123,17 +123,17 @@ class Line:
         self._begin()
 
     async def send(self, request: Request, skip: Callable[[], bool] | None = None) -> Any:
-        """Send a request, again and again if need be, and return its answer.
+        """Send a request, with retries, and return its answer.
 
         Args:
-            request: What to send.
-            skip: Asked before each attempt, in another thread: whether the answer is known by now.
+            request: The request.
+            skip: Called before each attempt, in another thread; True means that the answer is known by now.
 
         Returns:
             The answer; None if it was skipped.
 
         Raises:
-            HunchError: if there is no answer after the last attempt, or can be none.
+            HunchError: if the last attempt failed, or a retry cannot help.
         """
         self._enter()
         failures, busy, waited = 0, 0, 0.0
@@ -158,7 +158,7 @@ class Line:
             await asyncio.sleep(pause)
 
     def _enter(self) -> None:
-        """Have a client in the running loop; a forked child finds itself in another."""
+        """Make a client for the running event loop, which is another one in a forked child."""
         here = asyncio.get_running_loop()
         if self._loop is not here:
             _inherited.append((self._loop, self._client))
@@ -171,7 +171,7 @@ class Line:
         return error.passing and (error.after is None or error.after <= LONGEST_ASKED_WAIT)
 
     async def _attempt(self, request: Request) -> Any:
-        """Return the answer, or the error as a value: raised from here it would hold on to the request."""
+        """Return the answer, or the error as a value: a raised error would keep the request alive."""
         try:
             async with asyncio.timeout(self.timeout):
                 text = await self._exchange(request)
@@ -179,7 +179,7 @@ class Line:
             return RequestError(f"{self.account.host} did not answer within {self.timeout:g} seconds.")
         except UnicodeError:
             return RequestError(
-                "A prompt has half a character (a lone surrogate), which no server can be sent.",
+                "A prompt contains a lone surrogate (half a character), which cannot be sent.",
                 passing=False,
             )
         except Exception as error:
@@ -191,7 +191,7 @@ class Line:
             return error
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             shown = self._clean(text) or "nothing"
-            return RequestError(f"{self.account.host} answered what is not of the protocol: {shown}")
+            return RequestError(f"{self.account.host} sent a malformed reply: {shown}")
 
     async def _exchange(self, request: Request) -> str:
         if request.body is None:
@@ -201,7 +201,7 @@ class Line:
         return text
 
     def _failed(self, error: Exception) -> RequestError:
-        """Say in a sentence why the SDK has no reply."""
+        """Turn an error of the SDK into one sentence."""
         library, host = self.account.library(), self.account.host
         if isinstance(error, library.APIStatusError):
             self._reached = True
@@ -212,32 +212,31 @@ class Line:
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {says or 'no reason given'}"
             return RequestError(sentence, passing=status in PASSING, status=status, after=after)
         cause = error.__cause__ or error
-        if isinstance(cause, TooLongError):
+        if isinstance(cause, ReplyError):
             return RequestError(f"{host} {cause}.", passing=False)
         if isinstance(error, library.APIError):
             unreached = type(cause).__name__ == "ConnectError"
             how = "cannot be reached" if unreached else "broke off the connection"
-            # Other errors of a connection may quote what was sent, and so the key.
+            # Other connection errors may quote the request, and so the key.
             why = self._clean(str(cause)) if unreached else type(cause).__name__
             return RequestError(f"{host} {how} ({why}).", unreached=unreached)
-        return RequestError(f"{host} answered what cannot be read ({type(error).__name__}).")
+        return RequestError(f"{host} sent a reply that cannot be read ({type(error).__name__}).")
 
     def _hint(self, status: int) -> str:
         if status not in (401, 403):
             return ""
-        return f" (the key is taken from {self.account.variable or 'no variable'})"
+        return f" (the key comes from {self.account.variable or 'no variable'})"
 
     def _clean(self, text: str) -> str:
-        """One short line without the key, which some servers repeat."""
-        key = self.account.key
-        line = " ".join((text.replace(key, "[key]") if key else text).split())
+        """Shorten text to one line without the key, which some servers repeat."""
+        line = " ".join(self.account.hidden(text).split())
         return line[:SHOWN] + "..." * (len(line) > SHOWN)
 
 
 def waiting(attempt: int, asked: float | None) -> float:
-    """Return how many seconds to wait after a failed attempt (the first is 1).
+    """Return the seconds to wait after a failed attempt (the first is 1).
 
-    What the server asks for is a minimum, and up to a tenth more, so that not all come back at once.
+    The server's own request is a minimum; up to a tenth is added so that clients do not all return at once.
     """
     pause = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt - 1, 60)) * _chance.uniform(0.5, 1.0)
     return max(pause, (asked or 0.0) * _chance.uniform(1.0, 1.1))
@@ -247,7 +246,7 @@ _chance = random.Random()  # not the global one: a run's own draws must not depe
 
 
 def retry_after(headers: Any) -> float | None:
-    """Return the seconds that a server asks to wait, from seconds or a date; None where it asks nothing."""
+    """Return the seconds that a server asks to wait, given as seconds or as a date; None if it does not."""
     asked = headers.get("retry-after")
     if asked is None:
         return None
@@ -256,24 +255,22 @@ def retry_after(headers: Any) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return max(0.0, seconds) if seconds == seconds else None
 
 
-class TooLongError(Exception):
-    """A reply is longer than any answer can be."""
-
-    def __init__(self) -> None:
-        super().__init__(f"sends a reply of more than {LONGEST_REPLY:,} bytes, which no answer has")
+class ReplyError(Exception):
+    """A reply that is not read because it is, or could be, longer than the limit."""
 
 
 def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
-    """Return what has a reply read no further than its limit; a client calls it before the body is read.
+    """Return a client hook that stops reading a reply at the limit; it is called before the body is read.
 
     Args:
-        streams: The client's own class of the bytes of a reply.
+        streams: The client's byte-stream class.
     """
+    too_long = f"sent a reply of more than {LONGEST_REPLY:,} bytes, which no answer has"
 
     class Limited(streams):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:
@@ -284,23 +281,24 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
             async for part in self.stream:
                 size += len(part)
                 if size > LONGEST_REPLY:
-                    raise TooLongError
+                    raise ReplyError(too_long)
                 yield part
 
         async def aclose(self) -> None:
             await self.stream.aclose()
 
     async def apply(response: Any) -> None:
-        packed = response.headers.get("content-encoding", "identity") != "identity"
-        if packed or int(response.headers.get("content-length") or 0) > LONGEST_REPLY:
-            raise TooLongError  # what is packed could be of any length
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ReplyError("sent a compressed reply that was not asked for")
+        if int(response.headers.get("content-length") or 0) > LONGEST_REPLY:
+            raise ReplyError(too_long)
         response.stream = Limited(response.stream)
 
     return apply
 
 
 def message(text: str) -> str:
-    """Return what an error reply says, in the shapes that servers give it."""
+    """Return the message of an error reply, whose format differs between servers."""
     try:
         reply = json.loads(text)
         said = reply.get("error", reply)
@@ -310,4 +308,4 @@ def message(text: str) -> str:
 
 
 _inherited: list[Any] = []
-"""Loops and clients of a parent process: closing them here would close what the parent uses."""
+"""Loops and clients of a parent process; closing them here would close what the parent uses."""

@@ -1,21 +1,21 @@
-"""Models of transformers: ``hf:<name or folder>``, run in this process.
+"""Models of the transformers library (``hf:<name or folder>``), run in this process.
 
 A causal model generates, scores and embeds; a model without a causal head, such as BERT, only embeds. A text
-goes to the model as it is, messages through its chat template. Each prompt, text and sample is computed on
-its own, for the sake of purity (:mod:`hunch.lm.base`); how prompts and options are computed is in
-:mod:`hunch.lm.scoring.engine`.
+is passed unchanged, messages through the model's chat template. Each prompt, text and sample is computed on
+its own, so that answers do not depend on the batch (:mod:`hunch.lm.base`). How prompts and options are
+computed is described in :mod:`hunch.lm.scoring.engine`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
 from hunch.core import FloatArray, HunchError, UsageError
-from hunch.lm.backends import weights
+from hunch.lm.backends import seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
 from hunch.lm.base import (
@@ -49,28 +49,28 @@ def load(
     """Load a model by its hub name or from a folder.
 
     Args:
-        name: The hub's name or a folder; remote code is never run.
-        device: By default ``"cuda"`` where there is one, else ``"cpu"``.
-        dtype: By default bfloat16 on CUDA, else float32.
-        prefix_cache: Memory for what a causal model computed of beginnings that recur, in MiB.
-        batch: Prompts that a causal model scores together. Above 1 the last digits of a score depend on the
-            other prompts, so a resumed run need not repeat the uninterrupted one.
-        chat: Whether a prompt that is a text goes to a causal model as a message of the user, by its chat
-            template; messages always do.
-        pooling: What of the last hidden state an embedding is: its mean over the tokens, or that of the last
-            token, which alone has seen the whole text where the model is causal.
+        name: Name on the hub, or a folder; remote code is never run.
+        device: Default: ``"cuda"`` if available, else ``"cpu"``.
+        dtype: Default: bfloat16 on CUDA, else float32.
+        prefix_cache: Memory in MiB for the hidden states of recurring prompt prefixes (causal models).
+        batch: Prompts that a causal model scores together. With more than 1 the last digits of a score
+            depend on the other prompts, so a resumed run may differ from an uninterrupted one.
+        chat: Pass a text prompt to a causal model as a user message through its chat template; messages
+            always use the template.
+        pooling: How the last hidden states become an embedding: ``mean`` over the tokens, or ``last`` for the
+            last token, the only one that has seen the whole text in a causal model.
 
     Raises:
         UsageError: for a folder, device, dtype or pooling that does not exist, an encoder-decoder model, a
             negative prefix cache, or a batch below 1.
-        HunchError: if the model cannot be had or read.
+        HunchError: if the model cannot be loaded.
     """
     if batch < 1 or not prefix_cache >= 0:
         raise UsageError(f"hf: needs batch >= 1 and prefix_cache >= 0, not {batch} and {prefix_cache}.")
     if not isinstance(chat, bool):
-        raise UsageError(f"chat is true or false, not {chat!r}.")
+        raise UsageError(f"chat must be true or false, not {chat!r}.")
     if pooling not in get_args(Pooling):
-        raise UsageError(f"The pooling of hf: is one of {', '.join(get_args(Pooling))}, not {pooling!r}.")
+        raise UsageError(f"The pooling of hf: must be {' or '.join(get_args(Pooling))}, not {pooling!r}.")
     torch, _ = weights.libraries()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
@@ -98,14 +98,14 @@ def load(
 
 
 def _kind(name: str, folder: Path) -> Literal["causal", "seeing", "encoder"]:
-    """Tell what kind of model a folder holds, by the architecture that its config names."""
+    """Return the kind of model in a folder, from the architecture that its config names."""
     _, transformers = weights.libraries()
     try:
         config = transformers.AutoConfig.from_pretrained(str(folder))
     except Exception as error:  # see weights.read
         raise HunchError(f"The folder {folder} holds no model: its config.json cannot be read.") from error
     if config.is_encoder_decoder:
-        raise UsageError(f"hf:{name} is an encoder-decoder model, which hf: does not serve.")
+        raise UsageError(f"hf:{name} is an encoder-decoder model, which hf: does not support.")
     known = " ".join(config.architectures or ())
     if "ForConditionalGeneration" in known and hasattr(config, "vision_config"):
         return "seeing"
@@ -115,11 +115,11 @@ def _kind(name: str, folder: Path) -> Literal["causal", "seeing", "encoder"]:
 class CausalModel(TransformerModel):
     """A causal language model: it generates, scores and embeds.
 
-    Messages go through the tokenizer's chat template where it has one (:mod:`hunch.lm.backends.chat`).
+    Messages go through the tokenizer's chat template if it has one (:mod:`hunch.lm.backends.chat`).
 
     Attributes:
-        chat: Whether a prompt that is a text goes through it, too, as a message of the user.
-        tokens_saved: Prompt tokens that were in the prefix cache and so were not computed.
+        chat: True if a text prompt also goes through the template, as a user message.
+        tokens_saved: Prompt tokens that were found in the prefix cache instead of being computed.
     """
 
     head = "AutoModelForCausalLM"
@@ -147,26 +147,27 @@ class CausalModel(TransformerModel):
         limit = int(prefix_cache * 2**20)
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         self._writer = Writer(self._engine)
-        self._opening, self._template = opening(self.tokenizer), template_of(self.tokenizer)
+        self._opening, self._template = seam.around(self.tokenizer)[0], template_of(self.tokenizer)
+        self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
-            raise UsageError(f"{name} has no chat template, so that it cannot be asked with chat=true.")
+            raise UsageError(f"{name} has no chat template, so chat=true cannot be used.")
         self.chat = chat
-        by = "by its chat template" if self._template else "joined to one text, as it has no chat template"
-        how = "as a message of the user" if chat else "as it is"
-        offer = "; chat=true makes it a message" if self._template and not chat else ""
+        by = "by its chat template" if self._template else "joined to one text (it has no chat template)"
+        how = "as a user message" if chat else "unchanged"
+        offer = "; chat=true sends it as a message" if self._template and not chat else ""
         self.prompting = f"text {how}{offer}; messages {by}"
         end = self.network.generation_config.eos_token_id
         self._ends = {self.tokenizer.eos_token_id, *(end if isinstance(end, list) else [end])} - {None}
 
     @property
     def tokens_saved(self) -> int:
-        """Prompt tokens that were in the prefix cache and so were not computed."""
+        """Prompt tokens that were found in the prefix cache instead of being computed."""
         return self._engine.saved
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k continuations of each prompt, without the prompt: the samples first, ..., first + k - 1.
+        """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.
@@ -189,7 +190,7 @@ class CausalModel(TransformerModel):
         ]
 
     def _ended(self, sampling: Sampling) -> Callable[[list[int]], bool]:
-        """Return what tells whether a sample ends with its last token."""
+        """Return a function that checks whether a sample ends with its last token."""
         # A stop string of n characters lies within as many tokens, or four times as many of one byte each.
         reach = 4 * max(map(len, sampling.stop), default=0) + 4
 
@@ -205,20 +206,14 @@ class CausalModel(TransformerModel):
 
     def _continuation(self, prompt: list[int], tokens: list[int], sampling: Sampling) -> str:
         own = tokens[:-1] if tokens[-1] in self._ends else tokens
-        return cut(self._text([prompt[-1], *own], 1), sampling.stop)
-
-    def _text(self, ids: list[int], prompt_length: int) -> str:
-        """Decode what follows the prompt; its last token stays in front, to keep a leading space."""
-        before = self.tokenizer.decode(ids[prompt_length - 1 : prompt_length], skip_special_tokens=True)
-        text: str = self.tokenizer.decode(ids[prompt_length - 1 :], skip_special_tokens=True)
-        return text[len(before) :]
+        return cut(seam.continuation(self.tokenizer, prompt[-1], own), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens.
 
-        Prompt and option are tokenised apart, so the prompt's tokens are the same for all options. One space
-        joins them, unless the prompt is empty or ends in white space; the space belongs to the option, as in
-        what these models were trained on. So let a prompt end in "Action:" rather than "Action: ".
+        Prompt and option are tokenised separately, so the prompt's tokens are the same for all options. One
+        space joins them, unless the prompt is empty or ends in white space. The space belongs to the option,
+        as in the training data of these models, so end a prompt in "Action:" rather than "Action: ".
 
         Raises:
             UsageError: if a prompt with its longest option does not fit into the model's context.
@@ -234,27 +229,27 @@ class CausalModel(TransformerModel):
             for logprobs, (_, tails), (_, own) in zip(sums, requests, pairs, strict=True)
         ]
 
-    def _tokens(self, prompt: Prompt) -> list[int]:
-        """Tokenise a prompt with what the tokenizer puts before a text, but not what it puts after one.
+    def _tokens(self, prompt: Prompt, scored: bool = False) -> list[int]:
+        """Tokenise a prompt with the special tokens before a text, but not with those after it.
 
-        Some tokenizers end every text with an end token, after which no continuation is to be expected.
-        A chat template writes such tokens itself.
+        Some tokenizers add an end token, after which a model would not continue. A chat template adds its
+        special tokens itself; for options that are scored, it says where a reply begins.
         """
         if shown(prompt):
             raise self._lacks("see")
         messages = self._conversation(prompt)
         if messages and self._template:
-            return self._plain_tokens(self._template(messages))
+            return self._plain_tokens(self._template(messages, replied=scored))
         return self._opening + self._plain_tokens(text_of(prompt)) or self._start()
 
     def _conversation(self, prompt: Prompt) -> Sequence[Message]:
-        """Return the messages that a prompt is, none where it is a text."""
+        """Return the messages of a prompt; empty if it is a text."""
         if not isinstance(prompt, str):
             return prompt
         return (Message("user", prompt),) if self.chat else ()
 
     def _joint(self, prompt: Prompt) -> str:
-        """What stands between a prompt and its continuation."""
+        """Return the text between a prompt and its continuation."""
         messages = self._conversation(prompt)
         if messages and self._template and messages[-1].role != "assistant":
             return self._template.joint
@@ -262,42 +257,27 @@ class CausalModel(TransformerModel):
         return " " if text and not text[-1].isspace() else ""
 
     def _plain_tokens(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids
+        return seam.plain(self.tokenizer, text)
 
     def _request(self, prompt: Prompt, options: tuple[str, ...]) -> tuple[list[int], list[list[int]]]:
-        """Tokenise a prompt and, apart from it, its options; after an empty prompt they begin the text."""
+        """Tokenise a prompt and, separately, its options; after an empty prompt they begin the text."""
         joint = self._joint(prompt)
-        tokenise = self._after_break if prompt else self._plain_tokens
-        head, tails = self._tokens(prompt), [tokenise(joint + option) for option in options]
+        tokenise = seam.after_break if prompt else seam.plain
+        head = self._tokens(prompt, scored=True)
+        tails = [tokenise(self.tokenizer, joint + option) for option in options]
         for option, tail in zip(options, tails, strict=True):
             if not tail:
                 raise UsageError(f"The tokenizer of {self.name} has no token for the option {option!r}.")
         self._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
         return head, tails
 
-    def _after_break(self, text: str) -> list[int]:
-        """Tokenise a text as if after a line break, as some tokenizers put a space before every text."""
-        alone, joined = self._plain_tokens("\n"), self._plain_tokens("\n" + text)
-        return joined[len(alone) :] if joined[: len(alone)] == alone else self._plain_tokens(text)
-
     def _check_length(self, tokens: int, what: str) -> None:
         if self.context is not None and tokens > self.context:
             raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self.context}.")
 
 
-def opening(tokenizer: Any) -> list[int]:
-    """Return the tokens that a tokenizer puts before every text."""
-    bare, whole = (
-        tokenizer("a", add_special_tokens=special, verbose=False)["input_ids"] for special in (False, True)
-    )
-    starts = [at for at in range(len(whole)) if bare and whole[at : at + len(bare)] == bare]
-    before: list[int] = whole[: starts[0]] if starts else []
-    return before
-
-
 def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:
-    """Draw a token from log-probabilities of shape (vocabulary,), after temperature and top-p."""
+    """Draw a token from log-probabilities of shape (vocabulary,) with temperature and top-p."""
     if sampling.temperature == 0:
         return int(logprobs.argmax())
     shares = np.exp((logprobs - logprobs.max()) / sampling.temperature)

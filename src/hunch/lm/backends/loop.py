@@ -1,4 +1,4 @@
-"""The event loop of this process, in a thread of its own: outside it everything is plain and synchronous."""
+"""The event loop of this process, in a thread of its own, so that all other code stays synchronous."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loop() -> asyncio.AbstractEventLoop:
 
 
 def run(work: Awaitable[T]) -> T:
-    """Do asynchronous work in this process's loop, and wait for it."""
+    """Run asynchronous work in this process's event loop, and wait for it."""
 
     async def awaited() -> T:
         return await work
@@ -32,7 +32,7 @@ def run(work: Awaitable[T]) -> T:
 
 _loops: list[asyncio.AbstractEventLoop] = []
 _inherited: list[Any] = []
-"""Loops and clients of a parent process: closing them here would close what the parent uses."""
+"""Loops and clients of a parent process; closing them here would close what the parent uses."""
 _lock = threading.Lock()
 
 

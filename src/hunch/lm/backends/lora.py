@@ -1,10 +1,9 @@
-"""Low-rank adapters: a small trained change beside each frozen product of a network.
+"""Low-rank adapters: a small trained term added to each frozen linear layer of a network.
 
-Source: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022. The change is
-(alpha / rank) B A x, with A drawn at random and B zero at first, so that an untrained adapter changes
-nothing.
+Source: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022. The term is
+(alpha / rank) B A x, with random A and B = 0 at first, so that an untrained adapter changes nothing.
 
-Imports torch and transformers, so it is imported where a model is made.
+This module imports torch and transformers, so import it only where a model is made.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from transformers.pytorch_utils import Conv1D
 
 
 class Adapted(nn.Module):
-    """A frozen product with an adapter."""
+    """A frozen linear layer with an adapter."""
 
     def __init__(self, layer: Any, rank: int, alpha: float, chance: torch.Generator) -> None:
-        super().__init__()  # drawn anew below, by our own chance
+        super().__init__()  # the weights are drawn below, with our own generator
         wide, high = _sizes(layer)
         self.layer, self.scale, self.on = layer, alpha / rank, True
         self.a, self.b = nn.Linear(wide, rank, bias=False), nn.Linear(rank, high, bias=False)
@@ -32,13 +31,13 @@ class Adapted(nn.Module):
         self.to(layer.weight.device, layer.weight.dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the frozen product and, while it is on, the adapter's change."""
+        """Return the frozen layer's output plus, while it is on, the adapter's term."""
         out: Tensor = self.layer(x)
         return out + self.scale * self.b(self.a(x)) if self.on else out
 
 
 def adapt(network: Any, rank: int, alpha: float, seed: int) -> None:
-    """Freeze a network, and put an adapter beside every product of its body; its head stays as it is."""
+    """Freeze a network, and add an adapter to every linear layer of its body, but not of its head."""
     network.requires_grad_(False)
     chance = torch.Generator().manual_seed(seed)
     for parent in list(network.base_model.modules()):
@@ -49,7 +48,7 @@ def adapt(network: Any, rank: int, alpha: float, seed: int) -> None:
 
 @contextmanager
 def off(network: Any) -> Iterator[None]:
-    """Switch the adapters of a network off for a while: it is what it was without them, to the last bit."""
+    """Switch the adapters off within a ``with`` block; the network is then the original one bit for bit."""
     adapters = [layer for layer in network.modules() if isinstance(layer, Adapted)]
     for layer in adapters:
         layer.on = False
@@ -61,6 +60,6 @@ def off(network: Any) -> Iterator[None]:
 
 
 def _sizes(layer: Any) -> tuple[int, int]:
-    """Numbers that go in and come out."""
+    """Return the input and output sizes of a layer."""
     wide, high = layer.weight.shape
     return (wide, high) if isinstance(layer, Conv1D) else (high, wide)

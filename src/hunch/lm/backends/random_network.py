@@ -1,7 +1,7 @@
-"""A transformer with random weights: what the architecture of an encoder is worth without its training.
+"""A transformer with random weights: the control that has an encoder's architecture without its training.
 
-The sizes are those of all-MiniLM-L6-v2, a BERT with 6 layers of width 384. No file is needed: a word is
-hashed to one of as many tokens as BERT's vocabulary has, in the place of a trained tokenizer.
+The sizes are those of all-MiniLM-L6-v2, a BERT with 6 layers of width 384. Instead of a trained tokenizer, a
+word is hashed to one of as many tokens as BERT's vocabulary has, so no file is needed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from hunch.lm.base import Float32Array, Model, Verb, unit
 SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
 VOCABULARY = 30_522
 MAX_TOKENS = 256
-START, END, SPECIAL = 0, 1, 2  # tokens of no word, and how many there are
+START, END, SPECIAL = 0, 1, 2  # special tokens, and their number
 
 
 class RandomNetwork(Model):
-    """Mean over the tokens of the last hidden state, scaled to length 1; 384 numbers, 256 tokens.
+    """Mean of the last hidden state over the tokens, scaled to length 1: 384 numbers, at most 256 tokens.
 
-    Evidence L0. In float32 on one thread of the CPU, like ``minilm``. The weights are drawn as those of a
-    BERT before its training; nothing trains them.
+    Evidence L0. It runs in float32 on one CPU thread, like ``minilm``. The weights are drawn like those of an
+    untrained BERT.
     """
 
     verbs: frozenset[Verb] = frozenset({"embed"})
@@ -39,13 +39,13 @@ class RandomNetwork(Model):
         """Draw the weights.
 
         Raises:
-            UsageError: if the seed is not a whole number from 0 on.
+            UsageError: if the seed is not a whole number of at least 0.
             HunchError: if torch or transformers is missing.
         """
         if not isinstance(seed, int) or seed < 0:
-            raise UsageError(f"random-network needs a whole number from 0 on as its seed, not {seed}.")
+            raise UsageError(f"The seed of random-network must be a whole number of at least 0, not {seed}.")
         self.name = "random-network"
-        # The draws belong to torch, their order to transformers.
+        # The weights depend on torch (the draws) and on transformers (their order).
         self.revision = f"1:{seed}:torch-{version('torch')}:transformers-{version('transformers')}"
         self.network = _draw(seed)
         from hunch.lm.backends.packing import Reader
@@ -56,7 +56,7 @@ class RandomNetwork(Model):
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector of length 1 per text, shape (len(texts), 384); what exceeds 256 tokens is cut."""
+        """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
         rows = [tokens(text) for text in texts]
         self.tokens_read += sum(map(len, rows))
         with weights.one_thread():

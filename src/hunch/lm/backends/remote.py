@@ -1,9 +1,10 @@
-"""What models behind a server share: questions become requests, answers are handed over as they arrive."""
+"""Base class of models behind a server: it sends questions as requests, and yields answers as they arrive."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -12,14 +13,18 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.account import Account
+from hunch.lm.backends.account import Account, key_in
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.loop import loop
 from hunch.lm.base import Model, Verb
 from hunch.lm.usage import Usage
 
+MOST_TOKENS = 10**9
+"""More tokens than any request reads or writes."""
+LONG_KEY = 16
+"""Length from which a key is not a placeholder such as 'EMPTY'."""
 GROUP_SECONDS = 0.02
-"""Answers that arrive within this time are handed over, and so stored, together."""
+"""Seconds within which arriving answers are yielded, and stored, together."""
 TRANSPORT = frozenset(("base_url", "key_env", "chat", "concurrency", "timeout", "retries", "patience"))
 BILLING = frozenset(("price_in", "price_out", "evidence", "see"))
 
@@ -28,15 +33,15 @@ class RemoteModel(Answering, Model):
     """A model that answers over a network.
 
     Attributes:
-        unnamed: Options that say how answers are got, not which: left out of the model's name.
-        line: The way to its server.
-        told: What the server says of itself, for provenance; it is no part of any key.
-        refusals: Answers that the server marked as a refusal so far.
-        price_in: Price of a million tokens read, in the currency of your bill.
-        price_out: The same of tokens written.
-        context: The most tokens that the model reads, None where the server does not say.
-        lacking: Why there is no verb that the server was asked for at load.
-        loading: What was asked at load.
+        unnamed: Options that do not affect the answers, and so are left out of the model's name.
+        line: The connection to its server.
+        told: What the server reports about itself, for provenance; not part of any key.
+        refusals: Number of answers so far that the server marked as refused.
+        price_in: Price per million tokens read, in the currency of your bill.
+        price_out: Price per million tokens written.
+        context: Maximum number of tokens that the model reads; None if the server does not say.
+        lacking: The reason why a verb is not available, by verb.
+        loading: Usage while the model was loaded.
     """
 
     messages = True
@@ -50,7 +55,7 @@ class RemoteModel(Answering, Model):
             raise UsageError(f"There is no evidence level {evidence!r}; there are L0, L1, L2, L3.")
         for price in (price_in, price_out):
             if isinstance(price, bool) or not isinstance(price, int | float) or not price >= 0:
-                raise UsageError(f"A price is a number of at least 0 for a million tokens, not {price!r}.")
+                raise UsageError(f"A price per million tokens must be at least 0, not {price!r}.")
         self.model, self.line, self.evidence = model, line, evidence
         self.name = f"{line.account.sdk}:{model}"
         self.price_in, self.price_out = float(price_in), float(price_out)
@@ -60,11 +65,11 @@ class RemoteModel(Answering, Model):
 
     @property
     def retries(self) -> int:
-        """How many attempts followed a failed one so far."""
+        """Number of retries so far."""
         return self.line.retries
 
     def request(self, question: Question) -> Request:
-        """Return what is sent to the server for a question."""
+        """Return the request for a question."""
         raise NotImplementedError
 
     def stream(
@@ -74,11 +79,11 @@ class RemoteModel(Answering, Model):
 
         Args:
             questions: Distinct questions.
-            known: Asked before each attempt: whether the answer is known by now. Those are left out.
+            known: Called before each attempt; True means that the answer is known by now, and skips it.
 
         Raises:
-            HunchError: if a question has no answer after the last attempt. It comes last: nothing new was
-                sent after the failure, and what was under way then has been waited for and yielded.
+            HunchError: if a question has no answer after the last attempt. After such a failure nothing new
+                is sent; answers to requests in progress are still yielded before the error is raised.
         """
         lacking = {question.verb for question in questions} - self.verbs
         if lacking:
@@ -98,7 +103,7 @@ class RemoteModel(Answering, Model):
         has = ", ".join(sorted(self.verbs))
         return UsageError(
             f"The model {self.name} does not have the verb {verb!r}; it has {has}."
-            + (f" Asked at load: {why}" if why else "")
+            + (f" Tried when it was loaded: {why}" if why else "")
         )
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
@@ -111,7 +116,7 @@ class RemoteModel(Answering, Model):
         known: Callable[[Question], bool] | None,
         arrived: Callable[[tuple[Question, Any]], None],
     ) -> None:
-        """Put the questions to the server, as many at once as it may have."""
+        """Send the questions to the server, with the allowed number of simultaneous requests."""
         waiting, failures = iter(questions), list[Exception]()
 
         async def work() -> None:
@@ -132,14 +137,14 @@ class RemoteModel(Answering, Model):
             raise failures[0]
 
     def _count(self, reply: Any) -> None:
-        """Count the tokens of a reply, where it states them; numbers that cannot be are not counted."""
+        """Count the tokens of a reply, if it states valid numbers."""
         usage = reply.get("usage") or {}
         self.tokens_read += tokens(usage.get("prompt_tokens", usage.get("input_tokens")))
         self.tokens_written += tokens(usage.get("completion_tokens", usage.get("output_tokens")))
 
 
 def _gathered(arrivals: SimpleQueue[tuple[Question, Any] | None]) -> dict[Question, Any]:
-    """Wait for an answer and return it with those that follow soon; nothing when there are no more."""
+    """Wait for an answer and return it with those that follow soon; empty when there are no more."""
     part: dict[Question, Any] = {}
     arrival, end = arrivals.get(), monotonic() + GROUP_SECONDS
     while arrival is not None:
@@ -154,38 +159,43 @@ def _gathered(arrivals: SimpleQueue[tuple[Question, Any] | None]) -> dict[Questi
 
 
 def tokens(stated: Any) -> int:
-    """Return a number of tokens that a server states, 0 where it is none."""
-    return stated if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0 else 0
+    """Return the number of tokens that a server states; 0 if it is not a valid number."""
+    return stated if type(stated) is int and 0 < stated <= MOST_TOKENS else 0
 
 
 def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) -> Account:
-    """Return where a server is and where its key is, from options and the environment.
+    """Return the address and the key variable of a server, from options and the environment.
 
     Args:
         sdk: ``openai`` or ``anthropic``.
-        base_url: Address of the service; by default from ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``.
-        key_env: The environment variable with the key; by default ``HUNCH_API_KEY``, then ``OPENAI_API_KEY``
-            or ``ANTHROPIC_API_KEY``.
-        hosted: The address where nothing else is said; it needs a key.
+        base_url: Address of the server. Default: from ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``.
+        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, then ``OPENAI_API_KEY`` or
+            ``ANTHROPIC_API_KEY``.
+        hosted: Default address; it needs a key.
 
     Raises:
-        UsageError: for an address that is none or carries a secret, or a key that is missing.
-        HunchError: naming the extra to install, if the package is missing.
+        UsageError: for an invalid address, one that contains a secret, or a missing key.
+        HunchError: if the package is missing; the message names the extra to install.
     """
     own = f"{sdk.upper()}_API_KEY"
     url = (base_url or os.environ.get(f"{sdk.upper()}_BASE_URL") or hosted).rstrip("/")
     parts = urlsplit(url)
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
-            "base_url must carry no name, password or query: the key comes from the environment."
+            "base_url must not contain a user name, password or query: the key comes from the environment."
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"base_url is an address such as http://localhost:8000/v1, not {url!r}.")
+        raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
     names = [key_env] if key_env else ["HUNCH_API_KEY", own]
-    variable = next((name for name in names if os.environ.get(name)), "")
+    variable = next((name for name in names if key_in(name)), "")
     if not variable and (key_env or url == hosted):
-        raise UsageError(f"{url} needs a key in the environment variable {' or '.join(names)}.")
+        # If the key itself was given instead of the variable's name, it must not be shown.
+        plain = all(re.fullmatch("[A-Z_][A-Z0-9_]*", name) for name in names)
+        where = f"variable {' or '.join(names)}" if plain else "variable that key_env names"
+        raise UsageError(f"{url} needs a key in the environment {where}.")
     found = Account(sdk, url, variable)
     found.check_key()
+    if len(found.key) >= LONG_KEY and found.key in url:
+        raise UsageError("base_url must not contain the key: the address is stored with the answers.")
     found.library()
     return found

@@ -1,9 +1,9 @@
-"""Models of transformers that see: messages with pictures, in this process.
+"""Image-text models of the transformers library, run in this process.
 
-Each sample is written by transformers' ``generate`` by itself, and each option is read after its prompt by
-itself, as every architecture has its own way to lay pictures between tokens.
+Each sample is generated alone with ``generate`` of the library, and each option is scored alone, because
+every architecture places pictures between tokens in its own way.
 
-Imports torch, so it is imported where such a model is loaded.
+This module imports torch, so import it only where such a model is loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends import weights
+from hunch.lm.backends import seam, weights
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import (
     ONE_LINE,
@@ -35,9 +35,9 @@ from hunch.lm.prompts import Message, Prompt, as_prompt, shown, text_of
 
 
 class SeeingModel(TransformerModel):
-    """An image-text model: it generates and scores after messages with and without pictures.
+    """An image-text model: it generates and scores, for messages with and without pictures.
 
-    A prompt that is a text is a message of the user where the model has a chat template.
+    If the model has a chat template, a text prompt is sent as a user message.
     """
 
     head = "AutoModelForImageTextToText"
@@ -47,25 +47,32 @@ class SeeingModel(TransformerModel):
 
     def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
         super().__init__(name, folder, device=device, dtype=dtype)
+        self.revision += ":apart"
         _, transformers = weights.libraries()
+        own = self.network.generation_config  # only its special tokens are kept
+        marks = ("bos_token_id", "eos_token_id", "pad_token_id")
+        self.network.generation_config = transformers.GenerationConfig(
+            **{mark: getattr(own, mark) for mark in marks}
+        )
+        self._closing = len(seam.around(self.tokenizer)[1])
         try:
             with weights.quietly():
                 self.processor = transformers.AutoProcessor.from_pretrained(str(folder))
         except Exception as error:  # transformers raises almost anything for a folder that it cannot read
-            raise HunchError(f"The folder {folder} holds no processor of pictures.") from error
+            raise HunchError(f"The folder {folder} holds no image processor.") from error
         self._chats = bool(getattr(self.processor, "chat_template", None))
         self.dim = 0
         by = "messages, by its chat template" if self._chats else "messages joined to one text"
-        self.prompting = f"text as a message of the user; {by}" if self._chats else f"text as it is; {by}"
+        self.prompting = f"text as a user message; {by}" if self._chats else f"text unchanged; {by}"
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Refuse: this model does not embed."""
+        """Raise a UsageError: this model does not embed."""
         raise self._lacks("embed")
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k continuations of each prompt: the samples first, ..., first + k - 1.
+        """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
         Raises:
             UsageError: if a prompt has pictures that the model cannot place.
@@ -93,7 +100,8 @@ class SeeingModel(TransformerModel):
         new = out[0, inputs["input_ids"].shape[1] :].tolist()
         self.tokens_read += inputs["input_ids"].shape[1]
         self.tokens_written += len(new)
-        return cut(self.tokenizer.decode(new, skip_special_tokens=True), sampling.stop)
+        last = int(inputs["input_ids"][0, -1])
+        return cut(seam.continuation(self.tokenizer, last, new), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens."""
@@ -102,16 +110,13 @@ class SeeingModel(TransformerModel):
 
     def _scores(self, prompt: Prompt, options: tuple[str, ...]) -> OptionScores:
         inputs, joint = self._inputs(prompt), "" if self._text(prompt)[-1:].isspace() else " "
-        tails = [
-            self.tokenizer(joint + option, add_special_tokens=False, return_tensors="pt")["input_ids"]
-            for option in options
-        ]
+        tails = [torch.tensor([seam.after_break(self.tokenizer, joint + option)]) for option in options]
         sums = np.array([self._score(inputs, tail.to(self.device)) for tail in tails])
         return OptionScores(sums, np.array([tail.shape[1] for tail in tails]), count_words(options))
 
     def _score(self, inputs: dict[str, Any], tail: torch.Tensor) -> float:
         head = inputs["input_ids"]
-        # What goes with each token is 0 for text, but the mask, which is 1 for a token that is there.
+        # Of the inputs per token, text tokens are 1 in the attention mask and 0 in all others.
         longer = {
             name: torch.cat([part, torch.full_like(tail, int(name == "attention_mask"))], dim=1)
             for name, part in inputs.items()
@@ -125,20 +130,27 @@ class SeeingModel(TransformerModel):
         return float(each.double().sum())
 
     def _inputs(self, prompt: Prompt) -> dict[str, Any]:
-        """Return what the network takes for a prompt: tokens and pixels."""
-        images = [_opened(image) for image in shown(prompt)]
+        """Return the network's inputs for a prompt, without special tokens after it: tokens and pixels."""
+        images, text = [_opened(image) for image in shown(prompt)], self._text(prompt)
+        marked = bool(self.tokenizer.bos_token) and text.startswith(self.tokenizer.bos_token)
         try:
-            made = self.processor(text=self._text(prompt), images=images or None, return_tensors="pt")
+            made = self.processor(
+                text=text, images=images or None, return_tensors="pt", add_special_tokens=not marked
+            )
         except Exception as error:  # processors raise almost anything
             raise UsageError(
-                f"{self.name} cannot take this prompt with {len(images)} pictures ({error})."
+                f"{self.name} cannot process this prompt with {len(images)} pictures ({error})."
             ) from error
-        return {name: part.to(self.device) for name, part in made.items()}
+        shape, end = made["input_ids"].shape, made["input_ids"].shape[1] - self._closing * (not marked)
+        return {
+            name: (part[:, :end] if part.shape == shape else part).to(self.device)
+            for name, part in made.items()
+        }
 
     def _text(self, prompt: Prompt) -> str:
         if not self._chats:
             if shown(prompt):
-                raise UsageError(f"{self.name} has no chat template, so that there is no place for pictures.")
+                raise UsageError(f"{self.name} has no chat template, so it cannot place pictures.")
             return text_of(prompt)
         said = (Message("user", prompt),) if isinstance(prompt, str) else prompt
         parts = [
@@ -157,15 +169,15 @@ class SeeingModel(TransformerModel):
 
 
 def _opened(image: str) -> Any:
-    """Return a picture as processors take it.
+    """Return a picture in the format of image processors.
 
     Raises:
-        HunchError: if the library for pictures is missing, or it cannot be read.
+        HunchError: if Pillow is missing, or the picture cannot be read.
     """
     try:
         from PIL import Image
     except ImportError as error:
-        raise HunchError("Pictures need pillow: pip install 'hunch-rl[plot]'.") from error
+        raise HunchError("Pictures need Pillow: pip install 'hunch-rl[plot]'.") from error
     try:
         return Image.open(io.BytesIO(base64.b64decode(image.partition(",")[2]))).convert("RGB")
     except OSError as error:

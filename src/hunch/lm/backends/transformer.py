@@ -1,4 +1,4 @@
-"""What models of transformers share in this process: their files, embeddings, and one request at a time."""
+"""Base class of models of the transformers library: files, embeddings, and one request at a time."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Pooling = Literal["mean", "last"]
 
 
 class TransformerModel(Model):
-    """What causal models and encoders share: the files, and the mean hidden state as an embedding.
+    """Base class of causal models and encoders, with files and embeddings.
 
     Encoders read short texts together (:mod:`hunch.lm.backends.packing`).
 
-    Evidence is L3, unless ``config.json`` carries ``"hunch_evidence"``: whoever trains a small
-    model, or makes one at random, writes its level there. The revision is the hub's
-    commit or a hash of the files, with dtype, device and torch's version, which change the last digits.
+    The evidence level is L3, unless ``config.json`` has ``"hunch_evidence"``, for small models trained here
+    and random ones. The revision is the hub's commit or a hash of the files, with dtype, device and torch's
+    version, because these change the last digits.
 
     Attributes:
         dim: Length of an embedding.
-        context: The most tokens that the model reads, or None where it does not say.
-        pooling: What of the last hidden state an embedding is, ``"mean"`` or ``"last"``.
-        packs: Whether short texts are read together where that changes no bit.
+        context: Maximum number of tokens that the model reads; None if unknown.
+        pooling: How the last hidden states become an embedding: ``"mean"`` or ``"last"`` token.
+        packs: True if short texts may be read together when that changes no bit.
     """
 
     head: str
@@ -61,17 +61,17 @@ class TransformerModel(Model):
         stated = getattr(self.network.config, "hunch_evidence", "L3")
         levels: dict[str, EvidenceLevel] = {level: level for level in get_args(EvidenceLevel)}
         if stated not in levels:
-            raise UsageError(f"{self.name} states the evidence level {stated!r}, which does not exist.")
+            raise UsageError(f"{self.name} declares the evidence level {stated!r}, which does not exist.")
         return levels[stated]
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens a text has, without those that open or close every text."""
+        """Return the number of tokens of a text, without special tokens."""
         return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return the last hidden state, pooled over the tokens; shape (len(texts), dim), not normalised.
+        """Return the last hidden states, pooled over the tokens; shape (len(texts), dim), not normalised.
 
-        Special tokens count as tokens. Of a text longer than the context, the beginning is read.
+        Special tokens count as tokens. A text longer than the context is cut at its end.
         """
         rows = [self._text_tokens(text, self._longest) for text in texts]
         with self._turn:
@@ -86,8 +86,8 @@ class TransformerModel(Model):
 
     @property
     def _longest(self) -> int | None:
-        """The most tokens of a text to embed; some models, such as RoBERTa, read fewer than they say."""
-        stated = (self.context, self.tokenizer.model_max_length)  # the latter is 1e30 where it is not known
+        """Return the maximum number of tokens to embed; some models, such as RoBERTa, overstate theirs."""
+        stated = (self.context, self.tokenizer.model_max_length)  # the latter is 1e30 if unknown
         return min((limit for limit in stated if limit and limit < 10**9), default=None)
 
     def _text_tokens(self, text: str, limit: int | None) -> list[int]:
@@ -98,7 +98,7 @@ class TransformerModel(Model):
         return ids or self._start()
 
     def _start(self) -> list[int]:
-        """What stands for a text without tokens."""
+        """Return the tokens that stand for an empty text."""
         marks = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         ids = [mark for mark in marks if mark is not None][:1]
         if not ids:
@@ -107,7 +107,7 @@ class TransformerModel(Model):
 
 
 class EncoderModel(TransformerModel):
-    """A model without a language-model head: it embeds."""
+    """A model without a language-model head, which only embeds."""
 
     head = "AutoModel"
     packs = True
@@ -116,9 +116,9 @@ class EncoderModel(TransformerModel):
 
 
 class Turn:
-    """One thread at a time: a lock that is new in a copy and in a forked process.
+    """A lock that lets one thread at a time use a network; copies and forked processes get a new one.
 
-    A network takes one request after the other, and its counters are read before and after.
+    A network handles one request at a time, because its counters are read before and after.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The uninformed model, the control of every study: it knows nothing about any option."""
+"""The uninformed model, the control of every study."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from hunch.lm.prompts import Prompt, text_of
 class UniformModel(Model):
     """Gives every option the same probability. Evidence level L0.
 
-    ``score`` and ``label`` give each of n options the log-probability -log n, in all and whatever its length;
-    words stand in for tokens. ``generate`` writes a uniformly random item of the last list in the prompt
-    (lines that begin with ``"- "``), and the empty text where it lists nothing: there is nothing to know.
+    ``score`` and ``label`` give each of n options the total log-probability -log n, whatever its length;
+    words are counted as tokens. ``generate`` writes a random item of the last list in the prompt (lines that
+    begin with ``"- "``), and an empty text if there is no list.
     """
 
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
@@ -39,7 +39,7 @@ class UniformModel(Model):
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k random items of each prompt's list: the samples first, ..., first + k - 1."""
+        """Return k random items of each prompt's list: samples number ``first`` to ``first + k - 1``."""
         return [[self._pick(prompt, sampling, i) for i in range(first, first + k)] for prompt in prompts]
 
     def _pick(self, prompt: Prompt, sampling: Sampling, index: int) -> str:

@@ -1,4 +1,4 @@
-"""Folders of model files: where they are, what identifies them, how transformers reads them quietly."""
+"""Finds, identifies and reads folders of model files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 def find(name: str) -> Path:
-    """Return the folder of a model: a folder on this machine, or one fetched from the hub by its name.
+    """Return the folder of a model: a local folder, or one downloaded from the hub.
 
     Raises:
-        UsageError: if the name is a path at which there is no folder.
-        HunchError: if the hub does not have it or cannot be reached.
+        UsageError: if the name is a path without a folder.
+        HunchError: if the hub does not have the model or cannot be reached.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -34,7 +34,7 @@ def fetch(repository: str) -> Path:
     """Return the local copy of a hub repository, downloading what is missing.
 
     Raises:
-        HunchError: if the hub does not have it or cannot be reached and there is no copy.
+        HunchError: if there is no local copy, and the hub does not have it or cannot be reached.
     """
     try:
         from huggingface_hub import snapshot_download
@@ -47,13 +47,13 @@ def fetch(repository: str) -> Path:
             snapshot_download(repository, allow_patterns=["*.bin"], ignore_patterns=["*/*"])
     except (OSError, ValueError) as error:
         raise HunchError(
-            f"There is no folder {repository!r} here, and the hub gave no such model ({_brief(error)})."
+            f"There is no folder {repository!r}, and the hub returned no such model ({_brief(error)})."
         ) from error
     return folder
 
 
 def fingerprint(folder: Path) -> str:
-    """Return what identifies a model's files: the hub's commit, else a sha256 over names, sizes, contents."""
+    """Return an identifier of a model's files: the hub's commit, or else a hash of names and contents."""
     if folder.parent.name == "snapshots" and re.fullmatch("[0-9a-f]{40}", folder.name):
         return folder.name[:16]
     files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)
@@ -62,19 +62,19 @@ def fingerprint(folder: Path) -> str:
 
 
 def sha256(file: Path) -> str:
-    """Return the sha256 of a file's contents, in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
-    """Return the tokenizer and the network of a folder, the network ready to answer.
+    """Return the tokenizer and the network of a folder, the network in evaluation mode.
 
     Args:
         folder: The model's files.
-        head: The class of transformers that reads it, such as ``"AutoModel"``.
-        device: Where it computes, as torch names it.
-        dtype: What it computes with: float32, bfloat16 or float16.
+        head: The class of the transformers library that reads it, such as ``"AutoModel"``.
+        device: Device of torch.
+        dtype: Number format: float32, bfloat16 or float16.
 
     Raises:
         UsageError: for a device or dtype that does not exist here.
@@ -107,7 +107,7 @@ def libraries() -> tuple[Any, Any]:
     """Import and return torch and transformers.
 
     Raises:
-        HunchError: naming the extra to install, if either is missing.
+        HunchError: if either is missing; the message names the extra to install.
     """
     try:
         import torch
@@ -118,13 +118,13 @@ def libraries() -> tuple[Any, Any]:
 
 
 def lacks_library(error: ImportError) -> HunchError:
-    """Say which extra brings the library that could not be imported."""
+    """Return an error that names the extra that installs the missing library."""
     return HunchError(f"This model needs {error.name or 'transformers'}: pip install 'hunch-rl[hf]'.")
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep transformers' progress bars and loading reports off the terminal."""
+    """Suppress progress bars and loading messages of the transformers library."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -140,7 +140,7 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold torch to one thread, so that answers do not depend on how many the process was given."""
+    """Limit torch to one thread, so that answers do not depend on the number of threads."""
     import torch
 
     before = torch.get_num_threads()

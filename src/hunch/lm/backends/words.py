@@ -1,15 +1,15 @@
-"""Word overlap at its best: the lexical controls of whatever goes by sentence embeddings.
+"""Models of word overlap: the lexical controls for methods that use sentence embeddings.
 
-A sentence encoder may know what words mean, or only which of them are the same. These models know only the
-latter, so what an encoder achieves beyond them, under the same rule, is knowledge of language:
+A sentence encoder may know what words mean, or only which words are equal. These models know only the latter,
+so what an encoder achieves beyond them is knowledge of language:
 
-- ``words``: a bag of words in which function words count little and numbers less than names;
-- ``tfidf``: a bag of words weighed by how rare each is, ln((1 + n) / (1 + n_word)) + 1 (the smooth form of
-  Sparck Jones, 1972), with n documents of which n_word hold the word;
-- ``random-words``: the mean over a text's words of one random vector for each.
+- ``words``: a bag of words in which function words count little, and numbers less than names;
+- ``tfidf``: a bag of words weighted by rarity, ln((1 + n) / (1 + n_word)) + 1 (the smooth form of Sparck
+  Jones, 1972), with n documents of which n_word contain the word;
+- ``random-words``: the mean of one random vector per word.
 
-The documents of ``tfidf`` are the different tasks, lines and actions that random walks through generated
-household games of pools 1000 to 1009 show (:func:`hunch.studies.priors_knowledge.documents`); the counts are
+The documents of ``tfidf`` are the distinct tasks, lines and actions that random walks through generated
+household games of pools 1000 to 1009 show (:func:`hunch.studies.priors_knowledge.documents`). The counts are
 in ``document_frequencies.json``. Evidence L0.
 """
 
@@ -29,7 +29,7 @@ from hunch.lm.backends.bag_of_words import DIM, BagOfWords, word_hash, words
 from hunch.lm.base import Float32Array, Model, Verb, unit
 
 PLACES = 4096
-"""Numbers per text: so many that words seldom share a place by their hash, which would blunt the control."""
+"""Length of a vector: long enough that words seldom share an index, which would weaken the control."""
 FUNCTION_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -43,47 +43,47 @@ FREQUENCIES = Path(__file__).with_name("document_frequencies.json")
 
 
 class Words(BagOfWords):
-    """Signed counts of hashed words; function words and signs count 0.15, numbers 0.3, all others 1."""
+    """Signed counts of hashed words; function words and punctuation count 0.15, numbers 0.3, others 1."""
 
     version = "words-1"
 
     def weight(self, word: str) -> float:
-        """How much a word counts."""
+        """Return the weight of a word."""
         if word.isdigit():
             return NUMBER_WEIGHT
         return FUNCTION_WEIGHT if word in FUNCTION_WORDS or not word[0].isalnum() else 1.0
 
 
 class TfIdf(BagOfWords):
-    """Signed counts of hashed words, each by its inverse document frequency; unknown words are rarest."""
+    """Signed counts of hashed words, weighted by inverse document frequency; unknown words rank as rarest."""
 
     version = "tfidf-1"
 
     def weight(self, word: str) -> float:
-        """The inverse document frequency of a word."""
+        """Return the inverse document frequency of a word."""
         total, holding = frequencies()
         return log((1 + total) / (1 + holding.get(word, 0))) + 1
 
 
 class RandomWords(Model):
-    """The mean over a text's words of a random vector for each, scaled to length 1."""
+    """The mean of one random vector per word, scaled to length 1."""
 
     verbs: frozenset[Verb] = frozenset({"embed"})
     dim = DIM
 
     def __init__(self, seed: int = 0) -> None:
-        """Take the seed of the vectors.
+        """Set the seed of the vectors.
 
         Raises:
-            UsageError: if the seed is not a whole number from 0 on.
+            UsageError: if the seed is not a whole number of at least 0.
         """
         if not isinstance(seed, int) or seed < 0:
-            raise UsageError(f"random-words needs a whole number from 0 on as its seed, not {seed}.")
+            raise UsageError(f"The seed of random-words must be a whole number of at least 0, not {seed}.")
         self.name, self.revision, self.seed = "random-words", f"1:{seed}", seed
         self._known: dict[str, Float32Array] = {}
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector a text, shape (len(texts), 384); the empty text is the zero vector."""
+        """Return one vector per text, shape (len(texts), 384); an empty text gives the zero vector."""
         vectors = [unit(sum(map(self._vector, words(text)), np.zeros(DIM, np.float32))) for text in texts]
         return np.stack(vectors) if vectors else np.zeros((0, DIM), dtype=np.float32)
 
@@ -96,7 +96,7 @@ class RandomWords(Model):
 
 @cache
 def frequencies() -> tuple[int, dict[str, int]]:
-    """How many documents there are, and how many of them hold each word."""
+    """Return the number of documents, and for each word the number of documents that contain it."""
     read = json.loads(FREQUENCIES.read_text())
     return read["documents"], read["holding"]
 

@@ -1,14 +1,14 @@
-"""Choosing among options with any model: one call, an estimator for each verb.
+"""Chooses among options with any model, with one estimator per verb.
 
 ========= ======== ==================================================================================
 estimator verb     probabilities
 ========= ======== ==================================================================================
 scored    score    softmax over the options' exact log-probabilities as continuations of the prompt
-labelled  label    softmax over the log-probabilities of letters, behind which the options are listed
-voted     generate share of k sampled answers that a rule projects to the option
+labelled  label    softmax over the log-probabilities of the letters that number the options
+voted     generate share of k sampled answers that a rule maps to the option
 ========= ======== ==================================================================================
 
-They are not the same quantity: each :class:`Choice` says which it is and what it is normalised over.
+These are different quantities, so each :class:`Choice` says which one it holds and how it is normalised.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ Tie = Literal["last", "first", "longest", "random"]
 
 VERBS: Final[dict[Estimator, Verb]] = {"scored": "score", "labelled": "label", "voted": "generate"}
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
-"""As many as there are log-probabilities to be had from the servers that list only the likeliest outputs."""
+"""As many letters as there are log-probabilities from servers that list only the most likely outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How probable each option of one prompt is, and what kind of probability that is.
+    """The probability of each option of one prompt, and what kind of probability it is.
 
     Attributes:
         probabilities: Shape (n_options,), summing to one.
         estimator: How they were obtained.
-        normalised_over: What they are shares of, in words.
-        answered: The share of the model's answer that went to the options at all: the probability of all
-            labels together, or the share of the votes that named an option; 1 where options are scored.
-        fallbacks: Answers that meant none of the options. Where all did, the probabilities are uniform.
+        normalised_over: What they are normalised over, in words.
+        answered: Share of the model's answer that went to the options: the total probability of the labels,
+            or the share of answers that named an option; 1 if options are scored.
+        fallbacks: Number of answers that named no option. If all did, the probabilities are uniform.
     """
 
     probabilities: FloatArray
@@ -75,21 +75,22 @@ def choose(
     sampling: Sampling = ONE_LINE,
     tie: Tie = "last",
 ) -> list[Choice]:
-    """Choose among each prompt's own options.
+    """Choose among the options of each prompt.
 
-    Scored, the options are continuations of the prompt as it is. Labelled, they are listed below it with
-    letters. Voted, they are listed below it, unless it ends in listing them.
+    If they are scored, the options are continuations of the unchanged prompt. If they are labelled, they are
+    listed below it with letters. If they are voted on, they are listed below it, unless it already ends with
+    the list.
 
     Args:
         lm: Any model that scores, labels or generates.
-        prompts: What is asked.
-        options: Of each prompt.
-        how: The estimator; auto takes the first that the model can do: scored, labelled, voted.
-        normalise: scored: by what log-probabilities are divided.
-        rotations: labelled: the mean over so many orders of the list, as models favour some letters.
-        samples: voted: answers to each prompt.
-        sampling: voted: how they are sampled.
-        tie: voted: see :func:`project`.
+        prompts: The prompts.
+        options: The options of each prompt.
+        how: The estimator; auto takes the first that the model supports: scored, labelled, voted.
+        normalise: scored: what log-probabilities are divided by.
+        rotations: labelled: number of orders of the list to average over, since models favour some letters.
+        samples: voted: answers per prompt.
+        sampling: voted: how answers are sampled.
+        tie: voted: how ties are broken, see :func:`project`.
 
     Raises:
         UsageError: if the model lacks the verb, a prompt lacks options, or a number is not positive.
@@ -111,7 +112,7 @@ def choose(
 
 
 def estimator_of(lm: LanguageModel, how: Estimator | Literal["auto"] = "auto") -> Estimator:
-    """Return the estimator that is used for this model.
+    """Return the estimator for this model.
 
     Raises:
         UsageError: if there is no such estimator, or the model lacks its verb.
@@ -119,9 +120,9 @@ def estimator_of(lm: LanguageModel, how: Estimator | Literal["auto"] = "auto") -
     if how == "auto":
         return next((name for name, verb in VERBS.items() if verb in lm.verbs), None) or _refuse(lm)
     if how not in VERBS:
-        raise UsageError(f"Options are {', '.join(VERBS)} or auto, not {how!r}.")
+        raise UsageError(f"The estimator must be {', '.join(VERBS)} or auto, not {how!r}.")
     if how == "labelled" and "score" in lm.verbs:
-        return how  # a letter is an option like any other
+        return how  # letters can be scored like any other options
     require(lm, VERBS[how], needed_by=f"Choosing by {how} options")
     return how
 
@@ -143,7 +144,7 @@ def _scored(
 def _labelled(
     lm: LanguageModel, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], rotations: int
 ) -> list[Choice]:
-    """Label each prompt's options; more than there are letters go through groups and a final.
+    """Label each prompt's options; if there are more than letters, choose in groups and then in a final.
 
     An option's probability is then that within its group, times that of the group's favourite in the final.
     """
@@ -166,7 +167,7 @@ def _labelled(
 
 
 def _groups(n: int) -> list[list[int]]:
-    """Split the numbers below n into as few groups of neighbours as the letters allow, about equally."""
+    """Split the numbers below n into as few groups of neighbours as the letters allow, of similar size."""
     parts = np.array_split(np.arange(n), -(-n // len(LABELS)))
     return [[int(i) for i in part] for part in parts]
 
@@ -186,7 +187,7 @@ def _join(heats: Sequence[Choice], final: Choice) -> Choice:
 def _rotated(
     lm: LanguageModel, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], rotations: int
 ) -> list[Choice]:
-    """The mean over ``rotations`` orders of each list, no more than it has options."""
+    """Return the mean over ``rotations`` orders of each list, at most as many as it has options."""
     shifts = [sorted({len(own) * r // rotations for r in range(rotations)}) for own in options]
     asked = [(i, shift) for i, own in enumerate(shifts) for shift in own]
     letters = [LABELS[: len(options[i])] for i, _ in asked]
@@ -203,7 +204,7 @@ def _rotate(options: Sequence[str], shift: int) -> list[str]:
 
 
 def _labels(rows: Sequence[FloatArray]) -> Choice:
-    """Make a choice of the probabilities of the letters in each order, arranged by option."""
+    """Combine the log-probabilities of the letters in each order, arranged by option, into a choice."""
     masses = [float(row.sum()) for row in rows]
     named = [row / mass for row, mass in zip(rows, masses, strict=True) if mass > 0]
     shares = np.mean(named, axis=0) if named else np.full(len(rows[0]), 1 / len(rows[0]))
@@ -221,13 +222,13 @@ def _label(
 
 
 def lettered(prompt: Prompt, options: Sequence[str]) -> Prompt:
-    """The prompt with its options behind letters, to be answered with a letter."""
+    """Return the prompt with its options numbered by letters, to be answered with a letter."""
     listed = "\n".join(f"{letter}) {option}" for letter, option in zip(LABELS, options, strict=False))
     return extended(prompt, f"\n{listed}\nAnswer with one letter only.\nAnswer:")
 
 
 def behind_letters(prompt: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the options that :func:`lettered` listed; the labels themselves where the prompt lists none."""
+    """Return the options that :func:`lettered` listed, or the labels if the prompt lists none."""
     found = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
     return tuple(texts[-1] for texts in found) if all(found) else tuple(labels)
 
@@ -264,15 +265,15 @@ def _votes(answers: Sequence[str], options: Sequence[str], tie: Tie, rng: np.ran
 
 
 def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Generator) -> tuple[int, bool]:
-    """Project a free-form answer to the admissible action that occurs in it most often.
+    """Map a free-form answer to the admissible action that occurs in it most often.
 
-    Occurrences are counted as substrings, case-insensitively. The rule is that of the released code of Yan
-    et al. (ICLR 2025), where of equally frequent actions the ``last`` one wins; an answer that names no
-    action at all is such a tie among all actions, so that it too gives the last one. ``first``, ``longest``
-    and ``random`` break the tie otherwise.
+    Occurrences are counted as substrings, case-insensitively. This is the rule of the released code of Yan et
+    al. (ICLR 2025): among equally frequent actions the ``last`` one wins. An answer that names no action is a
+    tie among all actions, so it gives the last one, too. ``first``, ``longest`` and ``random`` break ties
+    differently.
 
     Returns:
-        The action's index, and whether the answer named any action.
+        The index of the action, and whether the answer named any action.
     """
     text = answer.lower()
     counts = [text.count(action.lower()) for action in actions]
@@ -286,6 +287,6 @@ def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Genera
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities proportional to exp(logits), computed without overflow."""
+    """Return probabilities proportional to exp(logits), computed without overflow."""
     weights = np.exp(logits - logits.max())
     return np.asarray(weights / weights.sum())

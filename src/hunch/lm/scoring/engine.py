@@ -1,14 +1,14 @@
-"""How a causal model computes: prefixes in blocks that are kept, options as a tree, every token once.
+"""Computation with a causal model: cached prefixes in blocks, options as a tree, every token only once.
 
 A prompt is cut into blocks of a fixed number of tokens. Block i is always computed by a forward pass of the
-same shape over the blocks before it, so a block from the cache holds the bits that computing it again would
-give, and answers do not depend on what was asked before (:mod:`hunch.lm.base`). What remains of the prompt
-and the tree of its options follow in one forward pass, under a mask by which each token sees its ancestors.
+same shape over the blocks before it. So a cached block holds the same bits as a new computation, and answers
+do not depend on earlier requests (:mod:`hunch.lm.base`). The rest of the prompt and the tree of its options
+follow in one forward pass, with a mask that lets each token see its ancestors.
 
-A model that cannot take such a mask is found out before its first answer, by comparison with the plain
-computation on a short probe, and goes the plain way from then on, with a warning.
+Before its first answer, a model is compared with the plain computation on a short probe. If it does not
+support such a mask, the plain computation is used from then on, with a warning.
 
-Imports torch and transformers, so it is imported where a model is loaded.
+This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from hunch.lm.scoring.rowwise import rowwise
 from hunch.lm.scoring.trie import Tokens, Tree, chain, grow, split
 
 BLOCK = {"cpu": 128, "cuda": 512}
-"""Tokens of a block: enough to keep the matrix products busy, few enough to compute the rest again."""
+"""Tokens per block: enough for efficient matrix products, few enough to recompute the remainder cheaply."""
 MOST_BRANCHES = 512  # tokens of options in one forward pass; bounds the logits to 0.3 GB for 150,000 words
 TOLERANCE = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
 
 
 class Prefill(Protocol):
-    """A prompt that was read, from which samples go on, one after the other.
+    """A prompt that has been read, and from which samples continue one after the other.
 
     Attributes:
-        logprobs: What follows the prompt, shape (vocabulary,).
+        logprobs: Log-probabilities of the next token, shape (vocabulary,).
     """
 
     logprobs: FloatArray
@@ -50,12 +50,12 @@ class Prefill(Protocol):
         ...
 
     def step(self, token: int) -> FloatArray:
-        """Append a token and return what follows it, shape (vocabulary,)."""
+        """Append a token and return the log-probabilities of the next one, shape (vocabulary,)."""
         ...
 
 
 class Job(NamedTuple):
-    """Some options of one request, as many as go into one forward pass."""
+    """Some options of one request, as many as fit into one forward pass."""
 
     request: int
     head: Tokens
@@ -74,14 +74,14 @@ class Engine:
     def __init__(
         self, network: Any, name: str, context: int | None, *, prefix_cache: int = 0, batch: int = 1
     ) -> None:
-        """Take a network.
+        """Prepare a network.
 
         Args:
-            network: A causal model of transformers.
-            name: What warnings call it.
-            context: The most tokens that it reads, or None.
+            network: A causal model of the transformers library.
+            name: Name of the model in warnings.
+            context: Maximum number of tokens that it reads, or None.
             prefix_cache: Bytes of key-value state to keep between calls.
-            batch: Prompts to compute together.
+            batch: Number of prompts to compute together.
         """
         self.network, self.name, self.batch = network, name, batch
         self.block = BLOCK.get(network.device.type, BLOCK["cuda"])
@@ -89,12 +89,12 @@ class Engine:
         self.prefixes = Prefixes(prefix_cache)
         config = network.config.get_text_config()
         windows = [getattr(config, window, None) for window in WINDOWS]
-        # Within the smallest window an index in the tree is as good as a position.
+        # Within the smallest window, an index in the tree can serve as a position.
         self._reach = min([reach for reach in (context, *windows) if reach], default=2**31)
         self._limits_logits = "logits_to_keep" in inspect.signature(network.forward).parameters
 
     def score(self, requests: Sequence[tuple[Tokens, Sequence[Tokens]]]) -> list[FloatArray]:
-        """Return, for each prompt's tokens and options' tokens, the log-probability of each option."""
+        """Return the log-probabilities of the options of each prompt, given as tokens."""
         sums = [np.zeros(len(options)) for _, options in requests]
         jobs: list[Job] = []
         for index, (head, options) in enumerate(requests):
@@ -124,7 +124,7 @@ class Engine:
         return [path_sums(logits[row], tree, keep) for row, tree in enumerate(trees)]
 
     def prefix(self, tokens: Tokens) -> list[Block]:
-        """Return all whole blocks before the last token, from the cache as far as they are there."""
+        """Return all whole blocks before the last token, from the cache if possible."""
         whole = (len(tokens) - 1) // self.block * self.block
         keys = block_keys(tokens[:whole], self.block)
         blocks = self.prefixes.known(keys)
@@ -141,7 +141,7 @@ class Engine:
     def append(self, state: State, trees: Sequence[Tree], keep: int) -> torch.Tensor:
         """Append a tree to each row of a state; return the logits at the last ``keep`` tokens.
 
-        Shorter trees are padded in front, so that the ends of all are at the end.
+        Shorter trees are padded at the front, so that all ends are aligned.
         """
         tokens, positions, mask = laid_out(trees, state.lengths, state.length, self.network.dtype)
         logits, _ = self.run(
@@ -156,7 +156,7 @@ class Engine:
         return logits
 
     def run(self, tokens: torch.Tensor, keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
-        """Return the logits at the last ``keep`` places, none for 0, and the state after them."""
+        """Return the logits at the last ``keep`` positions (none for 0), and the state after them."""
         device, network = self.network.device, self.network if keep else self.network.base_model
         given = {
             key: value.to(device) if isinstance(value, torch.Tensor) else value
@@ -170,7 +170,7 @@ class Engine:
         return logits, getattr(out, "past_key_values", None)
 
     def keeping(self, keep: int) -> dict[str, int]:
-        """How the network is asked for the last logits alone, if it can be; all can take gigabytes."""
+        """Return arguments that request only the last logits, if supported; all can take gigabytes."""
         return {"logits_to_keep": keep} if self._limits_logits else {}
 
     def plain(self, head: Tokens, options: Sequence[Tokens]) -> FloatArray:
@@ -180,7 +180,7 @@ class Engine:
         real = torch.tensor([[1] * len(option) + [0] * (width - len(option)) for option in options])
         mask = torch.cat([torch.ones(len(options), len(head), dtype=real.dtype), real], dim=1)
         self.computed += int(mask.sum())
-        # The position before a token predicts it, and the last one predicts nothing that is wanted.
+        # The position before a token predicts it, so the last position is not needed.
         logits, _ = self.run(rows, width + 1, attention_mask=mask, use_cache=False)
         logprobs = torch.log_softmax(logits[:, :-1].float(), dim=-1)
         each = logprobs.gather(-1, rows[:, len(head) :, None].to(logprobs.device)).squeeze(-1)
@@ -188,13 +188,13 @@ class Engine:
         return sums
 
     def read(self, prompt: Tokens, room: int) -> Prefill:
-        """Read a prompt, to go on from it by up to ``room`` tokens."""
+        """Read a prompt, to continue it by up to ``room`` tokens."""
         if len(prompt) + room > self._reach or self.unfit:
             return PlainPrefill(self, prompt)
         return BlockPrefill(self, prompt, room)
 
     def group(self, prompt: Tokens, drafts: Sequence[Draft], room: int) -> tuple[Group, torch.Tensor] | None:
-        """Read a prompt, to write drafts after it in lockstep; None where they have to be written one by one.
+        """Read a prompt, to write drafts after it in lockstep; None if they must be written one by one.
 
         Returns:
             The drafts, and the logits of their first token, shape (1, vocabulary).
@@ -206,13 +206,13 @@ class Engine:
 
     @cached_property
     def lockstep(self) -> int:
-        """How many drafts are written together: 1 where only one by one gives each the bits it has alone."""
+        """Number of drafts written together; 1 if writing together would change their bits."""
         if self.unfit or not prepare(self.network) or not self._advances():
             return 1
         return MOST_ROWS if rowwise(self.network, PASSES) else self.batch
 
     def _advances(self) -> bool:
-        """Whether a step of several drafts gives what each gives by itself."""
+        """Return whether a step of several drafts gives the same bits as single steps."""
         probe = Engine(self.network, self.name, self._reach)
         prompts, nexts = [[5, 7, 9, 11], [6, 8]], [13, 17, 19]
         drafts = [[Draft(np.random.default_rng(0)) for _ in range(2)], [Draft(np.random.default_rng(0))]]
@@ -229,7 +229,7 @@ class Engine:
             wanted.append(start.step(token))
         try:
             logits = advance(self.network, groups)
-        except Exception:  # whatever an architecture answers to rows
+        except Exception:  # an architecture may raise anything on such rows
             return False
         gap = np.abs(
             torch.log_softmax(logits.float(), dim=-1).double().cpu().numpy() - np.array(wanted)
@@ -238,19 +238,19 @@ class Engine:
 
     @cached_property
     def unfit(self) -> str:
-        """Why the network does not compute trees as it should; empty if it does."""
+        """Reason why the network does not compute trees correctly; empty if it does."""
         probe = Engine(self.network, self.name, self._reach)
         reason = probe.misfit()
         if reason:
             warnings.warn(
-                f"{self.name} computes the plain way, one padded batch of options a prompt: {reason}.",
+                f"{self.name} uses the plain computation, one padded batch of options per prompt: {reason}.",
                 HunchWarning,
                 stacklevel=2,
             )
         return reason
 
     def misfit(self) -> str:
-        """Compare trees and the plain computation on a probe of more than one block."""
+        """Compare trees with the plain computation on a probe of more than one block."""
         length = min(self.block + 4, self._reach - 16)
         vocabulary = self.network.config.get_text_config().vocab_size
         head, rest = np.split(np.arange(3, 7 * (length + 8) + 3, 7) % vocabulary, [length])
@@ -258,15 +258,15 @@ class Engine:
         options = [[a], [a, b], [c, a, d, b], [a, b, c, d], [c, e, a, b, d]]
         try:
             together = self._score([Job(0, head.tolist(), [], options)])[0]
-        except Exception as error:  # whatever an architecture answers to inputs that it does not know
-            return f"its forward pass does not take a tree ({type(error).__name__})"
+        except Exception as error:  # an architecture may raise anything on inputs that it does not know
+            return f"its forward pass does not accept a tree ({type(error).__name__})"
         gap = float(np.abs(together - self.plain(head.tolist(), options)).max())
         tolerance = TOLERANCE[str(self.network.dtype).removeprefix("torch.")]
-        return "" if gap <= tolerance else f"scores of a tree of options are off by {gap:.2g}"
+        return "" if gap <= tolerance else f"its scores of a tree of options are off by {gap:.2g}"
 
 
 class BlockPrefill:
-    """A prompt over blocks: a sample is written over the one before, and nothing is copied."""
+    """A prompt in blocks; each sample overwrites the previous one, so nothing is copied."""
 
     def __init__(self, engine: Engine, prompt: Tokens, room: int) -> None:
         blocks = engine.prefix(prompt)
@@ -289,7 +289,7 @@ class BlockPrefill:
 
 
 class PlainPrefill:
-    """A prompt with the network's own state, whatever that is; a sample goes on from a copy."""
+    """A prompt with the network's own kind of state; each sample continues from a copy."""
 
     def __init__(self, engine: Engine, prompt: Tokens) -> None:
         self._engine, self._prompt = engine, prompt
@@ -315,19 +315,19 @@ class PlainPrefill:
 def laid_out(
     trees: Sequence[Tree], lengths: Sequence[int], past: int, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the tokens, positions and mask of a tree in each row, as a network takes them.
+    """Return the tokens, positions and mask of one tree per row, as inputs of a network.
 
     Args:
-        trees: Shorter ones are padded in front, so that the ends of all are at the end.
-        lengths: How many tokens each row has already.
-        past: How many places these take.
-        dtype: Of the mask.
+        trees: The trees; shorter ones are padded at the front, so that all ends are aligned.
+        lengths: Number of tokens that each row already has.
+        past: Number of positions that these take.
+        dtype: Number format of the mask.
     """
     width = max(len(tree.tokens) for tree in trees)
     tokens = np.zeros((len(trees), width), dtype=np.int64)
     positions = np.zeros_like(tokens)
     seen = np.zeros((len(trees), 1, width, past + width), dtype=bool)
-    seen[:, 0, :, past:] = np.eye(width, dtype=bool)  # padding sees itself, as it must see something
+    seen[:, 0, :, past:] = np.eye(width, dtype=bool)  # padding must see something, so it sees itself
     for row, (tree, length) in enumerate(zip(trees, lengths, strict=True)):
         start = width - len(tree.tokens)
         tokens[row, start:] = tree.tokens
@@ -340,7 +340,7 @@ def laid_out(
 
 
 def log_softmax(logits: torch.Tensor) -> FloatArray:
-    """Return the log-probabilities after the last place of a single row, shape (vocabulary,)."""
+    """Return the log-probabilities after the last position of a single row, shape (vocabulary,)."""
     logprobs: FloatArray = torch.log_softmax(logits[0, -1].float(), dim=-1).double().cpu().numpy()
     return logprobs
 

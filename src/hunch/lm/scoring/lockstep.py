@@ -1,12 +1,11 @@
-"""Many samples of many prompts written together: each step is one forward pass over the next token of all.
+"""Writes many samples of many prompts together: each step is one forward pass over the next token of all.
 
-What a sample is, is a function of its prompt and its own random generator, to the last bit. The rows of a
-pass meet nowhere but in the products with weights, and for those it is tried whether company matters
+Each sample depends only on its prompt and its own random generator, bit for bit. The rows of a pass meet only
+in the products with weights, and it is tested whether other rows matter there
 (:mod:`hunch.lm.scoring.rowwise`). The attention of a prompt's samples is computed over their own keys,
-without padding, one row at a time inside of the kernel. A sample that has ended leaves, and the last one of
-its prompt moves to its place.
+without padding. A sample that has ended leaves, and the last one of its prompt takes its place.
 
-Imports torch and transformers, so it is imported where a model is loaded.
+This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from hunch.lm.base import Sampling
 from hunch.lm.scoring.prefix import State
 
 PASSES: Final = (4, 8, 16, 24, 32, 48, 64, 80, 96, 128)
-"""Rows of a pass; those that are left free are filled up."""
+"""Rows per pass; unused rows are filled with dummies."""
 MOST_ROWS: Final = PASSES[-1]
 NAME: Final = "hunch_lockstep"
 UNKNOWN: Final = ("softcap", "s_aux", "position_bias")
-"""What some architectures add to attention, and this one does not know."""
+"""Arguments that some architectures add to attention, and that are not supported here."""
 
 
 class Draft:
     """A sample in progress.
 
     Attributes:
-        rng: Its own chance.
-        tokens: What is written so far.
+        rng: Its own random generator.
+        tokens: The tokens written so far.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -52,11 +51,11 @@ class Group:
     """The drafts of one prompt that have not ended, with their keys and values.
 
     Attributes:
-        length: How many tokens the prompt and each draft have together.
+        length: Number of tokens of the prompt and each draft together.
     """
 
     def __init__(self, state: State, drafts: Sequence[Draft], room: int) -> None:
-        """Begin with the state of the prompt, and room for that many tokens after it."""
+        """Start from the state of the prompt, with room for ``room`` tokens after it."""
         self.drafts = list(drafts)
         self.prompt = self.length = state.length
         self.keys, self.values = (
@@ -66,18 +65,18 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Bytes of keys and values."""
+        """Size of the keys and values in bytes."""
         return sum(part.nbytes for part in (*self.keys, *self.values))
 
     def _repeated(self, own: Tensor, room: int) -> Tensor:
-        """A prompt's keys or values for each draft; the tokens come first in memory, as in ``Layer``."""
+        """Return a prompt's keys or values per draft; tokens come first in memory, as in ``Layer``."""
         _, heads, _, size = own.shape
         made = own.new_empty(len(self.drafts), self.length + room, heads, size).transpose(1, 2)
         made[:, :, : self.length] = own[:, :, : self.length]
         return made
 
     def keep(self, going_on: Sequence[bool]) -> None:
-        """Let drafts leave; the last ones move to their places."""
+        """Remove drafts that have ended; the last ones move to their places."""
         for place in reversed(range(len(self.drafts))):
             if going_on[place]:
                 continue
@@ -90,22 +89,22 @@ class Group:
             del self.drafts[last]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """Append a token's keys and values to each draft, and return what its query sees.
+        """Append a token's keys and values to each draft, and return the attention's output.
 
         Args:
-            layer: The number of the layer.
-            query: Shape (heads, drafts, size).
-            key: Shape (heads of keys, drafts, size).
-            value: See key.
-            scale: Of the products of query and key.
+            layer: Index of the layer.
+            query: Shape (heads, drafts, head size).
+            key: Shape (key heads, drafts, head size).
+            value: Shape of ``key``.
+            scale: Scale of the products of query and key.
 
         Returns:
-            Shape (drafts, heads, size).
+            Shape (drafts, heads, head size).
         """
         drafts, end = len(self.drafts), self.length + 1
         keys, values = self.keys[layer][:drafts], self.values[layer][:drafts]
         keys[:, :, self.length], values[:, :, self.length] = key.transpose(0, 1), value.transpose(0, 1)
-        # Query heads that share keys are as several tokens that all see the same.
+        # Query heads that share keys are treated as several tokens that see the same keys.
         shared = query.transpose(0, 1).reshape(drafts, key.shape[0], -1, query.shape[2])
         seen = functional.scaled_dot_product_attention(
             shared, keys[:, :, :end], values[:, :, :end], scale=scale
@@ -114,14 +113,14 @@ class Group:
 
 
 class Rows(Cache):  # type: ignore[misc]
-    """The state of all groups of a pass, in the place of a usual one."""
+    """The state of all groups of a pass, in place of the usual cache."""
 
     def __init__(self, groups: Sequence[Group], layers: int) -> None:
         super().__init__(layers=[RowLayer(self, number) for number in range(layers)])
         self.groups, self.layer = groups, 0
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """Return what each row sees, shape (1, rows, heads, size)."""
+        """Return the attention's output of each row, shape (1, rows, heads, head size)."""
         seen, start = [], 0
         for group in self.groups:
             end = start + len(group.drafts)
@@ -134,30 +133,30 @@ class Rows(Cache):  # type: ignore[misc]
 
 
 class RowLayer(CacheLayerMixin):  # type: ignore[misc]
-    """One layer of the rows: it hands over new keys and values, which the attention appends."""
+    """One layer of the rows; it passes on new keys and values, which the attention appends."""
 
     def __init__(self, rows: Rows, number: int) -> None:
         super().__init__()
         self.rows, self.number = rows, number
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing: the groups have made room."""
+        """Do nothing: the groups have reserved the memory."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Note which layer attends next."""
+        """Record which layer attends next."""
         self.rows.layer = self.number
         return key_states, value_states
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return a number of tokens; no mask is made."""
+        """Return any number of tokens, because no mask is made."""
         return query_length, 0
 
     def get_seq_length(self) -> int:
-        """Return 0: positions are given."""
+        """Return 0, because positions are given explicitly."""
         return 0
 
     def get_max_length(self) -> int:
-        """Return that there is no limit."""
+        """Return -1: there is no limit."""
         return -1
 
 
@@ -167,7 +166,7 @@ _active: ContextVar[Rows | None] = ContextVar("rows", default=None)
 def attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """Attention of the rows of a pass, where there is one, else as usual."""
+    """Compute the attention of the rows of a pass if there is one, else the usual attention."""
     rows = _active.get()
     if rows is None:
         usual: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, mask, **options)
@@ -182,14 +181,14 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 def prepare(network: Any) -> bool:
-    """Have a network attend by :func:`attend`, which changes nothing outside of a pass; tell if it can."""
+    """Make a network use :func:`attend`, which changes nothing outside a pass; return whether it can."""
     if network.config.get_text_config()._attn_implementation == "sdpa":
         network.set_attn_implementation(NAME)
     return bool(network.config.get_text_config()._attn_implementation == NAME)
 
 
 def advance(network: Any, groups: Sequence[Group]) -> Tensor:
-    """Read the last token of each draft; return the logits of what follows, shape (drafts, vocabulary)."""
+    """Read the last token of each draft; return the logits of the next one, shape (drafts, vocabulary)."""
     tokens = [draft.tokens[-1] for group in groups for draft in group.drafts]
     places = [group.length for group in groups for _ in group.drafts]
     free = next((size for size in PASSES if size >= len(tokens)), len(tokens)) - len(tokens)
@@ -213,7 +212,7 @@ def advance(network: Any, groups: Sequence[Group]) -> Tensor:
 
 
 def draw(logits: Tensor, sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
-    """Draw each draft's next token, by its own generator; logits of shape (drafts, vocabulary)."""
+    """Draw each draft's next token with its own generator; logits have shape (drafts, vocabulary)."""
     if sampling.temperature == 0:
         return [int(token) for token in logits.argmax(dim=-1).tolist()]
     logits = logits.float()

@@ -1,6 +1,6 @@
-"""Key-value states of token prefixes: one that grows in place, and a bounded cache of blocks of them.
+"""Key-value states of token prefixes: one that grows in place, and a bounded cache of blocks.
 
-Imports torch and transformers, so it is imported where a model is loaded.
+This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 Block = list[tuple[torch.Tensor, torch.Tensor]]
-"""Keys and values of some tokens in each layer, of shape (1, heads, tokens, size of a head)."""
+"""Keys and values of some tokens in each layer, shape (1, heads, tokens, head size)."""
 
 
 class Layer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, written in place.
 
-    In memory the tokens come first, so that the strides, and with them the last bits of what is computed from
-    the first n tokens, do not depend on the room that is left after them.
+    Tokens come first in memory. So the strides, and with them the last bits of results for the first n
+    tokens, do not depend on the memory reserved after them.
     """
 
     def __init__(self, room: int) -> None:
@@ -32,7 +32,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
         self.room, self.length = room, 0
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Make room, as soon as the shapes are known."""
+        """Allocate memory, once the shapes are known."""
         self.keys, self.values = map(self._empty, (key_states, value_states))
         self.is_initialized = True
 
@@ -43,7 +43,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append, and return everything so far."""
+        """Append keys and values, and return all so far."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.length + key_states.shape[2]
@@ -53,7 +53,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def load(self, rows: Sequence[Block]) -> None:
-        """Begin with some tokens: for each row, its blocks' keys and values of this layer."""
+        """Start with some tokens: for each row, its blocks' keys and values of this layer."""
         like = next(pair for row in rows for pair in row)
         self.lazy_initialization(*(part.expand(len(rows), -1, -1, -1) for part in like))
         for index, row in enumerate(rows):
@@ -65,27 +65,27 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
             self.length = max(self.length, at)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return how many tokens there will be, and the first one's index."""
+        """Return the number of tokens after the query, and the index of the first."""
         return self.length + query_length, 0
 
     def get_seq_length(self) -> int:
-        """Return how many tokens there are."""
+        """Return the number of tokens."""
         return self.length
 
     def get_max_length(self) -> int:
-        """Return how many tokens there can be."""
+        """Return the maximum number of tokens."""
         return self.room
 
 
 class State(Cache):  # type: ignore[misc]
-    """The key-value state of one or more prefixes, with room to go on.
+    """The key-value state of one or more prefixes, with room to continue.
 
     Attributes:
-        lengths: How many tokens each row has; up to ``length`` the shorter ones are padded.
+        lengths: Number of tokens of each row; shorter rows are padded up to ``length``.
     """
 
     def __init__(self, rows: Sequence[Sequence[Block]], room: int) -> None:
-        """Begin with the blocks of each row, and room for that many tokens in all."""
+        """Start with the blocks of each row, with room for ``room`` tokens in total."""
         super().__init__(layer_class_to_replicate=partial(Layer, room))
         self.lengths = [sum(block[0][0].shape[2] for block in row) for row in rows]
         for index in range(max(len(row[0]) if row else 0 for row in rows)):
@@ -112,18 +112,18 @@ class State(Cache):  # type: ignore[misc]
 
 
 class Prefixes:
-    """Blocks of prefixes that were computed, up to a number of bytes; the least recently used go first."""
+    """A cache of computed blocks, limited in bytes; the least recently used are dropped first."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.size = limit, 0
         self._blocks: OrderedDict[bytes, Block] = OrderedDict()
 
     def known(self, keys: Sequence[bytes]) -> list[Block]:
-        """Return the blocks of the longest beginning that is here."""
+        """Return the blocks of the longest prefix that is in the cache."""
         return [self._blocks[key] for key in takewhile(self._blocks.__contains__, keys)]
 
     def keep(self, keys: Sequence[bytes], blocks: Sequence[Block]) -> None:
-        """Take up the blocks of one prefix, or mark them as used; of one prefix the last block goes first."""
+        """Store the blocks of one prefix, or mark them as used; its last block is dropped first."""
         for key, block in reversed(list(zip(keys, blocks, strict=True))):
             if key not in self._blocks:
                 self._blocks[key] = block
@@ -134,12 +134,12 @@ class Prefixes:
 
 
 def size(block: Block) -> int:
-    """Return the bytes of a block."""
+    """Return the size of a block in bytes."""
     return sum(part.nbytes for pair in block for part in pair)
 
 
 def block_keys(tokens: Sequence[int], length: int) -> list[bytes]:
-    """Return a key for each block: a hash over all tokens up to its end, the last block possibly short."""
+    """Return a key per block: a hash of all tokens up to its end; the last block may be short."""
     keys, key = [], b""
     for start in range(0, len(tokens), length):
         key = hashlib.sha256(key + np.array(tokens[start : start + length], np.int64).tobytes()).digest()

@@ -1,10 +1,10 @@
-"""Whether rows that are computed together have the bits that they have in any other company.
+"""Tests whether the result for a row depends on the other rows that are computed with it.
 
-A layer works on each token by itself, but as a matrix product over all tokens of a pass, and the last bits of
-a product may depend on how many rows it has and on which row is asked for: that is the library's choice for a
-processor. Where a pass has one of a few numbers of rows, all of them can be tried.
+A layer works on each token separately, but as a matrix product over all tokens of a pass. The last bits of a
+product may depend on the number of rows and on the position of the row; that depends on the library and the
+processor. If a pass can only have a few numbers of rows, all of them can be tested.
 
-Imports torch and transformers, so it is imported where a model is loaded.
+This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from transformers.pytorch_utils import Conv1D
 
 
 def rowwise(network: Any, passes: Sequence[int]) -> bool:
-    """Whether each row of every product has the same bits in passes of all these sizes, at every place.
+    """Return whether each row of every product has the same bits in passes of all sizes, at every position.
 
     Args:
-        network: The model; of its products one of each shape is tried.
+        network: The model; one layer of each shape is tested.
         passes: Numbers of rows.
     """
     with torch.inference_mode():
@@ -28,7 +28,7 @@ def rowwise(network: Any, passes: Sequence[int]) -> bool:
 
 
 def products(network: Any) -> list[Any]:
-    """Return a layer of each shape."""
+    """Return one linear layer of each shape."""
     found = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear | Conv1D)]
     return list({(type(layer), layer.weight.shape): layer for layer in found}.values())
 

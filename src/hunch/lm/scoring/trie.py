@@ -1,4 +1,4 @@
-"""Token trees: the options of a prompt with every shared beginning once."""
+"""Token trees: the options of a prompt, with every shared beginning only once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Tokens = Sequence[int]
 
 
 class Tree(NamedTuple):
-    """Tokens to compute in one forward pass, each after its parent, and what is read off.
+    """Tokens to compute in one forward pass, each after its parent, and the paths of the options.
 
     Attributes:
         tokens: The tokens; a parent comes before its children.
-        parents: The index of the token that each one follows; -1 for one that follows the prefix.
-        paths: For each option, its tokens as (index of the token that predicts it, token).
+        parents: The index of each token's predecessor; -1 if that is the prefix.
+        paths: For each option, its tokens as pairs (index of the token that predicts it, token).
     """
 
     tokens: list[int]
@@ -27,11 +27,11 @@ class Tree(NamedTuple):
 
     @property
     def root(self) -> int:
-        """The index of the token after which the options begin."""
+        """Index of the token after which the options begin."""
         return self.paths[0][0][0]
 
     def depths(self) -> list[int]:
-        """Return how many tokens of the tree lie before each one."""
+        """Return the number of ancestors of each token."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(depths[parent] + 1 if parent >= 0 else 0)
@@ -47,12 +47,12 @@ class Tree(NamedTuple):
 
 
 def chain(tokens: Tokens) -> Tree:
-    """Return the tree without branches."""
+    """Return a tree without branches."""
     return Tree(list(tokens), list(range(-1, len(tokens) - 1)), [])
 
 
 def grow(stem: Tokens, options: Sequence[Tokens]) -> Tree:
-    """Return the tree of a stem and the options after it; an option's last token is only predicted.
+    """Return the tree of a stem and its options; the last token of an option is only predicted.
 
     Args:
         stem: The end of the prompt, at least one token.
@@ -77,7 +77,7 @@ def grow(stem: Tokens, options: Sequence[Tokens]) -> Tree:
 def split(options: Sequence[Tokens], most: int) -> list[list[int]]:
     """Split options into groups whose trees have at most ``most`` tokens besides the stem.
 
-    Options that begin alike stay together. One that is too long by itself is a group of its own.
+    Options with the same beginning stay together. An option that is too long forms its own group.
 
     Returns:
         The indices of each group's options.

@@ -1,6 +1,6 @@
-"""Samples of prompts, written together as far as that changes no bit, else one after the other.
+"""Writes samples of prompts: together if that changes no bit, otherwise one after the other.
 
-Imports torch and transformers, so it is imported where a model is loaded.
+This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hunch.lm.scoring.trie import Tokens
 Start: TypeAlias = tuple[Group, torch.Tensor]
 """The drafts of a prompt, and the logits of their first token, shape (1, vocabulary)."""
 MOST_BYTES: Final = 2**30
-"""Of keys and values of drafts that are written together; those of one prompt may take more."""
+"""Maximum bytes of keys and values of drafts written together; the drafts of one prompt may take more."""
 
 
 class Writer:
@@ -37,9 +37,9 @@ class Writer:
         """Return the tokens of each sample of each prompt.
 
         Args:
-            requests: The tokens of each prompt, and the generators of its samples.
+            requests: The tokens of each prompt, and the random generators of its samples.
             sampling: How tokens are drawn.
-            ended: Whether a sample, of these tokens, ends with the last of them.
+            ended: Returns whether a sample with these tokens has ended.
         """
         drafts = [(prompt, [Draft(rng) for rng in rngs]) for prompt, rngs in requests]
         for wave in self._waves(drafts, sampling, ended):
@@ -52,7 +52,7 @@ class Writer:
         sampling: Sampling,
         ended: Callable[[list[int]], bool],
     ) -> Iterator[list[Start]]:
-        """Yield what is written together; what cannot be is written here."""
+        """Yield the groups to write together; prompts that must be written alone are written here."""
         width, wave = self.engine.lockstep, list[Start]()
         parts = [(p, own[at : at + width]) for p, own in requests for at in range(0, len(own), width)]
         for prompt, drafts in parts:

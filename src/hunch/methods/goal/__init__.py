@@ -1,1 +1,1 @@
-"""Methods in which a language model says what to try."""
+"""Methods in which a language model suggests goals."""

@@ -4,14 +4,14 @@ Algorithm (Du et al., "Guiding Pretraining in Reinforcement Learning with Large 
 2023)::
 
     in every state
-        the model suggests goals that are sensible here
+        the model suggests goals that are sensible there
         goals reached in this episode are dropped
         act; caption what happened
-        reward: the largest cosine of the caption and a goal, where it reaches a threshold
-    learn from these rewards alone; a task may be learnt afterwards
+        reward: the largest cosine between the caption and a goal, if it reaches a threshold
+    learn from these rewards only; a task may be learnt afterwards
 
-The model fills one role, the source of goals (:class:`hunch.roles.suggestions.Suggestions`). Whether a goal
-is reached, and the reward for it, is an encoder's likeness of caption and goal
+The model fills one role, the goal source (:class:`hunch.roles.suggestions.Suggestions`). An encoder's
+similarity of caption and goal decides whether a goal is reached, and is the reward
 (:class:`hunch.roles.similarity.Similarity`).
 """
 
@@ -37,15 +37,15 @@ class ELLMConfig(LearnerConfig):
     """Rewards for goals that a model suggests."""
 
     suggestions: SuggestionConfig = field(default_factory=SuggestionConfig)
-    """How goals are asked for."""
+    """How the model is asked for goals."""
     threshold: Share = 0.99
-    """Cosine of caption and goal from which on the goal is reached (released code: 0.99 in Crafter)."""
+    """Cosine of caption and goal at which the goal counts as reached (released code: 0.99 in Crafter)."""
     weight: NonNegativeFloat = 1.0
     """Weight of the reward for goals."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: 0 while pretraining)."""
     nonsense: tuple[str, ...] = ()
-    """Goals to pursue instead, whatever the state; a control."""
+    """Fixed goals to pursue in all states instead of the model's; a control."""
 
 
 class ELLM(Goaled):
@@ -79,5 +79,5 @@ class ELLM(Goaled):
 
 
 def build(agent: type[ELLM], config: ELLMConfig, models: Mapping[str, LanguageModel]) -> ELLM:
-    """Fill the role of the goals' source with the model of ``--lm``."""
+    """Fill the role of the goal source with the model of ``--lm``."""
     return agent(models["lm"], config, models["encoder"])

@@ -1,22 +1,22 @@
-"""RLAdapter (AdaRefiner): sub-goals of a large model that a small, trained one tells how the player does.
+"""RLAdapter (AdaRefiner): a large model sets sub-goals, and a small trained model reports on the player.
 
 Algorithm (Zhang and Lu, "AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback", NAACL
 Findings 2024; first called RLAdapter)::
 
-    where an episode begins
+    at the beginning of an episode
         score    <- sigmoid(10 (cos(what was done, the last sub-goals) - 0.1))
-        summary  <- the adapter, by what was done and the score
-        goals    <- the large model picks three of a list, by the observation and the summary
-        the agent sees them beside its observation
+        summary  <- the adapter, given what was done and the score
+        goals    <- the large model picks three of a list, given the observation and the summary
+        the agent sees them next to its observation
     after each stage
         train the adapter on the stage's prompts and summaries
 
-Two models fill the source of goals: the frozen one of ``--lm``, and the adapter, which is trained here. The
-released code trains the adapter on all that it said, whatever came of it, so that the score reaches it as a
-number in the prompt only; ``--mentor.keep 1`` does the same. By default those are kept that led to better
-scores. Departures: the adapter chooses among a few summaries; sub-goals that are reached are rewarded, too,
-as a table makes little of words beside an observation (``--weight 0 --table.see-task`` is the paper's); an
-episode is what 100 steps are in the paper.
+Two models fill the goal source: the frozen one of ``--lm``, and the adapter, which is trained here. The
+released code trains the adapter on all its outputs regardless of the outcome, so that the score reaches it
+only as a number in the prompt; ``--mentor.keep 1`` does the same. By default only outputs that led to better
+scores are used. Departures: the adapter chooses among a few summaries; reached sub-goals are rewarded, too,
+because a table gains little from extra words in an observation (``--weight 0 --table.see-task`` is the
+paper's setting); an episode here corresponds to 100 steps in the paper.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from hunch.roles.reward import Rewarded
 
 @dataclass(frozen=True, kw_only=True)
 class RLAdapterConfig(LearnerConfig):
-    """Sub-goals by two models."""
+    """Sub-goals from two models."""
 
     mentor: MentorConfig = field(default_factory=MentorConfig)
-    """How sub-goals come about."""
+    """How sub-goals are chosen."""
     threshold: Share = 0.99
-    """Cosine of event and sub-goal from which on it is reached."""
+    """Cosine of event and sub-goal at which the sub-goal counts as reached."""
     weight: NonNegativeFloat = 1.0
-    """Weight of the reward for sub-goals (ours; paper: 0)."""
+    """Weight of the reward for sub-goals (our choice; paper: 0)."""
     extrinsic: NonNegativeFloat = 1.0
     """Weight of the environment's reward (paper: 1)."""
     table: QLearningConfig = field(default_factory=lambda: QLearningConfig(see_task=False))
-    """Settings of the table, which by default does not see the sub-goals."""
+    """Settings of the table; by default it does not see the sub-goals."""
 
 
 class RLAdapter(Goaled):
@@ -68,6 +68,7 @@ class RLAdapter(Goaled):
 
     config_class: ClassVar[type[Any]] = RLAdapterConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    mentor_class: ClassVar[type[Mentor]] = Mentor
 
     def __init__(
         self,
@@ -79,14 +80,14 @@ class RLAdapter(Goaled):
         c: RLAdapterConfig = configure(type(self), config, options)
         self.config = c
         embeds = load(c.encoder) if encoder is None else encoder
-        self.mentor = Mentor(lm, embeds, c.mentor, c.threshold)
+        self.mentor = self.mentor_class(lm, embeds, c.mentor, c.threshold)
         rewarded = Rewarded(
             learner(c, embeds), self.mentor.achievement, weight=c.weight, extrinsic=c.extrinsic
         )
         super().__init__(rewarded, self.mentor, self.mentor)
 
     def player(self, seed: int) -> Player:
-        """A player that is told sub-goals of its own."""
+        """Return a player with its own sub-goals."""
         mentor = self.mentor.twin(seed)
         return GoaledPlayer(self.agent.player(seed), Goals(mentor, mentor, renew=False))
 

@@ -1,21 +1,21 @@
-"""TaskExplore: tasks like the one at hand, learnt from the same steps.
+"""TaskExplore: learns auxiliary tasks that are similar to the target from the same steps.
 
 Algorithm (Quartey, Shah and Konidaris, "Exploiting Contextual Structure to Generate Useful Auxiliary Tasks",
 2023)::
 
-    the target is a formula over things; a language model embeds the things' names
-    auxiliary tasks <- the formula with each thing swapped for one of those most like it
+    the target is a formula over objects; a language model embeds the objects' names
+    auxiliary tasks <- the formula with each object replaced by one of the most similar ones
     in every step
         act epsilon-greedily for the target, in the product of place and automaton
-        for every task, by the formula that it has come to in this episode (counterfactually)
+        for every task, with the formula that it has reached in this episode (counterfactually)
             Q(task, place, formula; a) <- towards r + gamma max Q(task, place', formula'; .)
-            where formula' is the formula after what was reached, and r = 1 where it is done
-    each auxiliary task has a policy then, without a step of its own
+            where formula' is the formula after this step, and r = 1 if it is done
+    so each auxiliary task has a policy without any extra step
 
-The model fills one role, the source of tasks: the tasks that it suggests are learnt beside the target, not
-pursued. Departures: names alone are embedded, by a sentence encoder; the curriculum over auxiliary tasks is
-left out. With ``counterfactual`` all, a step updates every formula that a task may come to, as in learning
-with reward machines (Toro Icarte et al., JAIR 73, 2022).
+The model fills one role, the goal source: the tasks that it suggests are learnt alongside the target, not
+pursued. Departures: only names are embedded, by a sentence encoder; the curriculum over auxiliary tasks is
+left out. With ``counterfactual=all``, a step updates every formula that a task may reach, as in learning with
+reward machines (Toro Icarte et al., JAIR 73, 2022).
 """
 
 from __future__ import annotations
@@ -35,42 +35,42 @@ from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.tabular import QTable
 from hunch.rl.temporal import FALSE, TRUE, Automaton, Formula, parse, propositions, show, swapped
 from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import cosines
+from hunch.roles.prior_similarity import cosines
 
 Lefts: TypeAlias = dict[int, dict[str, Formula]]
-"""By stream and task, what is left to do of it."""
+"""What remains of each task, by stream and task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskExploreConfig:
-    """Auxiliary tasks from swapped things."""
+    """Auxiliary tasks made by replacing objects."""
 
     tasks: NonNegativeInt = 8
-    """Auxiliary tasks (ours); 0 for none, which is Q-learning for the target."""
+    """Number of auxiliary tasks (our choice); 0 gives Q-learning for the target."""
     near: PositiveInt = 2
-    """Things by which each thing of the target may be swapped (ours)."""
+    """Number of candidates to replace each object of the target (our choice)."""
     swaps: Literal["alike", "random"] = "alike"
-    """By which things: those whose names are most alike to the encoder, or random ones; a control."""
+    """Candidates: objects with the most similar names, or random ones (a control)."""
     behaviour: Literal["target", "random"] = "target"
-    """Act for the target, or at random; a control."""
+    """Act for the target, or at random (a control)."""
     counterfactual: Literal["each", "all"] = "each"
-    """Of each task, update the formula that it has come to (paper), or all that it may come to."""
+    """Update, for each task, the formula that it has reached (paper), or all that it may reach."""
     encoder: str = "minilm"
-    """Embeds the names of things."""
+    """Encoder of the names of objects."""
     gamma: Share = 0.97
-    """Discount per step (ours)."""
+    """Discount per step (our choice)."""
     learning_rate: PositiveFloat = 0.2
-    """How far Q moves towards its target (ours)."""
+    """Learning rate of Q (our choice)."""
     epsilon: Share = 0.2
-    """Share of random actions while training (ours)."""
+    """Share of random actions in training (our choice)."""
 
 
 class TaskExplore(Agent):
-    """The agent; its players pursue the state's task, be it the target or one of the auxiliary tasks.
+    """The agent; its players pursue the state's task, which may be the target or an auxiliary task.
 
     Args:
         config: All settings; ``options`` change single ones.
-        encoder: Embeds the names of things. Default: that of the config.
+        encoder: Embeds the names of objects. Default: that of the config.
 
     Raises:
         UsageError: on an unknown option, a setting out of range, or a model that cannot embed.
@@ -89,20 +89,20 @@ class TaskExplore(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the encoder; None where it chooses nothing."""
+        """The evidence level of the encoder; None if it is not used."""
         chooses = self.config.tasks and self.config.swaps == "alike"
         return self.names.lm.evidence if chooses else None
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and the encoder."""
+        """The config and the encoder."""
         return {**asdict(self.config), "encoder": self.names.lm.name}
 
     def begin(self, world: World, seed: int) -> None:
-        """Draw up the tasks, and forget all that was learnt.
+        """Make the tasks, and forget everything learnt.
 
         Raises:
-            UsageError: if the world's task is no formula.
+            UsageError: if the world's task is not a formula.
         """
         self.rng = np.random.default_rng(seed)
         self.table = QTable(self.config.gamma, self.config.learning_rate, 0.0)
@@ -118,7 +118,7 @@ class TaskExplore(Agent):
     # ---- tasks ----------------------------------------------------------------------------------------
 
     def _draw_up(self, target: Formula, seed: int) -> None:
-        """The target, and the tasks that are most like it."""
+        """Return the target and the most similar tasks."""
         named = propositions(target)
         rng = np.random.default_rng([seed, 1])
         choices = [self._swaps(name, rng) for name in named]
@@ -126,12 +126,12 @@ class TaskExplore(Agent):
         tasks = [target]
         for chosen in ranked:
             names = dict(zip(named, (thing for thing, _ in chosen), strict=True))
-            if len(set(names.values())) == len(named):  # one thing for two would be another task
+            if len(set(names.values())) == len(named):  # one object in two roles would be another task
                 tasks.append(swapped(target, names))
         self.tasks = {show(f): Automaton.of(f) for f in tasks[: 1 + self.config.tasks]}
 
     def _swaps(self, name: str, rng: np.random.Generator) -> list[tuple[str, int]]:
-        """The things by which one is swapped, each with its rank; equals in random order."""
+        """Return the candidates to replace an object, each with its rank; equals in random order."""
         others = [thing for thing in self.things if thing != name]
         others = [others[i] for i in rng.permutation(len(others))]
         if self.config.swaps == "alike" and others:
@@ -151,13 +151,13 @@ class TaskExplore(Agent):
         return self.best(state, self.left, self.rng)
 
     def best(self, state: State, lefts: Lefts, rng: np.random.Generator) -> str:
-        """One of the best actions for what is left to do of the state's task."""
+        """Return one of the best actions for the rest of the state's task."""
         q = self.values(state, lefts)
         ties = np.flatnonzero(q == q.max())
         return state.options[int(ties[rng.integers(len(ties))])]
 
     def values(self, state: State, lefts: Lefts) -> FloatArray:
-        """Q of each action; 0 for a task that was not learnt."""
+        """Return Q of each action; 0 for a task that is not learnt."""
         automaton = self.tasks.get(state.task)
         if automaton is None:
             return np.zeros(len(state.options))
@@ -172,7 +172,7 @@ class TaskExplore(Agent):
             follow(self.left, self.tasks, t)
 
     def _learn(self, name: str, automaton: Automaton, t: Transition) -> None:
-        """Update a task in the formula that it had come to before the step, or in all that it may come to."""
+        """Update a task for the formula that it had reached before the step, or for all of its formulas."""
         now = self.left.get(t.stream, {}).get(name, automaton.start)
         for left in automaton.open if self.config.counterfactual == "all" else {now} - {TRUE, FALSE}:
             after = automaton.after(left, t.event)
@@ -186,7 +186,7 @@ class TaskExplore(Agent):
             )
 
     def learn(self) -> dict[str, float]:
-        """Tell how many tasks are learnt."""
+        """Return the number of tasks."""
         return {"tasks": float(len(self.tasks))}
 
     def records(self) -> list[dict[str, Any]]:
@@ -196,21 +196,21 @@ class TaskExplore(Agent):
     # ---- evaluating -----------------------------------------------------------------------------------
 
     def player(self, seed: int) -> TaskPlayer:
-        """A player that takes the best action for the task of its states."""
+        """Return a player that takes the best action for the task of its states."""
         return TaskPlayer(self, seed)
 
     def explain(self, state: State) -> Explanation:
-        """Q for what is left of the state's task."""
+        """Return Q for the rest of the state's task."""
         return Explanation({"Q": self.values(state, self.left)})
 
     def state_dict(self) -> dict[str, Any]:
-        """Tasks, table, chance and what is left to do."""
+        """Return tasks, table, random state, and what remains of the tasks."""
         left = {stream: {name: show(f) for name, f in own.items()} for stream, own in self.left.items()}
         own = {"tasks": list(self.tasks), "rng": self.rng.bit_generator.state, "left": left}
         return {**own, "table": self.table.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.tasks = {name: Automaton.of(parse(name)) for name in state["tasks"]}
         self.table.load_state_dict(state["table"])
         self.rng.bit_generator.state = state["rng"]
@@ -220,7 +220,7 @@ class TaskExplore(Agent):
 
 
 def follow(lefts: Lefts, tasks: Mapping[str, Automaton], t: Transition) -> None:
-    """Take note of what is left to do of each task in the stream of a transition."""
+    """Record what remains of each task after a transition."""
     own = lefts.setdefault(t.stream, {})
     for name, automaton in tasks.items():
         own[name] = automaton.after(own.get(name, automaton.start), t.event)
@@ -229,24 +229,24 @@ def follow(lefts: Lefts, tasks: Mapping[str, Automaton], t: Transition) -> None:
 
 
 def _row(task: str, state: State, left: Formula) -> tuple[Any, ...]:
-    """The row of the table: the task, where one is by the environment's own numbers, and what is left."""
+    """Return the row of the table: the task, the raw state, and what remains of the task."""
     place = state.observation if state.raw is None else tuple(state.raw)
     return task, place, show(left)
 
 
 class TaskPlayer:
-    """Pursues the task of its states, and remembers what is left of it."""
+    """Pursues the task of its states, and remembers what remains of it."""
 
     def __init__(self, agent: TaskExplore, seed: int) -> None:
         self.agent, self.rng = agent, np.random.default_rng(seed)
         self.left: Lefts = {}
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The best action of each state."""
+        """Return the best action of each state."""
         return [self.agent.best(state, self.left, self.rng) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Take note of what is left to do."""
+        """Record what remains of the task."""
         for t in transitions:
             follow(self.left, self.agent.tasks, t)
 

@@ -1,1 +1,1 @@
-"""Methods whose model learns from examples in its prompt, with their baselines."""
+"""Methods that learn from examples in the model's prompt, and their baselines."""

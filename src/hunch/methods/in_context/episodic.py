@@ -1,8 +1,8 @@
-"""What the agents of the ICPI experiments share: episodes remembered, and when to act by oneself.
+"""Base class of the agents of the ICPI experiments: memory of episodes, and the schedule of random actions.
 
-An agent acts by itself with probability 1 / (1 + exp(2 (required - n))), n being its successes, and at random
-otherwise. The words of the domain,
-which prompts are made of, are those of the world that it begins in.
+An agent chooses its own action with probability 1 / (1 + exp(2 (required - n))), where n is the number of its
+successes, and acts at random otherwise. The texts of the domain, from which prompts are made, come from the
+world in which it begins.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ScheduleConfig:
 
 
 class EpisodicAgent(Agent):
-    """An agent that acts by itself the more often, the more successful episodes it remembers.
+    """An agent that acts less at random the more successful episodes it remembers.
 
     Args:
         config: All settings; ``options`` change single ones.
-        texts: The words of the domain. Default: those of the environment that it plays in.
+        texts: The texts of the domain. Default: those of its environment.
 
     Raises:
         UsageError: on an unknown option.
@@ -45,7 +45,7 @@ class EpisodicAgent(Agent):
     config_class: ClassVar[type[Any]] = ScheduleConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     remembered: int | None = None
-    """How many successes are kept to be shown, the latest; None for all."""
+    """Number of latest successes that are kept for prompts; None for all."""
 
     def __init__(self, config: Any = None, *, texts: Texts | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
@@ -53,23 +53,23 @@ class EpisodicAgent(Agent):
         self.begin(World(), 0)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all episodes but recorded ones."""
+        """Forget all episodes except recorded ones."""
         self.rng = np.random.default_rng(seed)
         self.texts: Texts | None = self.given or world.texts
         self.experience = Experience(self.remembered)
         self.running: dict[int, list[Example]] = {}
         if world.env:
-            _ = self.words  # an environment without them is refused before the first step
+            _ = self.words  # raises an error before the first step if the environment has no texts
         for episode in world.data:
             self.observe(episode)
             self.running.clear()
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
-        """Whether an episode counts as a success: here every one does."""
+        """Return whether an episode counts as a success; every episode does here."""
         return True
 
     def ready(self, state: State) -> bool:
-        """Whether there is enough to act by."""
+        """Return whether there are enough episodes to act."""
         return True
 
     def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
@@ -77,16 +77,16 @@ class EpisodicAgent(Agent):
         raise NotImplementedError
 
     def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
-        """The agent's own actions: those of the largest value, equals drawn at random."""
+        """Return the actions with the largest values; ties are broken at random."""
         rows = self.values(states, rng)
         return [s.options[int(rng.choice(best(row)))] for s, row in zip(states, rows, strict=True)]
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Toss a coin for each state: the agent's own action, or a random one."""
+        """Choose the agent's own action or a random one in each state."""
         return self.draw(states, self.share(), self.rng)
 
     def draw(self, states: Sequence[State], share: float, rng: np.random.Generator) -> list[str]:
-        """The agent's own actions with probability ``share``, where it is ready; else random ones."""
+        """Choose the agent's own actions with probability ``share`` if it is ready, else random ones."""
         actions = [str(rng.choice(state.options)) for state in states]
         tossed = [bool(rng.random() < share) for _ in states]
         own = [i for i, state in enumerate(states) if tossed[i] and self.ready(state)]
@@ -95,15 +95,15 @@ class EpisodicAgent(Agent):
         return actions
 
     def player(self, seed: int) -> EpisodicPlayer:
-        """A player that always acts by itself where it is ready."""
+        """Return a player that always chooses its own action if it is ready."""
         return EpisodicPlayer(self.twin(), seed)
 
     def twin(self) -> EpisodicAgent:
-        """An agent of the same episodes whose answers leave no trace in this one."""
+        """Return an agent with the same episodes that shares no state with this one."""
         return self
 
     def share(self) -> float:
-        """The probability of an action of the agent's own."""
+        """The probability that the agent chooses its own action."""
         missing = self.config.required_successes - len(self.experience.successes)
         return 1 / (1 + exp(STEEPNESS * missing))
 
@@ -119,7 +119,7 @@ class EpisodicAgent(Agent):
                 self.experience.add(episode, self.passes(episode, self.words))
 
     def explain(self, state: State) -> Explanation:
-        """The values, and the probability of each action."""
+        """Return the values and the probability of each action."""
         n = len(state.options)
         q, chosen = np.full(n, np.nan), np.full(n, 1 / n)
         if self.ready(state):
@@ -130,20 +130,20 @@ class EpisodicAgent(Agent):
 
     @property
     def words(self) -> Texts:
-        """The words of the domain.
+        """The texts of the domain.
 
         Raises:
-            UsageError: if neither the agent nor the environment was given any.
+            UsageError: if neither the agent nor the environment has texts.
         """
         if self.texts is None:
             raise UsageError(
-                f"{type(self).__name__} shows episodes in the words of a domain, as the environments of ICPI "
-                "have them, and this environment has none: give the agent texts of your own."
+                f"{type(self).__name__} needs texts for prompts, as the environments of ICPI define them, "
+                "but this environment has none: pass your own texts to the agent."
             )
         return self.texts
 
     def state_dict(self) -> dict[str, Any]:
-        """All episodes, and the state of the random numbers."""
+        """Return all episodes and the random state."""
         return {
             "rng": self.rng.bit_generator.state,
             "experience": self.experience.state_dict(),
@@ -151,20 +151,20 @@ class EpisodicAgent(Agent):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
         self.experience.load_state_dict(state["experience"])
         self.running = {s: [Example(*step) for step in episode] for s, episode in state["running"]}
 
 
 class EpisodicPlayer:
-    """Acts by an agent's episodes, and adds none."""
+    """Acts with an agent's episodes, without adding any."""
 
     def __init__(self, agent: EpisodicAgent, seed: int) -> None:
         self.agent, self.rng = agent, np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The agent's own action where it is ready, else a random one."""
+        """Choose the agent's own action if it is ready, else a random one."""
         return self.agent.draw(states, 1.0, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -172,10 +172,10 @@ class EpisodicPlayer:
 
 
 def best(values: FloatArray) -> list[int]:
-    """The positions of the largest value."""
+    """Return the indices of the largest value."""
     return np.flatnonzero(values == values.max()).tolist()
 
 
 def gained(episode: Episode, texts: Texts) -> float:
-    """The return of an episode, discounted as in planning."""
+    """Return the return of an episode, discounted as in planning."""
     return discounted_return([step.reward for step in episode], texts.gamma)

@@ -1,4 +1,4 @@
-"""ICPI: policy iteration by a language model in the roles of world model and policy, both by examples.
+"""ICPI: policy iteration with a language model as world model and as policy, both from examples.
 
 Algorithm (Brooks et al., "Large Language Models can Implement Policy Iteration", NeurIPS 2023)::
 
@@ -11,16 +11,16 @@ Algorithm (Brooks et al., "Large Language Models can Implement Policy Iteration"
                 reward ~ p_LM( . | s', a', done, examples of D);     Q(s, a) <- Q(s, a) + gamma^t reward
                 if done: stop
                 s'     ~ p_LM( . | s', a', examples of D)
-                a'     ~ p_LM( . | s', examples of C)           the policy that the last episodes show
-        act by argmax over a of Q(s, a), equals at random;  else act at random
+                a'     ~ p_LM( . | s', examples of C)           the policy of the last episodes
+        act by argmax over a of Q(s, a), ties at random;  else act at random
 
-The policy improves because what the arg-max did becomes what the policy is shown. Nothing is trained: all
-learning is in the prompts. All rollouts of a step, and of environments side by side, go on together, so that
-a stage is one call of the model.
+The policy improves because the actions of the arg-max become the examples of the policy. Nothing is trained:
+all learning is in the prompts. All rollouts of a step, over all environments, advance together, so that each
+stage is one call of the model.
 
-Departures: prompts lose whole examples where they are too long, not parts of one; token counts are estimated;
-a completion that is asked for again is another sample also where the prompt is the same; after the last
-transition of a rollout no action is asked for, as nothing would be done with it.
+Departures: prompts that are too long lose whole examples, not parts of one; token counts are estimated; a
+repeated request is a new sample even if its prompt is the same; after the last transition of a rollout no
+action is requested, because it would not be used.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from hunch.roles.world_model import InContextWorldModel, TextWorldModel
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConfig(ScheduleConfig):
-    """What ICPI shares with its look-up baseline."""
+    """Settings that ICPI shares with its look-up baseline."""
 
     success_buffer: NonNegativeInt = 8
-    """Episodes that the policy is shown, the latest (released code)."""
+    """Number of latest episodes that the policy is shown (released code)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +58,10 @@ class ICPIConfig(PlanConfig, PromptConfig):
 
 
 class Planner(EpisodicAgent):
-    """Policy iteration by rollouts of a world model with a policy, both of which go by the same episodes.
+    """Policy iteration by rollouts of a world model with a policy, both based on the same episodes.
 
     Args:
-        world: Makes the world model from the experience and the words of the domain.
+        world: Makes the world model from the experience and the texts of the domain.
         policy: Makes the policy of the rollouts in the same way.
         config: All settings; ``options`` change single ones.
         texts: The words of the domain. Default: those of the environment that it plays in.
@@ -87,13 +87,13 @@ class Planner(EpisodicAgent):
         super().begin(world, seed)
 
     def ready(self, state: State) -> bool:
-        """Whether there is an example of every action, of a next state, and of an episode to imitate."""
+        """Return whether there are examples of every action, of a next state, and an episode to imitate."""
         return bool(self.experience.successes) and self.world_model(self.experience, self.words).ready(
             state.options
         )
 
     def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """Q(s, a) by one rollout for every action of every state, all side by side."""
+        """Return Q(s, a) from one rollout per action and state, all side by side."""
         shown = self.experience, self.words
         pairs = [(state.observation, action) for state in states for action in state.options]
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(pairs))]
@@ -143,13 +143,13 @@ class ICPI(Planner):
         return self.models["lm"].evidence
 
     def twin(self) -> ICPI:
-        """An agent of the same episodes that counts by itself how its prompts fare."""
+        """Return an agent with the same episodes and its own statistics of prompts."""
         twin = type(self)(self.models["lm"], self.config, texts=self.texts)
         twin.experience = self.experience
         return twin
 
     def learn(self) -> dict[str, float]:
-        """Nothing is learnt but by remembering; how the prompts fared."""
+        """Return statistics of the prompts; learning happens only in memory."""
         return self.completer.metrics()
 
 

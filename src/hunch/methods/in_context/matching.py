@@ -1,8 +1,8 @@
-"""Matching Model: ICPI with the language model replaced by looking up what was seen before, to the letter.
+"""Matching Model: ICPI with the language model replaced by an exact look-up of past steps.
 
-The baseline of Brooks et al. (2023), as its source read in August 2022. A look-up that finds nothing ends the
-rollout with what it has. Everything else is ICPI's. (From September 2022 on the released policy look-up never
-found anything, so that Q was the immediate reward of the last such step.)
+The baseline of Brooks et al. (2023), as of its source code of August 2022. If a look-up finds nothing, the
+rollout ends with the return so far. Everything else is as in ICPI. (From September 2022 on, the released
+policy look-up never found anything, so Q was the immediate reward of the last such step.)
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ class Matching(Planner):
 
 
 def build(agent: type[Matching], config: PlanConfig, models: Mapping[str, LanguageModel]) -> Matching:
-    """No language model is asked."""
+    """Build the agent; it uses no language model."""
     return agent(config)

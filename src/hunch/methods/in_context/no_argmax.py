@@ -1,12 +1,13 @@
-"""ICPI without the arg-max: the policy that the successes show acts, and nothing is planned.
+"""ICPI without the arg-max: it imitates its successes, without planning.
 
-The baseline "No ArgMax" of Brooks et al. (2023). It improves by imitation alone: only episodes, and runs of
-their steps, whose discounted return exceeds the domain's threshold are shown. Everything else is ICPI's.
+The baseline "No ArgMax" of Brooks et al. (2023). It improves by imitation only: the prompt shows episodes,
+and parts of them, whose discounted return exceeds the domain's threshold. Everything else is as in ICPI.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,25 +18,36 @@ from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import gained
 from hunch.methods.in_context.icpi import ICPI, ICPIConfig, build
+from hunch.ranges import NonNegativeFloat
 from hunch.roles.experience import Episode
 from hunch.roles.in_context_policy import InContextPolicy
 
 __all__ = ["NoArgMax", "build"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoArgMaxConfig(ICPIConfig):
+    """ICPI without the arg-max."""
+
+    policy_temperature: NonNegativeFloat | None = 0.0
+    """Temperature at which the action is drawn (released code); None for that of the other answers."""
+
+
 class NoArgMax(ICPI):
-    """The agent of "No ArgMax"; arguments as of :class:`~hunch.methods.in_context.icpi.ICPI`."""
+    """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`."""
+
+    config_class = NoArgMaxConfig
 
     def __init__(self, lm: LanguageModel, config: ICPIConfig | None = None, **options: Any) -> None:
         super().__init__(lm, config, **options)
         self.policy = partial(InContextPolicy, self.completer, successful=True)
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
-        """Whether the return exceeds the domain's threshold."""
+        """Return whether the return exceeds the domain's threshold."""
         return gained(episode, texts) > texts.success_threshold
 
     def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """1 for the action that the policy names, 0 for the others."""
+        """Return 1 for the action that the policy names, 0 for the others."""
         seeds = rng.integers(2**63, size=len(states))
         policy = self.policy(self.experience, self.words)
         named = policy.choose(
@@ -47,5 +59,5 @@ class NoArgMax(ICPI):
         ]
 
     def explain(self, state: State) -> Explanation:
-        """The probability of each action, for one answer of the policy; there are no values."""
+        """Return the probability of each action, given one answer of the policy; there are no values."""
         return Explanation({}, super().explain(state).chosen)

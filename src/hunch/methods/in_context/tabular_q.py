@@ -1,8 +1,8 @@
-"""Tabular Q-learning beside ICPI: the same schedule, and a table instead of prompts.
+"""Tabular Q-learning as a baseline of ICPI: the same schedule, with a table instead of prompts.
 
 The baseline "Tabular Q" of Brooks et al. (2023): learning rate 1, optimistic values, one update per step,
-greedy with random ties. Successes are all past episodes whose return reaches the domain's threshold. The
-released code bootstraps at the end of an episode too (``released``); the textbook does not.
+greedy with random ties. Successes are all past episodes whose return reaches the domain's threshold. Unlike
+the textbook, the released code also bootstraps at the end of an episode (``released``).
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ class TabularQConfig(ScheduleConfig):
     """Tabular Q-learning."""
 
     learning_rate: PositiveFloat = 1.0
-    """How far Q moves towards its target (released code)."""
+    """Learning rate of Q (released code)."""
     initial: float = 1.0
-    """What Q begins at (released code)."""
+    """Initial value of Q (released code)."""
     released: bool = False
-    """Bootstrap from the last state of an episode too, as the released code does."""
+    """Also bootstrap from the last state of an episode, as in the released code."""
 
 
 class TabularQ(EpisodicAgent):
-    """The agent; arguments as of :class:`~hunch.methods.in_context.episodic.EpisodicAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.in_context.episodic.EpisodicAgent`."""
 
     config_class = TabularQConfig
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all values but those of recorded episodes."""
+        """Forget all values except those of recorded episodes."""
         self.table = QTable(0.0, self.config.learning_rate, self.config.initial)
         super().begin(world, seed)
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
-        """Whether the return reaches the domain's threshold."""
+        """Return whether the return reaches the domain's threshold."""
         return gained(episode, texts) >= texts.success_threshold
 
     def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """The rows of the table."""
+        """Return the rows of the table."""
         return [self.table.values(state.observation, state.options) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember one step of each environment, and update the table by it."""
+        """Remember one step of each environment, and update the table with it."""
         super().observe(transitions)
         for t in transitions:
             self.table.gamma = self.words.gamma
@@ -62,15 +62,15 @@ class TabularQ(EpisodicAgent):
             self.table.update(t.state.observation, t.action, t.reward, t.next_state.observation, next_actions)
 
     def state_dict(self) -> dict[str, Any]:
-        """What every such agent saves, and the table."""
+        """Return the state of the base class and the table."""
         return {**super().state_dict(), "table": self.table.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.table.load_state_dict(state["table"])
 
 
 def build(agent: type[TabularQ], config: TabularQConfig, models: Mapping[str, LanguageModel]) -> TabularQ:
-    """No language model is asked."""
+    """Build the agent; it uses no language model."""
     return agent(config)

@@ -1,1 +1,1 @@
-"""Methods in which the language model plans: it says which skill runs next. And what the skills learn by."""
+"""Methods in which a language model plans: it chooses the skill that runs next."""

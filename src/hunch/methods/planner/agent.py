@@ -1,13 +1,13 @@
-"""The planning loop: a planner scores skills, the best one runs, and what came of it may be told.
+"""The planning loop: a planner scores skills, the best one runs, and its outcome may be reported back.
 
     while the episode lasts
         say   p(skill | task, transcript)              an action prior over the names of skills
-        can   p(skill works | state)                   the skill's own, calibrated value
-        run   argmax say x can, until it is over or its steps are used up
-        tell  what the open channels tell of it        appended to the transcript
+        can   p(skill works | state)                   the skill's own calibrated value
+        run   argmax say x can, until it ends or its steps are used up
+        tell  the feedback of the open channels        appended to the transcript
 
-SayCan tells nothing, Inner Monologue tells success and scene; what fills the planner's role and which factors
-count are settings, so that every baseline is the same code.
+SayCan has no feedback; Inner Monologue reports success and scene. The model in the planner's role and the
+factors that count are settings, so every baseline is the same code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Planner(Agent):
 
     Args:
         prior: Scores the names of skills, given task and transcript.
-        skills: What it can do. Default: single actions.
+        skills: The skills to choose from. Default: single actions.
         config: Settings; ``options`` change single ones.
 
     Raises:
@@ -71,12 +71,12 @@ class Planner(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest of the planner and the skills."""
+        """The weakest evidence level of the planner and the skills."""
         return weakest((self.prior.evidence, *(skill.evidence for skill in self.skills.values())))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, the model, and the digests of the skills' runs in the place of their folders."""
+        """The config, the model, and digests of the skills' runs instead of their folders."""
         origins = sorted({skill.origin or skill.name for skill in self.skills.values()})
         return {
             **asdict(self.config),
@@ -89,15 +89,15 @@ class Planner(Agent):
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.examples = tuple(world.texts) if isinstance(world.texts, tuple) else ()
         self.plans: dict[int, Plan] = {}
-        self.count: dict[int, int] = {}  # skills begun, by stream: each has chance of its own
+        self.count: dict[int, int] = {}  # skills begun, by stream; each has its own random generator
         self.lines: list[dict[str, Any]] = []
-        self.counted = 0  # lines that metrics told of
+        self.counted = 0  # records that metrics have covered
         self.fallbacks: list[float] = []
 
     # ---- choosing a skill -----------------------------------------------------------------------------
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose a skill where none runs, and let the skills act."""
+        """Choose a skill in streams without one, and let the skills act."""
         waiting = list(states)
         while waiting := [state for state in waiting if not self._runs(state)]:
             chosen, told = self._choose(waiting, self.rng)
@@ -107,21 +107,21 @@ class Planner(Agent):
         return [self._carry_out(state) for state in states]
 
     def _runs(self, state: State) -> bool:
-        """Whether a skill has something to do here; one that has not is over, and worked."""
+        """Return whether a skill has something to do here; otherwise it has ended successfully."""
         plan = self._plan(state)
         if plan.skill is not None and plan.steps == 0 and asked(plan.skill, plan.skill.idle, state):
             self._end(plan, state, "", True)
         return plan.skill is not None
 
     def _plan(self, state: State) -> Plan:
-        """The plan of a stream; a change of the task is heard where that channel is open."""
+        """Return the plan of a stream; a change of the task is noticed if that channel is open."""
         plan = self.plans.setdefault(state.stream, Plan(state.task))
         if "person" in self.config.feedback:
             plan.task = state.task
         return plan
 
     def menu(self, state: State) -> dict[str, Skill]:
-        """The skills to choose from in a state, by name."""
+        """Return the skills to choose from in a state, by name."""
         own = self.config.stop
         asks = "question" in self.config.feedback
         if not self.skills:
@@ -131,13 +131,13 @@ class Planner(Agent):
         return {**self.skills, **extra}
 
     def _named(self, name: str) -> Skill:
-        """The skill of that name, or the action as one."""
+        """Return the skill of that name, or the action as a skill."""
         return self.skills.get(name) or single(name)
 
     def _choose(
         self, states: Sequence[State], rng: np.random.Generator
     ) -> tuple[list[tuple[Skill, dict[str, FloatArray]]], list[float]]:
-        """A skill for each state, and the figures behind it; beside them the shares of unreadable answers."""
+        """Choose a skill for each state; return its scores and the shares of unreadable answers, too."""
         menus = [self.menu(state) for state in states]
         says, fallbacks = self._say(states, menus, rng)
         found = []
@@ -156,7 +156,7 @@ class Planner(Agent):
     def _say(
         self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
     ) -> tuple[list[FloatArray], list[float]]:
-        """p(skill | task, transcript) for each state: one call for all streams."""
+        """Return p(skill | task, transcript) for each state, with one call for all streams."""
         pairs = zip(states, menus, strict=True)
         seen = [self._plan(s).state(s.stream, list(menu), self.examples) for s, menu in pairs]
         k = None if isinstance(self.prior, DistributionPrior) else self.config.samples
@@ -169,19 +169,19 @@ class Planner(Agent):
         return says, [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
 
     def _can(self, plan: Plan, state: State, menu: Mapping[str, Skill]) -> FloatArray:
-        """What each skill can do now, or could at first."""
+        """Return the probability that each skill works now, or at the beginning of the episode."""
         if self.config.affordance == "once" and plan.first:
             return np.array([plan.first.get(name, 0.0) for name in menu])
         return np.array([float(asked(skill, skill.can, [state])[0]) for skill in menu.values()])
 
     def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
-        """The best, one of equals at random; or a draw in proportion."""
+        """Return the best option with ties at random, or one drawn in proportion."""
         if self.config.pick == "draw":
             return int(rng.choice(len(score), p=score / score.sum()))
         return int(rng.choice(np.flatnonzero(score >= score.max() - 1e-12)))
 
     def _rng(self, stream: int, use: int) -> np.random.Generator:
-        """Chance of its own for each skill that is begun."""
+        """Return a separate random generator for each skill that is begun."""
         return np.random.default_rng([self.seed, stream, self.count.get(stream, 0), use])
 
     # ---- carrying it out ------------------------------------------------------------------------------
@@ -209,11 +209,11 @@ class Planner(Agent):
         return asked(plan.skill, plan.player.act, [state])[0]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Tell the skills, and the planner where one is over."""
+        """Pass transitions to the skills, and report to the planner when one ends."""
         for t in transitions:
             plan = self.plans.get(t.stream)
             if plan is None or plan.skill is None or plan.player is None:
-                continue  # a step that is not of this player's choosing
+                continue  # this player did not choose the step
             plan.steps += 1
             asked(plan.skill, plan.player.observe, [t])
             worked = bool(asked(plan.skill, plan.skill.over, t))
@@ -223,25 +223,25 @@ class Planner(Agent):
                 self._close(plan, t)
 
     def _end(self, plan: Plan, state: State, event: str, worked: bool) -> None:
-        """A skill is over."""
+        """Handle the end of a skill."""
         plan.worked.append(worked)
         plan.told.append(self.tell(plan, state, event, worked))
         plan.skill = plan.player = None
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
-        """What the channels tell of a skill that is over.
+        """Return the feedback on a skill that has ended.
 
         Args:
-            plan: Whose last skill it is.
-            state: Where it ended.
+            plan: The plan, whose last skill it is.
+            state: The state in which it ended.
             event: What happened in its last step.
-            worked: Whether it worked.
+            worked: True if it worked.
         """
         said = self.detector(worked, self._rng(state.stream, 2))
         return feedback(self.config.feedback, said, state, plan.names[-1], event)
 
     def _close(self, plan: Plan, t: Transition) -> None:
-        """An episode is over: keep its transcript. A failure with a skill that failed is one of execution."""
+        """Keep the transcript of a finished episode; a failure after a failed skill is one of execution."""
         why = "" if t.success else "plan" if plan.problem or all(plan.worked) else "execution"
         self.lines.append(
             {
@@ -260,7 +260,7 @@ class Planner(Agent):
     # ---- telling --------------------------------------------------------------------------------------
 
     def learn(self) -> dict[str, float]:
-        """Learn nothing; tell how the episodes since the last call failed, and how often skills worked."""
+        """Return how episodes since the last call failed, and how often skills worked; nothing is learnt."""
         new, self.counted = self.lines[self.counted :], len(self.lines)
         unread, self.fallbacks = self.fallbacks, []
         figures = {"fallback_rate": float(np.mean(unread))} if unread else {}
@@ -272,7 +272,7 @@ class Planner(Agent):
         return figures
 
     def player(self, seed: int) -> Planner:
-        """The same planner and skills, with chance and plans of its own."""
+        """Return a player with the same planner and skills, but its own randomness and plans."""
         twin = self._twin()
         twin.begin(World(texts=self.examples), seed)
         return twin
@@ -281,7 +281,7 @@ class Planner(Agent):
         return type(self)(self.prior, tuple(self.skills.values()), self.config)
 
     def explain(self, state: State) -> Explanation:
-        """The skill that runs, or the figures of all skills and the one that is chosen."""
+        """Return the running skill, or the scores of all skills and the chosen one."""
         plan = self.plans.get(state.stream)
         if plan is not None and plan.skill is not None:
             return Explanation(note=f"{plan.skill.name}, step {plan.steps + 1} of {plan.skill.steps}")
@@ -295,13 +295,13 @@ class Planner(Agent):
         return Explanation(columns, note="\n".join([f"next skill: {skill.name}", *lines]))
 
     def records(self) -> list[dict[str, Any]]:
-        """A line for each episode: its plan, what worked, what was told, and why it failed."""
+        """Return one record per episode: its plan, what worked, the feedback, and why it failed."""
         return list(self.lines)
 
     # ---- state ----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Plans, transcripts, and the state of all chance."""
+        """Return plans, transcripts, and all random states."""
         return {
             "rng": self.rng.bit_generator.state,
             "count": list(self.count.items()),
@@ -312,14 +312,14 @@ class Planner(Agent):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
         self.count, self.lines = dict(state["count"]), list(state["lines"])
         self.counted, self.fallbacks = state["counted"], list(state["fallbacks"])
         self.plans = {stream: self._taken_up(stream, dict(saved)) for stream, saved in state["plans"]}
 
     def _taken_up(self, stream: int, saved: dict[str, Any]) -> Plan:
-        """A plan with the player of its skill, in the state in which it was."""
+        """Restore a plan with the player of its skill."""
         name, player = saved.pop("skill"), saved.pop("player")
         plan = Plan(
             **{key: value for key, value in saved.items() if key != "first"}, first=dict(saved["first"])

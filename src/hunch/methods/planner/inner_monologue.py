@@ -1,10 +1,10 @@
-"""Inner Monologue: SayCan that is told how it goes, and plans on from there.
+"""Inner Monologue: SayCan with feedback, from which it continues to plan.
 
-    transcript = skill 1, what was told, skill 2, what was told, ...
-    the next skill is chosen given all of it: so a step is tried again, another way is taken, or it stops
+    transcript = skill 1, feedback, skill 2, feedback, ...
+    the next skill is chosen given the whole transcript, so it can retry a step, take another way, or stop
 
-Told are whether a skill worked, what is seen, what a person answers, and a change of the instruction. Huang
-et al., "Inner Monologue: Embodied Reasoning through Planning with Language Models", CoRL 2022.
+The feedback is whether a skill worked, what is seen, what a person answers, and a change of the instruction.
+Source: Huang et al., "Inner Monologue: Embodied Reasoning through Planning with Language Models", CoRL 2022.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class InnerMonologueConfig(PlannerConfig):
     """Inner Monologue."""
 
     feedback: tuple[Channel, ...] = ("success", "scene")
-    """What is told: success, scene, question (answers of a person), person (a change of the task)."""
+    """Feedback channels: success, scene, question (answers of a person), person (changes of the task)."""
 
 
 class InnerMonologue(Planner):
-    """The planner that is told; arguments as of :class:`~hunch.methods.planner.agent.Planner`."""
+    """The planner with feedback; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     config_class: ClassVar[type[Any]] = InnerMonologueConfig

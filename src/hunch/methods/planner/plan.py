@@ -1,4 +1,4 @@
-"""What planners over skills share: their settings, and the plan of a stream."""
+"""Settings of planners over skills, and the plan of a stream."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from hunch.roles.prior_kinds import PriorConfig
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerConfig:
-    """What planners over skills share."""
+    """Settings of planners over skills."""
 
     skills: tuple[str, ...] = ()
     """Folders of runs whose agents are the skills. Default: every admissible action is a skill."""
     score: Literal["product", "say", "can"] = "product"
-    """By what a skill is chosen: say x can (paper), the planner alone, or the skills alone."""
+    """Score of a skill: say x can (paper), the planner's say only, or the skills' can only."""
     affordance: Literal["each", "once"] = "each"
-    """Ask what skills can do in each state (paper), or once an episode (released notebook)."""
+    """Compute what skills can do in each state (paper), or once per episode (released notebook)."""
     pick: Literal["best", "draw"] = "best"
-    """Take the skill of the best score (paper), or draw in proportion to the scores."""
+    """Take the skill with the best score (paper), or draw in proportion to the scores."""
     stop: str = "done"
-    """The action that ends the episode, a skill of its own where it is admissible."""
+    """Action that ends the episode; a skill of its own if it is admissible."""
     stop_can: Share = 0.2
-    """What the stop skill is said to be able to do (released notebook)."""
+    """Value of can for the stop skill (released notebook)."""
     longest: PositiveInt = 20
-    """Skills an episode, after which the planner has to stop (ours; released notebook: 5)."""
+    """Skills per episode, after which the planner must stop (our choice; released notebook: 5)."""
     feedback: tuple[Channel, ...] = ()
-    """What is told: success, scene, question (answers of a person), person (a change of the task)."""
+    """Feedback channels: success, scene, question (answers of a person), person (changes of the task)."""
     false_positives: Share = 0.0
-    """Share of failures that are told as successes."""
+    """Share of failures that are reported as successes."""
     false_negatives: Share = 0.0
-    """Share of successes that are told as failures."""
+    """Share of successes that are reported as failures."""
     samples: PositiveInt = 5
-    """Answers whose shares are say, of a model that can only generate (ours)."""
+    """Answers whose shares estimate say, for a model that can only generate (our choice)."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 
 
 @dataclass
 class Plan:
-    """What is going on in a stream.
+    """The plan of a stream.
 
     Attributes:
-        task: As the planner knows it.
-        told: What was told before each skill, and now.
-        names: The skills so far.
-        worked: Whether each that is over has worked.
-        first: What skills could do in the first state, where that is asked once.
-        skill: The one that runs.
-        player: Who carries it out.
-        steps: Taken by it.
-        ahead: The skills of a plan that is made at once, where one is.
-        problem: Why there was no plan, where one says so.
+        task: The task as the planner knows it.
+        told: Feedback before each skill, and now.
+        names: Names of the skills so far.
+        worked: Whether each finished skill worked.
+        first: Values of can in the first state, if they are computed once.
+        skill: The running skill.
+        player: The player that executes it.
+        steps: Steps that it has taken.
+        ahead: The remaining skills of a complete plan, if there is one.
+        problem: Why there was no plan, if the planner says so.
     """
 
     task: str = ""
@@ -71,12 +71,12 @@ class Plan:
     problem: str = ""
 
     def state(self, stream: int, names: Sequence[str], examples: Any) -> State:
-        """What the planner sees: the task, the transcript as history, skills for actions, examples as raw."""
+        """Return the planner's state: the task, the transcript as history, and skills as actions."""
         history = tuple(zip(self.told, self.names, strict=False))
         return State(self.told[-1], self.task, tuple(names), history, examples, stream)
 
     def saved(self) -> dict[str, Any]:
-        """The plan as plain values, with its player's own state where it tells one."""
+        """Return the plan as plain values, with the state of its player if it has one."""
         return {
             "task": self.task,
             "told": list(self.told),

@@ -1,22 +1,22 @@
-"""Plan4MC: a search over a graph of skills, which a language model wrote once, plans anew after each skill.
+"""Plan4MC: replans after each skill, by a search over a graph of skills that a language model wrote once.
 
-    graph = what each skill consumes, requires, has to have nearby and brings      the model, once
+    graph = what each skill consumes, requires, needs nearby and obtains           the model, once
     while the episode lasts
         plan = do(target), from the real inventory and what is really nearby
-        run the first skill of it
+        run its first skill
 
-    do(skill): for each thing that it consumes     do what obtains it till there is enough; set that apart
-               for each thing that it requires     do what obtains it till there is enough
-               for each thing that is to be near   do what brings it, where it is not near
-               append the skill, and take over what it brings; one that moves leaves all else that is near
+    do(skill): for each item that it consumes      do what obtains it until there is enough; reserve that
+               for each item that it requires      do what obtains it until there is enough
+               for each item needed nearby         do what obtains it, if it is not nearby
+               append the skill, and add what it obtains; a skill that moves leaves everything nearby behind
 
-A thing that nothing brings, a skill that needs itself, and things that cannot be near together make it fail,
-and it says why. Yuan et al., "Skill Reinforcement Learning and Planning for Open-World Long-Horizon Tasks",
-2023, and the released code.
+Planning fails, with a reason, if nothing obtains an item, a skill needs itself, or items cannot be nearby at
+the same time. Source: Yuan et al., "Skill Reinforcement Learning and Planning for Open-World Long-Horizon
+Tasks", 2023, and the released code.
 
-Departures: where several things have to be near, one that takes another of them nearby comes first, and all
-are looked at again after each was brought, as a search for one leaves the others behind; else plans made anew
-can go to and fro for ever. What is nearby is read from the environment, not kept in mind.
+Departures: if several items are needed nearby, one that itself needs another of them nearby comes first, and
+all are checked again after each, because searching for one leaves the others behind; otherwise replanning may
+alternate for ever. What is nearby is read from the environment, not remembered.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from hunch.roles.skill_graph import Entry, SkillGraph, extract
 __all__ = ["Plan4MC", "Plan4MCConfig", "build"]
 
 FAR: Final = 400
-"""Skills in a plan, beyond which there is none (ours)."""
+"""Maximum number of skills in a plan (our choice)."""
 
 
 class NoPlan(Exception):  # noqa: N818, nothing is wrong with the program
-    """Why a target cannot be planned for."""
+    """The reason why there is no plan for a target."""
 
 
 class Search:
@@ -65,10 +65,10 @@ class Search:
         self.open: list[str] = []
 
     def do(self, skill: str) -> None:
-        """Plan a skill, after all that it takes.
+        """Plan a skill after everything that it needs.
 
         Raises:
-            NoPlan: saying why it cannot be done.
+            NoPlan: if it is impossible, with the reason.
         """
         if skill in self.open:
             circle = (*self.open[self.open.index(skill) + 1 :], skill)
@@ -98,7 +98,7 @@ class Search:
             self.do(self.graph.producers[thing])
 
     def _first(self, away: Sequence[str]) -> str:
-        """The one of some things to bring first: one that is not to be near for the sake of another."""
+        """Return the item to obtain first: one that no other needs nearby."""
         takers = {
             thing: self.graph.entries.get(self.graph.bringers.get(thing, ""), Entry()) for thing in away
         }
@@ -116,10 +116,10 @@ class Search:
 
 
 def plan(graph: SkillGraph, target: str, held: Mapping[str, int], near: Sequence[str]) -> list[str]:
-    """The skills to a target, which is the last of them.
+    """Return the skills that lead to a target, which is the last of them.
 
     Raises:
-        NoPlan: if there is no such plan, saying why.
+        NoPlan: if there is no plan, with the reason.
     """
     search = Search(graph, held, near)
     search.do(target)
@@ -131,11 +131,11 @@ class Plan4MCConfig(PlannerConfig):
     """Plan4MC."""
 
     longest: PositiveInt = 100
-    """Skills an episode, after which it has to stop (ours)."""
+    """Skills per episode, after which it must stop (our choice)."""
     replan: Literal["each", "retry", "never"] = "each"
-    """Plan anew after each skill (paper), keep the plan and try again what failed, or just go through it."""
+    """Replan after each skill (paper), keep the plan and retry what failed, or execute the plan once."""
     find: bool = True
-    """Whether skills that find things are run, or left out (released ablation)."""
+    """Run skills that find things, or leave them out (released ablation)."""
 
 
 class Plan4MC(Planner):
@@ -143,9 +143,9 @@ class Plan4MC(Planner):
 
     Args:
         lm: Writes the skill graph.
-        skills: What it can do besides the admissible actions, such as to find things.
+        skills: Skills in addition to the admissible actions, such as finding things.
         config: Settings; ``options`` change single ones.
-        graph: The skill graph, where it is known; the model is then not asked.
+        graph: The skill graph, if it is known; the model is then not asked.
 
     Raises:
         HunchError: if two skills have the same name.
@@ -169,12 +169,12 @@ class Plan4MC(Planner):
         self.lm, self.known = lm, graph
         super().__init__(UniformPrior(), skills, config, **options)
         self.models = {"lm": lm}
-        if graph is not None:  # which no option holds
+        if graph is not None:  # it is not part of the options
             self.given = tuple(skills)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest of the model that wrote the graph and the skills."""
+        """The weakest evidence level of the skills and the model that wrote the graph."""
         return weakest((self.lm.evidence, super().evidence))
 
     def begin(self, world: World, seed: int) -> None:
@@ -188,7 +188,7 @@ class Plan4MC(Planner):
     def _say(
         self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
     ) -> tuple[list[FloatArray], list[float]]:
-        """All weight on the next skill of the plan; without one to stop, or else all skills are alike."""
+        """Put all weight on the plan's next skill; without a plan on stopping, or else on all skills."""
         says, without = [], []
         for state, menu in zip(states, menus, strict=True):
             name = self._next(state, menu)
@@ -200,7 +200,7 @@ class Plan4MC(Planner):
         return says, without
 
     def _next(self, state: State, menu: Mapping[str, Skill]) -> str | None:
-        """The next skill of the plan; None, and why, where there is none."""
+        """Return the next skill of the plan, or None with the reason."""
         mine = self._plan(state)
         try:
             ahead = self._ahead(state, menu)
@@ -210,7 +210,7 @@ class Plan4MC(Planner):
         return ahead[0]
 
     def _ahead(self, state: State, menu: Mapping[str, Skill]) -> list[str]:
-        """What is left of the plan: something that can be tried here."""
+        """Return the rest of the plan, whose first skill can be tried here."""
         mine = self._plan(state)
         if len(mine.names) >= self.config.longest and self.config.stop not in menu:
             raise NoPlan(f"The target is not reached after {self.config.longest} skills.")
@@ -230,30 +230,30 @@ class Plan4MC(Planner):
         if target is None:
             raise NoPlan(f"No skill is known that is the task, {state.task!r}.")
         if not hasattr(state.raw, "held") or not hasattr(state.raw, "near"):
-            raise HunchError("Plan4MC goes by State.raw.held and .near, and this environment tells neither.")
+            raise HunchError("Plan4MC needs State.raw.held and State.raw.near, which this environment lacks.")
         found = plan(graph, target, dict(state.raw.held), state.raw.near)
         return found if self.config.find else [name for name in found if not graph.entries[name].moves]
 
     def _graph(self, state: State) -> SkillGraph:
-        """The skill graph, which the model writes when it is first asked for."""
+        """Return the skill graph, which the model writes on the first call."""
         if self.graph is None:
             names = [name for name in (*state.options, *self.skills) if name != self.config.stop]
             self.graph = extract(self.lm, self.manual, names)
         return self.graph
 
     def menu(self, state: State) -> dict[str, Skill]:
-        """The admissible actions, each a skill of one step, and the skills."""
-        self._graph(state)  # which knows what an action brings
+        """Return the skills, and the admissible actions as skills of one step."""
+        self._graph(state)  # it knows what an action obtains
         return {**{action: self._named(action) for action in state.options}, **self.skills}
 
     def _named(self, name: str) -> Skill:
-        """The skill of that name, or the action as a skill."""
+        """Return the skill of that name, or the action as a skill."""
         return self.skills.get(name) or attempt(name, self.graph)
 
     # ---- telling --------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Plan4MC:
-        """The same planner, skills and graph, with chance and plans of its own."""
+        """Return a player with the same planner, skills and graph, but its own randomness and plans."""
         twin = super().player(seed)
         assert isinstance(twin, Plan4MC)
         twin.manual, twin.graph = self.manual, self.graph
@@ -264,7 +264,7 @@ class Plan4MC(Planner):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As of every planner, and the graph where it was given."""
+        """The settings of every planner, and the graph if it was given."""
         return {**super().settings, **({"graph": repr(self.known)} if self.known else {})}
 
     def files(self) -> dict[str, str]:
@@ -276,7 +276,7 @@ class Plan4MC(Planner):
 
 
 def attempt(action: str, graph: SkillGraph | None) -> Skill:
-    """An action as a skill: it worked if something came of it, and is over where what it brings is there."""
+    """Return an action as a skill, which works if it has an effect, and ends when its result is there."""
     entry = graph.entries.get(action) if graph else None
     brings = set(entry.brings) if entry and not entry.obtains else set[str]()
 
@@ -295,5 +295,5 @@ def build(
     models: Mapping[str, LanguageModel],
     skills: Sequence[Skill] = (),
 ) -> Plan4MC:
-    """The model ``lm`` writes the skill graph."""
+    """Build the agent; the model ``lm`` writes the skill graph."""
     return agent(models["lm"], skills, config)

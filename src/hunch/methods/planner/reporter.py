@@ -1,8 +1,8 @@
-"""Planner, actor, reporter: three parts, of which the last learns what is worth saying.
+"""Planner, actor and reporter: the reporter learns what is worth reporting.
 
-    planner     frozen: names the next skill, given the task and the reports so far
-    actor       trained before: carries the skill out
-    reporter    says one of two messages of what happened; trained by the reward of the episode
+    planner     frozen; names the next skill, given the task and the reports so far
+    actor       trained beforehand; executes the skill
+    reporter    sends one of two messages about what happened; trained on the episode's reward
 
 Dasgupta et al., "Collaborating with language models for embodied reasoning", 2023, with the variant in which
 the reporter is trained with the planner in the loop.
@@ -30,21 +30,21 @@ class PlannerActorReporterConfig(PlannerConfig):
     """Planner, actor, reporter."""
 
     score: Literal["product", "say", "can"] = "say"
-    """By what a skill is chosen; the paper's planner is not told what skills can do."""
+    """Score of a skill; the paper's planner does not know what skills can do."""
     reporter: Literal["trained", "untrained", "scripted"] = "trained"
-    """Trained by the reward (paper's variant), a toss of a coin, or a rule (paper)."""
+    """Trained on the reward (paper's variant), random, or a rule (paper)."""
     messages: tuple[str, str] = ("It is good.", "It is bad.")
-    """What it may say (ours)."""
+    """The two messages of the reporter (our choice)."""
     truth: str = "warm"
-    """scripted: the word of an event of which the first message is true (ours)."""
+    """scripted: word in an event for which the first message is true (our choice)."""
     lies: Share = 0.0
-    """scripted: share of reports that say the other message (ours)."""
+    """scripted: share of wrong reports (our choice)."""
     learning_rate: PositiveFloat = 0.5
-    """trained: of REINFORCE (ours)."""
+    """trained: learning rate of REINFORCE (our choice)."""
 
 
 class PlannerActorReporter(Planner):
-    """The agent; arguments as of :class:`~hunch.methods.planner.agent.Planner`."""
+    """The agent; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     config_class: ClassVar[type[Any]] = PlannerActorReporterConfig
 
@@ -55,7 +55,7 @@ class PlannerActorReporter(Planner):
         super().__init__(prior, skills, config, **options)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all plans, and what the reporter learnt."""
+        """Forget all plans and what the reporter has learnt."""
         super().begin(world, seed)
         self.trained = WordReporter(self.config.learning_rate)
         self.reports: dict[int, list[tuple[str, bool]]] = {}
@@ -63,13 +63,13 @@ class PlannerActorReporter(Planner):
 
     @property
     def reporter(self) -> Reporter:
-        """Who reports; one that is untrained never learns."""
+        """Make the reporter; an untrained one never learns."""
         if self.config.reporter == "scripted":
             return Scripted(self.config.truth, self.config.lies)
         return self.trained
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
-        """What the channels tell, and the report of an event, if there is one."""
+        """Return the feedback of the channels, and the report of an event, if there is one."""
         told = super().tell(plan, state, event, worked)
         if not event:
             return told
@@ -81,11 +81,11 @@ class PlannerActorReporter(Planner):
 
     @property
     def _samples(self) -> bool:
-        """Whether messages are drawn; a player of a trained reporter says the likelier one."""
+        """True if messages are drawn; a player of a trained reporter sends the more likely one."""
         return self.learns or self.config.reporter != "trained"
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Tell the skills and the planner; where an episode ends, the reporter learns from its return."""
+        """Inform the skills and the planner; the reporter learns from the return of a finished episode."""
         transitions = sorted(transitions, key=lambda t: t.stream)
         super().observe(transitions)
         for t in transitions:
@@ -96,7 +96,7 @@ class PlannerActorReporter(Planner):
                     self.trained.learn(reports, gained)
 
     def player(self, seed: int) -> PlannerActorReporter:
-        """The same planner, skills and reporter, which learns no more."""
+        """Return a player with the same planner, skills and reporter, which no longer learns."""
         twin = super().player(seed)
         assert isinstance(twin, PlannerActorReporter)
         twin.learns = False
@@ -104,7 +104,7 @@ class PlannerActorReporter(Planner):
         return twin
 
     def state_dict(self) -> dict[str, Any]:
-        """What every planner saves, the reporter, and what it said in the episodes that go on."""
+        """Return the planner's state, the reporter, and its messages in unfinished episodes."""
         return {
             **super().state_dict(),
             "reporter": self.trained.state_dict(),
@@ -113,7 +113,7 @@ class PlannerActorReporter(Planner):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.trained.load_state_dict(state["reporter"])
         self.reports = {s: [(event, said) for event, said in own] for s, own in state["reports"]}

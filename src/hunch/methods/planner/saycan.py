@@ -1,9 +1,9 @@
-"""SayCan: what a language model says is useful, times what the skills say they can do.
+"""SayCan: multiplies how useful a skill is, by a language model, with how likely it is to work.
 
     score(skill) = p_say(skill | instruction, skills so far) x p_can(skill | state)
 
-The planner is told nothing of how a skill went; only the affordances see it. Ahn et al., "Do As I Can, Not As
-I Say: Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
+The planner gets no feedback on a skill; only the affordances see its outcome. Source: Ahn et al., "Do As I
+Can, Not As I Say: Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SayCan", "build"]
 
 
 class SayCan(Planner):
-    """The planner that is told nothing; arguments as of :class:`~hunch.methods.planner.agent.Planner`."""
+    """The planner without feedback; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     fixed: ClassVar[Mapping[str, Any]] = {
         "feedback": (),

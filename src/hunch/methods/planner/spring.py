@@ -3,13 +3,13 @@
     for each step of the environment
         for each question, after those that it depends on
             answer = model(manual, task, last observations, those questions with their answers, question)
-        act by the action that the last answer names; where it names none, by the fallback
+        take the action that the last answer names; if it names none, use the fallback
 
-Nothing is learnt. Wu et al., "SPRING: Studying the Paper and Reasoning to Play Games", NeurIPS 2023, and the
-released notebook, of which the nine questions are reworded for any game of listed actions.
+Nothing is learnt. Source: Wu et al., "SPRING: Studying the Paper and Reasoning to Play Games", NeurIPS 2023,
+and the released notebook, whose nine questions are reworded for any game with listed actions.
 
-Departures: the manual is taken as it is, as in the notebook; the paper first picks the paragraphs of an
-article that matter. Where the answer names no action one is drawn, as there is no ``Do``.
+Departures: the manual is used whole, as in the notebook, while the paper first selects the relevant
+paragraphs of an article. If the answer names no action, one is drawn, because there is no ``Do``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Question:
     """A question of the graph.
 
     Attributes:
-        text: As the model is asked.
-        after: The questions on whose answers it depends, by name.
-        listed: Whether the admissible actions are listed above it.
+        text: The text of the question.
+        after: Names of the questions on whose answers it depends.
+        listed: True if the admissible actions are listed above it.
     """
 
     text: str
@@ -76,20 +76,20 @@ DIRECT: Final[Mapping[str, Question]] = {
 
 
 def ordered(questions: Mapping[str, Question]) -> list[str]:
-    """The names of questions, each after those that it depends on; the last of the mapping comes last.
+    """Return the names of questions in an order that respects their dependencies; the last stays last.
 
     Raises:
-        UsageError: if there is none, or one depends on itself, or on one that is not there.
+        UsageError: if there is no question, or one depends on itself or on a missing one.
     """
     if not questions:
         raise UsageError("SPRING needs at least one question.")
     for name, question in questions.items():
         if missing := [other for other in question.after if other not in questions]:
-            raise UsageError(f"The question {name!r} depends on {missing[0]!r}, which is not asked.")
+            raise UsageError(f"The question {name!r} depends on {missing[0]!r}, which does not exist.")
     try:
         names = list(TopologicalSorter({n: q.after for n, q in questions.items()}).static_order())
     except CycleError as error:
-        raise UsageError(f"Questions depend on themselves: {' -> '.join(error.args[1])}.") from None
+        raise UsageError(f"Questions depend on each other: {' -> '.join(error.args[1])}.") from None
     final = list(questions)[-1]
     return [*(name for name in names if name != final), final]
 
@@ -99,13 +99,13 @@ class SPRINGConfig:
     """SPRING."""
 
     ask: Literal["graph", "direct"] = "graph"
-    """Ask the nine questions (paper), or the last one alone."""
+    """Ask the nine questions (paper), or only the last one."""
     window: PositiveInt = 2
-    """Observations that are shown, with the actions between them (paper)."""
+    """Number of last observations shown, with the actions between them (paper)."""
     temperature: NonNegativeFloat = 0.0
-    """Of the answers; with 0 the same prompt has the same answer (ours)."""
+    """Sampling temperature; with 0 the same prompt has the same answer (our choice)."""
     max_tokens: PositiveInt = 200
-    """Longest answer (ours)."""
+    """Maximum tokens per answer (our choice)."""
 
 
 class SPRING(Agent):
@@ -114,11 +114,11 @@ class SPRING(Agent):
     Args:
         lm: A model that generates.
         config: Settings; ``options`` change single ones.
-        questions: A graph of one's own, in the place of the one that the settings name; its last question
-            asks for the action.
+        questions: Your own graph, instead of the one that the settings name; its last question asks for the
+            action.
 
     Raises:
-        UsageError: if the model cannot generate, or the questions are no such graph.
+        UsageError: if the model cannot generate, or the questions do not form a graph without cycles.
     """
 
     config_class: ClassVar[type[Any]] = SPRINGConfig
@@ -142,20 +142,20 @@ class SPRING(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the model."""
+        """The evidence level of the model."""
         return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, the questions where they are one's own, and the model."""
+        """The config, the model, and the questions if they are your own."""
         own = {} if self.given is None else {"questions": repr(self.given)}
         return {**super().settings, **own}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all that was seen."""
+        """Forget all observations."""
         self.manual, self.seed, self.rng = world.manual, seed, np.random.default_rng(seed)
         self.seen: dict[int, list[tuple[str, str]]] = {}  # by stream: earlier observations with the actions
-        self.count: dict[int, int] = {}  # actions so far, by stream: each has chance of its own
+        self.count: dict[int, int] = {}  # actions so far, by stream; each has its own random generator
         self.lines: list[dict[str, Any]] = []
         self.unread: list[bool] = []
 
@@ -167,7 +167,7 @@ class SPRING(Agent):
         return [self._act(state, own) for state, own in zip(states, answers, strict=True)]
 
     def _ask(self, states: Sequence[State], sample: int) -> list[dict[str, str]]:
-        """The answers for each state by question: one call of the model for each question."""
+        """Return the answers for each state by question, with one call of the model per question."""
         known: list[dict[str, str]] = [{} for _ in states]
         for name in self.order:
             prompts = [self.prompt(name, state, own) for state, own in zip(states, known, strict=True)]
@@ -178,7 +178,7 @@ class SPRING(Agent):
         return known
 
     def prompt(self, name: str, state: State, answers: Mapping[str, str]) -> str:
-        """What the model reads for a question, given the answers before it."""
+        """Return the prompt of a question, given the answers before it."""
         question = self.questions[name]
         past = [f"{text}\n> {action}" for text, action in self.seen.get(state.stream, ())]
         asked = [f"Question: {self.questions[q].text}\nAnswer: {answers[q]}" for q in question.after]
@@ -194,7 +194,7 @@ class SPRING(Agent):
         return "\n\n".join(part for part in parts if part)
 
     def _act(self, state: State, answers: Mapping[str, str]) -> str:
-        """The action that the last answer names, or one that is drawn."""
+        """Return the action that the last answer names, or a random one."""
         index, named = project(answers[self.order[-1]], state.options, "longest", self.rng)
         step = self.count[state.stream] = self.count.get(state.stream, 0) + 1
         if not named:
@@ -207,35 +207,35 @@ class SPRING(Agent):
         return state.options[index]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Keep the observations that are shown next to the coming one, until the episode ends."""
+        """Keep the last observations of each episode for the next prompt."""
         for t in transitions:
             past = [*self.seen.get(t.stream, ()), (t.state.observation, t.action)]
             self.seen[t.stream] = [] if t.done else past[len(past) - self.config.window + 1 :]
 
     def learn(self) -> dict[str, float]:
-        """Learn nothing; tell the share of answers that named no action since the last call."""
+        """Return the share of answers since the last call that named no action; nothing is learnt."""
         unread, self.unread = self.unread, []
         return {"fallback_rate": float(np.mean(unread))} if unread else {}
 
     # ---- telling and keeping --------------------------------------------------------------------------
 
     def player(self, seed: int) -> SPRING:
-        """The same model and questions, with chance and memory of its own."""
+        """Return a player with the same model and questions, but its own randomness and memory."""
         twin = type(self)(self.lm, self.config, questions=self.given)
         twin.begin(World(manual=self.manual), seed)
         return twin
 
     def explain(self, state: State) -> Explanation:
-        """The questions and the answers of the likeliest sample."""
+        """Return the questions and the answers of the most likely sample."""
         (answers,) = self._ask([state], 0)
         return Explanation(note="\n".join(f"{self.questions[q].text} {answers[q]}" for q in self.order))
 
     def records(self) -> list[dict[str, Any]]:
-        """A line for each step: all answers, and the action that was taken."""
+        """Return one record per step: all answers and the action taken."""
         return list(self.lines)
 
     def state_dict(self) -> dict[str, Any]:
-        """What was seen and answered, and the state of all chance."""
+        """Return observations, answers, and all random states."""
         return {
             "rng": self.rng.bit_generator.state,
             "seen": [[stream, [list(pair) for pair in past]] for stream, past in self.seen.items()],
@@ -245,7 +245,7 @@ class SPRING(Agent):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
         self.seen = {stream: [(text, action) for text, action in past] for stream, past in state["seen"]}
         self.count, self.lines = dict(state["count"]), list(state["lines"])
@@ -253,5 +253,5 @@ class SPRING(Agent):
 
 
 def build(agent: type[SPRING], config: SPRINGConfig, models: Mapping[str, LanguageModel]) -> SPRING:
-    """The model ``lm`` answers all questions."""
+    """Build the agent; the model ``lm`` answers all questions."""
     return agent(models["lm"], config)

@@ -1,1 +1,1 @@
-"""A policy that acts and is trained: a perceptron on embeddings, or a language model."""
+"""Methods that train a policy: a perceptron on embeddings, or a language model."""

@@ -1,4 +1,4 @@
-"""GFlan-Prior: GLAM that is pulled towards what another, frozen model proposes.
+"""GFlan-Prior: GLAM whose policy is pulled towards the proposals of another, frozen model.
 
 Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025, section
 3.3)::
@@ -6,13 +6,14 @@ Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Mod
     for each new state
         C^k(s)   <- k draws from p_LM(. | s), a frozen model's proposals
         prior    <- their shares, the empirical distribution of the draws
-    act by pi, as GLAM does
-    every horizon steps: PPO, less  kl * KL(pi(.|s) || prior(.|s))
+    act by pi, as in GLAM
+    every horizon steps: PPO, minus  kl * KL(pi(.|s) || prior(.|s))
 
 It is variational inference with the prior p_LM: the best policy is prior(a|s) exp(Q(s, a) / kl) / Z. With
-``space=proposals`` the policy chooses among C^k(s) alone, the paper's variant of a smaller action space.
+``space=proposals`` the policy chooses only among C^k(s), the paper's variant with a smaller action space.
 
-Departure: the draws leave most actions at 0, where KL is infinite; each action counts ``smooth`` draws more.
+Departure: the draws leave most actions at 0, where KL is infinite, so ``smooth`` draws are added to each
+action.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ class GFlanPriorConfig(GLAMConfig):
     """GLAM with a frozen model's proposals."""
 
     proposer: str = "uniform"
-    """Frozen model that proposes (paper: Qwen-1.5-7B)."""
+    """Frozen model that proposes actions (paper: Qwen-1.5-7B)."""
     prior: PriorConfig = field(default_factory=PriorConfig)
-    """How it becomes a prior."""
+    """How this model becomes a prior."""
     k: PositiveInt = 5
     """Proposals per state (paper)."""
     kl: NonNegativeFloat = 0.1
     """Weight of KL(policy || prior) (paper: alpha, 0.01 to 0.1)."""
     smooth: PositiveFloat = 0.1
-    """Draws that each admissible action counts besides its own (ours)."""
+    """Draws added to the count of each admissible action (our choice)."""
     space: Literal["all", "proposals"] = "all"
-    """Choose among all admissible actions, or among the proposals alone."""
+    """Choose among all admissible actions, or only among the proposals."""
 
 
 class GFlanPrior(GLAM):
@@ -71,28 +72,28 @@ class GFlanPrior(GLAM):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weaker of the two models'."""
+        """The weaker evidence level of the two models."""
         return weakest([super().evidence, self.prior.evidence])
 
     def begin(self, world: World, seed: int) -> None:
-        """The model as it was, and no proposals."""
+        """Restore the model's initial weights, and forget all proposals."""
         self.proposals = Proposals(self.prior, self.config.k, np.random.default_rng([seed, 1]))
         super().begin(world, seed)
         self.learner.prior = self.expected
 
     def view(self, states: Sequence[State]) -> list[State]:
-        """States with the proposals alone for actions, where the policy is to choose among these."""
+        """Return states with only the proposals as actions, if the policy chooses among these."""
         return list(states) if self.config.space == "all" else self.proposals.narrowed(states)
 
     def viewer(self, seed: int) -> View:
-        """The same with draws of its own for states that are new."""
+        """Return the same, with separate draws for new states."""
         if self.config.space == "all":
             return list
         rng = np.random.default_rng([seed, 1])
         return Proposals(self.prior, self.config.k, rng, self.proposals.kept).narrowed
 
     def expected(self, states: Sequence[State]) -> Tensor:
-        """Log of the shares of the proposals, smoothed, padded with -inf; shape (n, most actions)."""
+        """Return log shares of the proposals, smoothed and padded with -inf; shape (n, max. actions)."""
         rows = []
         for state, own in zip(states, self.proposals(states), strict=True):
             counts = np.full(len(state.options), self.config.smooth)
@@ -101,7 +102,7 @@ class GFlanPrior(GLAM):
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
 
     def explain(self, state: State) -> Explanation:
-        """The prior beside the policy, as far as proposals were drawn."""
+        """Add the prior to the policy's explanation, if proposals were drawn."""
         found = super().explain(state)
         prior, own = np.full(len(state.options), np.nan), self.proposals.kept.get(state)
         if own is not None:
@@ -110,23 +111,23 @@ class GFlanPrior(GLAM):
         return replace(found, columns={"prior": prior, **found.columns})
 
     def state_dict(self) -> dict[str, Any]:
-        """That of PPO, and the proposals."""
+        """Return the state of PPO and the proposals."""
         return {**super().state_dict(), "proposals": self.proposals.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.proposals.load_state_dict(state["proposals"])
 
 
 class Proposals:
-    """C^k(s), drawn once a state.
+    """C^k(s), drawn once per state.
 
     Args:
-        prior: Proposes.
-        k: Draws for each state.
-        rng: Of the draws.
-        known: What was drawn by somebody else, which is only read.
+        prior: Proposes actions.
+        k: Draws per state.
+        rng: Random generator of the draws.
+        known: Proposals of another object, which are only read.
     """
 
     def __init__(
@@ -140,14 +141,14 @@ class Proposals:
         self.kept: ChainMap[State, Proposal] = ChainMap({}, known or {})
 
     def __call__(self, states: Sequence[State]) -> list[Proposal]:
-        """The proposals of each state."""
+        """Return the proposals of each state."""
         new = [state for state in dict.fromkeys(states) if state not in self.kept]
         if new:
             self.kept.update(zip(new, self.prior.propose(new, self.k, self.rng), strict=True))
         return [self.kept[state] for state in states]
 
     def narrowed(self, states: Sequence[State]) -> list[State]:
-        """States with their proposals alone for actions; what has none, at an end, stays as it is."""
+        """Return states with only their proposals as actions; a final state without any is unchanged."""
         found = dict(zip(able := [s for s in states if s.options], self(able), strict=True))
         return [self._narrow(state, found[state]) if state.options else state for state in states]
 
@@ -157,12 +158,12 @@ class Proposals:
         return few
 
     def state_dict(self) -> dict[str, Any]:
-        """What was drawn, and chance."""
+        """Return the proposals and the random state."""
         drawn = [(told(s), p.indices.tolist(), p.weights.tolist()) for s, p in self.kept.maps[0].items()]
         return {"kept": drawn, "rng": self.rng.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         drawn = {read(s): Proposal(np.array(i), np.array(w)) for s, i, w in state["kept"]}
         self.kept = ChainMap(drawn, *self.kept.maps[1:])
         self.rng.bit_generator.state = state["rng"]
@@ -171,5 +172,5 @@ class Proposals:
 def build(
     agent: type[GFlanPrior], config: GFlanPriorConfig, models: Mapping[str, LanguageModel]
 ) -> GFlanPrior:
-    """Make a prior of the model ``proposer``; ``lm`` names the one that is trained."""
+    """Build the agent: ``proposer`` becomes the prior, ``lm`` names the model that is trained."""
     return agent(build_prior(config.prior, models["proposer"]), config)

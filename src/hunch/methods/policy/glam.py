@@ -1,4 +1,4 @@
-"""GLAM: a language model is the policy, and learns by acting.
+"""GLAM: a language model is the policy, and is trained by acting.
 
 Algorithm (Carta et al., "Grounding Large Language Models in Interactive Environments with Online
 Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
@@ -7,14 +7,14 @@ Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
         pi(a|s)  <- softmax over the admissible a of log p_LM(a | prompt(s))     all actions in one pass
         V(s)     <- a perceptron on the hidden state of the prompt's last token
         a        ~  pi(.|s)
-    every horizon steps: PPO on pi and V moves all weights of the model
+    every horizon steps: PPO on pi and V updates all weights of the model
 
-Loop and update are those of :mod:`hunch.methods.policy.ppo`, of which the policy's role is filled here.
-``start=random`` and ``start=shuffled`` are the controls: the same network without what it has read, and with
-what it has read about other words.
+Loop and update are those of :mod:`hunch.methods.policy.ppo`; this file fills the policy's role.
+``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its
+training assigned to other words.
 
-Departures: a causal model, where the paper has an encoder and a decoder; the prompt is the one of all
-priors here; log-probabilities are summed, where the release sums raw logits and counts padding as 1, which
+Departures: the model is causal, while the paper's has an encoder and a decoder; the prompt is that of all
+priors here; log-probabilities are summed, while the release sums raw logits and counts padding as 1, which
 favours long actions.
 """
 
@@ -34,29 +34,29 @@ from hunch.rl.ppo import PPOConfig
 from hunch.roles.policy import LMPolicy, LMPolicyConfig
 
 WALKS = "pocket?corpus=walks"
-"""Our own small model, for want of another one."""
+"""The default model, a small one trained by this project."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GLAMConfig(LMPolicyConfig, PPOConfig):
-    """A language model as the policy, all of it trained."""
+    """A language model as the policy, with all weights trained."""
 
     lm: str = ""
-    """Causal model to train, hf:<name or folder>; by default our own small one, pocket?corpus=walks."""
+    """Causal model to train, hf:<name or folder>. Default: our own small one, pocket?corpus=walks."""
     gae: Share = 0.99
-    """Decay of the advantage's sum over later steps, lambda (paper)."""
+    """Lambda of generalised advantage estimation (paper)."""
     horizon: PositiveInt = 40
-    """Steps of each stream between two updates (paper)."""
+    """Steps per stream between updates (paper)."""
     batch_size: PositiveInt = 64
-    """Steps for each move of the weights (paper)."""
+    """Steps per gradient step (paper)."""
     micro: PositiveInt = 64
-    """Steps computed at once; the gradients of a batch add up over them."""
+    """Steps computed at once; gradients are accumulated over a batch."""
     learning_rate: PositiveFloat = 3e-4
-    """Of Adam, for a model of under a million weights (ours; paper: 1e-6, for 780 million)."""
+    """Adam learning rate, for under a million weights (our choice; paper: 1e-6 for 780 million)."""
     value: NonNegativeFloat = 0.5
-    """Weight of the squared error of the value, halved (paper)."""
+    """Weight of half the squared error of the value (paper)."""
     width: PositiveInt = 128
-    """Of the two layers of the value's perceptron (ours; paper: 1024)."""
+    """Width of the two layers of the value's perceptron (our choice; paper: 1024)."""
 
 
 class GLAM(PolicyAgent):
@@ -67,13 +67,13 @@ class GLAM(PolicyAgent):
 
     Raises:
         UsageError: on an unknown option, a setting out of range, or another kind of model.
-        HunchError: if the model cannot be had.
+        HunchError: if the model cannot be loaded.
     """
 
     config_class: ClassVar[type[Any]] = GLAMConfig
     fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "warmup": 0, "value_batch_size": 128}
     apart: ClassVar[bool] = False
-    """Whether the value is read off the model as it was before training."""
+    """True if the value is read off the model as it was before training."""
     default: ClassVar[str] = WALKS
     policy: LMPolicy
 
@@ -84,14 +84,14 @@ class GLAM(PolicyAgent):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the model, or L0 where it begins without its weights."""
+        """The evidence level of the model; L0 if it starts without its weights."""
         return self.policy.evidence
 
     def make_policy(self, seed: int) -> LMPolicy:
-        """The model as it was before all training."""
+        """Restore the model's initial weights."""
         return LMPolicy(self.lm, self.config, seed, apart=self.apart)
 
 
 def build(agent: type[GLAM], config: GLAMConfig, models: Mapping[str, LanguageModel]) -> GLAM:
-    """The model that is trained belongs to the agent; ``lm`` names it."""
+    """Build the agent; ``lm`` names the model that is trained, which belongs to the agent."""
     return agent(config)

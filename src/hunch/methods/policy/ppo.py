@@ -1,4 +1,4 @@
-"""PPO: proximal policy optimisation on embedded texts; the baseline of GLAM and its kin, and their loop.
+"""PPO: proximal policy optimisation on embedded texts; the baseline and the loop of GLAM and its variants.
 
 Algorithm (Schulman et al., "Proximal Policy Optimization Algorithms", 2017)::
 
@@ -9,8 +9,8 @@ Algorithm (Schulman et al., "Proximal Policy Optimization Algorithms", 2017)::
             ascend on  min(ratio A, clip(ratio) A) + entropy - value error - kl KL(pi(.|s) || prior(.|s))
 
 The update is in :mod:`hunch.rl.ppo`. The policy is a role (:mod:`hunch.roles.policy`): here two perceptrons
-on frozen embeddings, in :mod:`hunch.methods.policy.glam` and the files beside it a language model. All else,
-chance included, is this file for all of them.
+on frozen embeddings, and in :mod:`hunch.methods.policy.glam` and its variants a language model. Everything
+else, including randomness, is shared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ View: TypeAlias = Callable[[Sequence[State]], list[State]]
 
 
 class PolicyAgent(Agent):
-    """An agent of a policy that is trained by PPO; what fills the role is the subclass's.
+    """An agent whose policy is trained by PPO; a subclass fills the policy's role.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -47,7 +47,7 @@ class PolicyAgent(Agent):
     config_class: ClassVar[type[Any]] = PPOConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     parts: ClassVar[tuple[Part, ...]] = ("both",)
-    """What an update learns, one after the other."""
+    """Parts that an update learns, one after the other."""
     policy: TrainablePolicy
 
     def __init__(self, config: Any = None, **options: Any) -> None:
@@ -55,19 +55,19 @@ class PolicyAgent(Agent):
         self.begin(World(), 0)
 
     def make_policy(self, seed: int) -> TrainablePolicy:
-        """What fills the role, untrained."""
+        """Make the untrained policy."""
         raise NotImplementedError
 
     def view(self, states: Sequence[State]) -> list[State]:
-        """States as the policy sees them."""
+        """Return states as the policy sees them."""
         return list(states)
 
     def viewer(self, seed: int) -> View:
-        """The same for a player, so that it leaves no trace; the seed is of its chance."""
+        """Return the same for a player, without changing the agent; the seed is the player's."""
         return list
 
     def begin(self, world: World, seed: int) -> None:
-        """An untrained policy; recorded data are not looked at."""
+        """Start with an untrained policy; recorded data are ignored."""
         self.rng = np.random.default_rng(seed)
         self.policy = self.make_policy(seed)
         self.learner = PPOLearner(self.policy, self.config)
@@ -84,16 +84,16 @@ class PolicyAgent(Agent):
 
     @torch.no_grad()
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """The policy in each state, over its actions."""
+        """Return the policy's probabilities over the actions of each state."""
         found = self.policy.logprobs(states).double().exp().cpu().numpy()
         return [row[: len(s.options)] / row.sum() for row, s in zip(found, states, strict=True)]
 
     def player(self, seed: int) -> PolicyPlayer:
-        """A player that draws from the same policy."""
+        """Return a player that draws from the same policy."""
         return PolicyPlayer(self, seed)
 
     def explain(self, state: State) -> Explanation:
-        """The policy, and as a note the value of the state."""
+        """Return the policy, with the value of the state as a note."""
         [seen] = self.viewer(0)([state])
         shares = dict(zip(seen.options, self.probabilities([seen])[0], strict=True))
         with torch.no_grad():
@@ -112,7 +112,7 @@ class PolicyAgent(Agent):
             own.append(replace(t, state=state, next_state=following))
 
     def learn(self) -> dict[str, float]:
-        """Make the update that is due, if one is."""
+        """Make the update if one is due."""
         if sum(map(len, self.kept.values())) < self.config.horizon * self.streams:
             return {}
         left = 1 - (self.steps - 1) / max(1, self.of, self.steps)
@@ -125,13 +125,13 @@ class PolicyAgent(Agent):
     # ---- state --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, optimiser, chance, and the steps since the last update."""
+        """Return weights, optimiser, random state, and the steps since the last update."""
         kept = [(stream, [_plain(t) for t in own]) for stream, own in self.kept.items()]
         rng = self.rng.bit_generator.state
         return {"learner": self.learner.state_dict(), "rng": rng, "steps": self.steps, "kept": kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.learner.load_state_dict(state["learner"])
         self.rng.bit_generator.state = state["rng"]
         self.steps = state["steps"]
@@ -159,12 +159,12 @@ def draw(shares: Sequence[FloatArray], states: Sequence[State], rng: np.random.G
 
 
 def told(state: State) -> tuple[Any, ...]:
-    """A state as plain values, to be saved; its own numbers are left out."""
+    """Return a state as plain values, without its raw part."""
     return (state.observation, state.task, state.actions, state.history)
 
 
 def read(values: Sequence[Any], stream: int = 0) -> State:
-    """A state from what :func:`told` gave."""
+    """Make a state from the result of :func:`told`."""
     text, task, actions, history = values
     return State(text, task, tuple(actions), tuple(map(tuple, history)), stream=stream)
 

@@ -1,4 +1,4 @@
-"""TWOSOME: a language model is the policy, with normalised probabilities, and adapters learn.
+"""TWOSOME: a language model is the policy, with normalised probabilities; only adapters are trained.
 
 Algorithm (Tan et al., "True Knowledge Comes from Practice: Aligning LLMs with Embodied Environments via
 Reinforcement Learning", ICLR 2024)::
@@ -8,14 +8,14 @@ Reinforcement Learning", ICLR 2024)::
         a        ~  pi(.|s)
     every horizon steps: PPO
         first on V(s), a perceptron on the last hidden state of the model without its adapters
-        then on pi, whose adapters alone are trained, until it has moved by target_kl
+        then on pi, by its adapters only, until it has moved by target_kl
 
-A sum of log-probabilities is the smaller the longer an action is, so that long actions are hardly ever tried;
-dividing by the length puts actions of all lengths on a par. It is :mod:`hunch.methods.policy.glam` with these
-three differences: the length, the value's place, and adapters.
+The longer an action is, the smaller is its summed log-probability, so long actions would hardly ever be
+tried; dividing by the length makes actions of all lengths comparable. It is :mod:`hunch.methods.policy.glam`
+with three differences: division by length, the input of the value, and adapters.
 
-Departures: the prompt is the one of all priors here; adapters stand beside every product of the model, where
-the release has them at queries and values.
+Departures: the prompt is that of all priors here; adapters are on every linear layer of the model, while the
+release has them on queries and values.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 
 @dataclass(frozen=True, kw_only=True)
 class TWOSOMEConfig(GLAMConfig):
-    """A language model as the policy, with adapters that are trained."""
+    """A language model as the policy, with trained adapters."""
 
     lm: str = ""
-    """Causal model to train, hf:<name or folder>?train=lora; by default our own small one."""
+    """Causal model to train, hf:<name or folder>?train=lora. Default: our own small one."""
     normalise: Normalisation = "word"
-    """What an action's log-probability is divided by: nothing, its tokens or its words (paper: the latter
+    """Divisor of an action's log-probability: none, its tokens or its words (paper: the latter
     two)."""
     gae: Share = 0.95
-    """Decay of the advantage's sum over later steps, lambda (released code)."""
+    """Lambda of generalised advantage estimation (released code)."""
     horizon: PositiveInt = 32
-    """Steps of each stream between two updates (released code)."""
+    """Steps per stream between updates (released code)."""
     epochs: PositiveInt = 1
-    """Times that an update goes over these steps (released code)."""
+    """Passes over these steps per update (released code)."""
     batch_size: PositiveInt = 32
-    """Steps for each move of the adapters (released code: 4, eight of which add up)."""
+    """Steps per gradient step of the adapters (released code: 4, accumulated over eight)."""
     value_batch_size: PositiveInt = 32
-    """Steps for each move of the value's weights (ours)."""
+    """Steps per gradient step of the value (our choice)."""
     learning_rate: PositiveFloat = 1e-3
-    """Of Adam, for the adapters of a small model (ours; released code: 5e-7, for 7 billion weights)."""
+    """Adam learning rate of the adapters of a small model (our choice; released code: 5e-7 for 7 billion)."""
     value_rate: NonNegativeFloat = 1e-3
-    """The same for the value's weights (ours; released code: 1e-5)."""
+    """Adam learning rate of the value (our choice; released code: 1e-5)."""
     target_kl: NonNegativeFloat = 0.02
-    """End an update once the policy has moved this far from the old one; 0 for never (released code)."""
+    """Stop an update once the KL divergence from the old policy exceeds this; 0 for never (released code)."""
 
 
 class TWOSOME(GLAM):
@@ -67,5 +67,5 @@ class TWOSOME(GLAM):
 
 
 def build(agent: type[TWOSOME], config: TWOSOMEConfig, models: Mapping[str, LanguageModel]) -> TWOSOME:
-    """The model that is trained belongs to the agent; ``lm`` names it."""
+    """Build the agent; ``lm`` names the model that is trained, which belongs to the agent."""
     return agent(config)

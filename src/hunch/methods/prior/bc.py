@@ -1,8 +1,8 @@
 """Behaviour cloning over admissible actions, on the same frozen features and network as the Q-learners.
 
-The network's values are logits: maximum likelihood of the recorded action under their softmax over all
-admissible actions is the conservative term of :mod:`hunch.methods.prior.cql_prior` alone. Rewards are not
-looked at. A baseline of CQL-Prior in Yan et al., ICLR 2025.
+The network's values are logits. Maximum likelihood of the recorded action under their softmax is the
+conservative term of :mod:`hunch.methods.prior.cql_prior` without the Bellman error. Rewards are ignored. A
+baseline of CQL-Prior in Yan et al., ICLR 2025.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class BCConfig(DQNPriorConfig):
     """Behaviour cloning."""
 
     alpha: PositiveFloat = 1.0
-    """Temperature of the cloned policy; 1 is the one that was fitted."""
+    """Temperature of the cloned policy; 1 is the fitted policy."""
 
 
 class BC(DQN):
-    """The agent of behaviour cloning; arguments as of :class:`~hunch.methods.prior.dqn_prior.DQN`."""
+    """The agent of behaviour cloning; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQN`."""
 
     config_class = BCConfig
     fixed: ClassVar[Mapping[str, Any]] = {

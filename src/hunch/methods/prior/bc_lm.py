@@ -1,14 +1,14 @@
-"""Behaviour cloning with a language model: it is trained to write the recorded action after the state's text.
+"""Behaviour cloning with a language model that is trained to write the recorded action after the state.
 
-Yan et al. (ICLR 2025) clone by fine-tuning a small language model; :mod:`hunch.methods.prior.bc` is the same
-baseline on frozen features. The loss is -log p(a | s) under the model, summed over the tokens of the action
-and its end, averaged over the batch; the tokens of the state are not learnt. It acts by the probabilities
-that the model gives to the admissible actions, renormalised::
+Yan et al. (ICLR 2025) fine-tune a small language model; :mod:`hunch.methods.prior.bc` is the same baseline on
+frozen features. The loss is -log p(a | s), summed over the tokens of the action and its end token, averaged
+over the batch; the tokens of the state are not learnt. The policy is the model's renormalised probabilities
+of the admissible actions::
 
     pi(a|s)  ~  exp(log p(a | s) / alpha)    over the admissible a
 
-As the end counts as a token, log p(a | s) is the action's own log-probability and needs no normalisation by
-length; ``normalise`` divides by tokens or words where that is wanted. Rewards are not looked at.
+Because the end counts as a token, log p(a | s) needs no normalisation by length; ``normalise`` can divide it
+by tokens or words. Rewards are ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, State, Transition, World
-from hunch.lm.backends.trainable import TrainableModel, Vocabulary, pretrained, small
+from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
 from hunch.lm.base import Normalisation
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
@@ -33,17 +33,17 @@ class BCLMConfig:
     """Behaviour cloning with a language model."""
 
     lm: str = ""
-    """Causal model to train further, hf:<name or folder>; empty for a new one of a million weights."""
+    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with a million weights."""
     alpha: PositiveFloat = 1.0
-    """Temperature of the cloned policy; 1 is the one that was fitted."""
+    """Temperature of the cloned policy; 1 is the fitted policy."""
     normalise: Normalisation = "sum"
-    """What an action's log-probability is divided by: nothing, its tokens or its words."""
+    """Divisor of an action's log-probability: none, its tokens or its words."""
     learning_rate: PositiveFloat = 1e-3
-    """Of Adam; for a pretrained model rather 1e-5."""
+    """Adam learning rate; use about 1e-5 for a pretrained model."""
     batch_size: PositiveInt = 32
     """Recorded actions per update."""
     context: PositiveInt = 256
-    """The most tokens of a state that are read; of a longer one the end."""
+    """Maximum tokens of a state; a longer one is cut at its beginning."""
 
 
 class BCLM(Agent):
@@ -54,7 +54,7 @@ class BCLM(Agent):
 
     Raises:
         UsageError: on an unknown option, or a setting out of range.
-        HunchError: if the model to train cannot be had.
+        HunchError: if the model to train cannot be loaded.
     """
 
     config_class: ClassVar[type[Any]] = BCLMConfig
@@ -70,7 +70,7 @@ class BCLM(Agent):
         return asdict(self.config)
 
     def begin(self, world: World, seed: int) -> None:
-        """The weights of the beginning, and recorded data only."""
+        """Restore the initial weights, and keep recorded data only."""
         c = self.config
         self.rng = np.random.default_rng(seed)
         self.vocabulary = Vocabulary()
@@ -84,7 +84,7 @@ class BCLM(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """L1 for a new model; for another what its config says, else L3."""
+        """L1 for a new model; otherwise what the model's config says, or L3."""
         stated: EvidenceLevel = getattr(self.lm.network.config, "hunch_evidence", "L3")
         return stated if self.config.lm else "L1"
 
@@ -95,15 +95,15 @@ class BCLM(Agent):
         return self.draw(states, self.rng)
 
     def draw(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
-        """Draw an action from the cloned policy in each state, by this source of chance."""
+        """Draw an action from the cloned policy in each state, with this random generator."""
         return [state.options[int(rng.choice(len(state.options), p=self.policy(state)))] for state in states]
 
     def player(self, seed: int) -> CloningPlayer:
-        """A player with chance of its own."""
+        """Return a player with its own randomness."""
         return CloningPlayer(self, seed)
 
     def policy(self, state: State) -> FloatArray:
-        """Probability of each admissible action, shape (number of actions,)."""
+        """Return the probability of each admissible action, shape (number of actions,)."""
         if state not in self._policies:
             scores = self.lm.score(text(state), state.options).normalised(self.config.normalise)
             shares = np.exp((scores - scores.max()) / self.config.alpha)
@@ -111,13 +111,13 @@ class BCLM(Agent):
         return self._policies[state]
 
     def explain(self, state: State) -> Explanation:
-        """The cloned policy."""
+        """Return the cloned policy."""
         return Explanation({}, self.policy(state).copy())
 
     # ---- learning -----------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Take in actions, and the words that they and their states are made of."""
+        """Store actions, and the words of actions and states."""
         new = [(text(t.state), t.action) for t in transitions]
         self.examples += new
         if not self.config.lm:
@@ -151,7 +151,7 @@ class BCLM(Agent):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.lm.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
         self.vocabulary.take(state["words"])
@@ -175,10 +175,10 @@ class CloningPlayer:
 
 
 def text(state: State) -> str:
-    """What the model goes on from: the task comes last, as a long text loses its beginning."""
+    """Return the model's prompt; the task comes last, because a long text loses its beginning."""
     return f"{state.text()}\nYour task is to: {state.task}\n>"
 
 
 def build(agent: type[BCLM], config: BCLMConfig, models: Mapping[str, Any]) -> BCLM:
-    """Cloning trains a model of its own, the one that ``lm`` names."""
+    """Build the agent, which trains the model that ``lm`` names."""
     return agent(config)

@@ -11,11 +11,11 @@ sections 3.1 and 3.2; conservative Q-learning is Kumar et al., NeurIPS 2020)::
     act by softmax(Q(s, a_i) / alpha) over a_i in C^k(s)
 
 It is DQN-Prior with a weight on the second term (:mod:`hunch.rl.q_learning`), so DQN-Prior on recorded data
-is its baseline without that term, and with all admissible actions as candidates what remains is CQL.
+is its baseline without that term, and with all admissible actions as candidates it is CQL.
 
-The recorded action need not be among C^k(s). The second term can then fall without bound as Q(s, a) rises,
-and only the first one holds it; the paper's loss is no different. ``floor`` takes the sum over C^k(s) and a,
-so that the term is never negative.
+The recorded action may not be among C^k(s). Then the second term, as in the paper, can fall without bound as
+Q(s, a) rises, and only the first term limits it. With ``floor`` the sum is over C^k(s) and a, so that the
+term is never negative.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class CQLPriorConfig(DQNPriorConfig):
 
 
 class CQLPrior(DQNPrior):
-    """The agent of CQL-Prior; arguments as of :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
+    """The agent of CQL-Prior; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
 
     config_class = CQLPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {"bellman": 1.0}
 
 
 class CQL(DQN):
-    """CQL: CQL-Prior with nothing in the prior's role; arguments as of DQN."""
+    """CQL: CQL-Prior without a prior; arguments as for DQN."""
 
     config_class = CQLPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {name: value for name, value in DQN.fixed.items() if name != "beta"}

@@ -1,4 +1,4 @@
-"""DQN-Prior: Q-learning confined to the actions that a language model proposes; and DQN, the same code.
+"""DQN-Prior: Q-learning restricted to the actions that a language model proposes; and DQN, the same code.
 
 Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025,
 sections 3.1 and 3.2)::
@@ -14,12 +14,12 @@ As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z,
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).
 
 The language model fills one role, the action prior. With :class:`hunch.roles.prior.UniformPrior` and
-``k=None`` (all admissible actions) what remains is DQN. Where the world has recorded data and no streams, the
-agent learns from them alone, one update per pass of the loop; where it has both, from both.
+``k=None`` (all admissible actions) it is DQN. If the world has recorded data and no streams, the agent learns
+from the data only, one update per pass of the loop; if it has both, from both.
 
-Departures: states and actions are embedded apart by default, not as one text (``joint`` is the paper's); the
-squared error is averaged over the batch, not summed; alpha divides Q, as in the paper's text, where the
-released code multiplies.
+Departures: states and actions are embedded separately by default, not as one text (``joint`` is the paper's
+setting); the squared error is averaged over the batch, not summed; alpha divides Q, as in the paper's text,
+while the released code multiplies by it.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ class DQNPriorConfig(QConfig):
     """Q-learning over the proposals of a prior."""
 
     preset: Preset = "own"
-    """Settings as in the authors' code, for ALFWorld or for the kitchens, where you leave our default."""
+    """Use the settings of the authors' code for ALFWorld or for the kitchens, unless you set an option."""
     k: PositiveInt | None = 5
-    """Proposals per state (paper: 5); none for all actions that the prior gives weight to."""
-    proposals: Literal["kept", "visited", "fresh"] = "kept"
-    """When C^k(s) is drawn: once per state, on each arrival (the authors' code), or at each use."""
+    """Proposals per state (paper: 5); none for all actions with a positive prior."""
+    proposals: Literal["kept", "visited", "fresh"] = "visited"
+    """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
     alpha: PositiveFloat = 0.02
     """Temperature of the posterior softmax(Q / alpha) (paper: 0.01 to 0.1)."""
     explore: Literal["posterior", "epsilon", "mixed"] = "posterior"
     """Draw from the posterior over the candidates, act epsilon-greedily on them, or mix both: any candidate
-    with probability epsilon, else one from the posterior. A player takes the best but for posterior."""
+    with probability epsilon, else one from the posterior. In evaluations the latter two take the best."""
     epsilon: Decay = (1.0, 0.05, 5_000)
-    """epsilon, mixed: from, to, and environment steps in between."""
+    """epsilon, mixed: start, end, and environment steps in between."""
     joint: bool = False
-    """Embed state and action as one text, as the paper does; one model call per pair."""
+    """Embed state and action as one text, as in the paper; needs one model call per pair."""
     encoder: str = "minilm"
     """Frozen text encoder for Q (paper: BERT)."""
 
 
 class Arrival(NamedTuple):
-    """A state where an action is due: its number, and that of its candidate set."""
+    """A state that awaits an action: its number, and the number of its candidate set."""
 
     state: int
     candidates: int
@@ -99,7 +99,7 @@ class DQNPrior(Agent):
 
     config_class: ClassVar[type[DQNPriorConfig]] = DQNPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {"bellman": 1.0, "beta": 0.0, "floor": False}
-    """Settings that make this method what it is; they are no options of its command."""
+    """Settings that define this method; they are not options of its command."""
 
     def __init__(
         self,
@@ -117,16 +117,16 @@ class DQNPrior(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the prior."""
+        """The evidence level of the prior."""
         return self.prior.evidence
 
     def begin(self, world: World, seed: int) -> None:
-        """Fresh weights, and a replay buffer that holds recorded data only."""
+        """Start with new weights, and a replay buffer with recorded data only."""
         data = [transition for episode in world.data for transition in episode]
         self.rng = np.random.default_rng(seed)
         self.features = StateFeatures(self.table, joint=self.config.joint)
         self.learner = QLearner(self.features, self.config, seed, len(data))
-        self.sets: dict[int, Proposal] = {}  # by state where they are kept, else by arrival
+        self.sets: dict[int, Proposal] = {}  # by state if they are kept, else by arrival
         self.here: dict[int, Arrival] = {}  # by stream
         self.schedule = Schedule(self.config, self.learner.replay)
         self.fallbacks: list[float] = []
@@ -148,7 +148,7 @@ class DQNPrior(Agent):
         return [state.options[i] for state, i in zip(states, chosen, strict=True)]
 
     def _arrive(self, states: Sequence[State]) -> list[Arrival]:
-        """Number states and give each its candidates: those of its arrival, those kept, or drawn now."""
+        """Number states and assign candidates: those of the arrival, kept ones, or newly drawn ones."""
         here = {i: a for i, s in enumerate(states) if (a := self.here.pop(s.stream, None)) is not None}
         new = [i for i in range(len(states)) if i not in here]
         numbers = self.features.number([states[i] for i in new])
@@ -162,7 +162,7 @@ class DQNPrior(Agent):
         return [here[i] for i in range(len(states))]
 
     def _explore(self, proposal: Proposal, q: FloatArray) -> int:
-        """Draw any candidate with probability epsilon, or else as the posterior says, or take the best."""
+        """Draw a random candidate with probability epsilon, else one from the posterior, or take the best."""
         (start, end, over), how = self.config.epsilon, self.config.explore
         epsilon = start + (end - start) * min(1.0, self.schedule.steps / max(1, over))
         if how != "posterior" and self.rng.random() < epsilon:
@@ -172,17 +172,27 @@ class DQNPrior(Agent):
     # ---- learning -----------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Arrive in the next states, and store the steps with both candidate sets."""
+        """Note the next states, and store the steps with both candidate sets."""
         self.schedule.observe(transitions, self._rows(transitions))
+        if self.config.proposals != "kept" and len(self.sets) > 2 * self.learner.replay.capacity:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop the candidates of arrivals that no stored step refers to any more."""
+        stored = self.learner.replay.rows[: len(self.learner.replay)]
+        held = [row for rows in self.schedule.held.values() for row in rows]
+        rows = np.array([*stored, *held])[:, [3, 4]]
+        used = {*rows.astype(int).flat, *(arrival.candidates for arrival in self.here.values())}
+        self.sets = {key: proposal for key, proposal in self.sets.items() if key in used}
 
     def _rows(self, transitions: Sequence[Transition]) -> list[Row]:
-        """Steps as rows of the replay buffer."""
+        """Return steps as rows of the replay buffer."""
         before = self._arrive([t.state for t in transitions])
         alive = [i for i, t in enumerate(transitions) if not t.terminated]
         after = dict(zip(alive, self._arrive([transitions[i].next_state for i in alive]), strict=True))
         rows: list[Row] = []
         for i, (t, s) in enumerate(zip(transitions, before, strict=True)):
-            n = after.get(i, s)  # nothing follows a terminal state: any will do
+            n = after.get(i, s)  # nothing follows a terminal state, so any value will do
             action = t.state.options.index(t.action)
             rows.append((s.state, action, n.state, s.candidates, n.candidates, t.reward, t.terminated))
             if not t.done:
@@ -190,7 +200,7 @@ class DQNPrior(Agent):
         return rows
 
     def learn(self) -> dict[str, float]:
-        """Make the updates that are due, or one where there are only data."""
+        """Make the updates that are due, or one if there are only data."""
         learner, losses = self.learner, []
         due = learner.updates + 1 if self.alone else self.schedule.due
         while learner.updates < due and len(learner.replay):
@@ -201,7 +211,7 @@ class DQNPrior(Agent):
         return {name: float(np.mean(figures)) for name, figures in means.items() if figures}
 
     def _candidates(self, states: IntArray, sets: IntArray) -> list[IntArray]:
-        """The stored candidates of states, or fresh ones."""
+        """Return the stored candidates of states, or newly drawn ones."""
         if self.config.proposals != "fresh":
             return [self.sets[i].indices for i in sets]
         asked = [self.features.states[i] for i in states]
@@ -210,11 +220,11 @@ class DQNPrior(Agent):
     # ---- evaluating ---------------------------------------------------------------------------------
 
     def player(self, seed: int) -> PosteriorPlayer:
-        """A player that draws candidates and actions by itself."""
+        """Return a player with its own draws of candidates and actions."""
         return PosteriorPlayer(self, seed)
 
     def explain(self, state: State) -> Explanation:
-        """Prior, Q and posterior of every admissible action; only candidates have prior and posterior."""
+        """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
         player, n = self.player(0), len(state.options)
         q = player.values([state], [np.arange(n)])[0]
         proposal = player.propose([state])[0]
@@ -244,10 +254,10 @@ class DQNPrior(Agent):
         return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave; candidates kept of another prior are forgotten.
+        """Restore a state from :meth:`state_dict`; kept candidates of another prior are dropped.
 
         Raises:
-            UsageError: if its Q is of another encoder or size; the agent is left as it was.
+            UsageError: if its Q is for another encoder or size; the agent is left unchanged.
         """
         shapes = [
             {name: tuple(weights.shape) for name, weights in q.items()}
@@ -255,8 +265,8 @@ class DQNPrior(Agent):
         ]
         if state["encoder"] != self.table.lm.name or shapes[0] != shapes[1]:
             raise UsageError(
-                f"The checkpoint's Q was trained on embeddings of {state['encoder']}; with those of "
-                f"{self.table.lm.name}, or another size of network or form of input, it means nothing."
+                f"The checkpoint's Q was trained on embeddings of {state['encoder']}; it cannot be used with "
+                f"those of {self.table.lm.name}, another size of network or another form of input."
             )
         self.learner.load_state_dict(state["learner"])
         self.features.load_state_dict(state["features"])
@@ -269,14 +279,14 @@ class DQNPrior(Agent):
 
 
 class PosteriorPlayer:
-    """Acts by the posterior of an agent's Q over candidates of its own, and remembers nothing."""
+    """Acts by the posterior of an agent's Q over its own candidates, without memory."""
 
     def __init__(self, agent: DQNPrior, seed: int) -> None:
         self.agent, self.rng = agent, np.random.default_rng(seed)
         self.features = StateFeatures(agent.table, joint=agent.config.joint, known=agent.features)
 
     def propose(self, states: Sequence[State]) -> list[Proposal]:
-        """C^k(s) of each state: what the agent keeps for it, else drawn now."""
+        """Return C^k(s) of each state: the agent's kept proposals, or newly drawn ones."""
         agent = self.agent
         keeps = agent.config.proposals == "kept"
         kept = [agent.sets.get(agent.features.find(state)) if keeps else None for state in states]
@@ -285,11 +295,11 @@ class PosteriorPlayer:
         return [next(drawn) if own is None else own for own in kept]
 
     def values(self, states: Sequence[State], candidates: Sequence[IntArray]) -> list[FloatArray]:
-        """Q(s, a) of each state's candidates."""
+        """Return Q(s, a) of each state's candidates."""
         return values(self.agent.learner.network, self.features, self.features.number(states), candidates)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Draw from the posterior; take the best candidate where the agent explores by epsilon."""
+        """Draw from the posterior; take the best candidate if the agent explores by epsilon."""
         proposals = self.propose(states)
         q = self.values(states, [proposal.indices for proposal in proposals])
         config = self.agent.config
@@ -298,18 +308,18 @@ class PosteriorPlayer:
         return [state.options[i] for state, i in zip(states, chosen, strict=True)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Nothing is remembered."""
+        """Do nothing: it has no memory."""
 
 
 def choose(proposal: Proposal, q: FloatArray, alpha: float, rng: np.random.Generator) -> int:
-    """The position of a candidate drawn from the posterior; with alpha 0 of the best one."""
+    """Draw a candidate from the posterior, or take the best one if alpha is 0; return its index."""
     if not alpha:
         return int(proposal.indices[int(np.argmax(q))])
     return int(rng.choice(proposal.indices, p=posterior(proposal.weights, q, alpha)))
 
 
 def posterior(weights: FloatArray, q: FloatArray, alpha: float) -> FloatArray:
-    """The share of each candidate under softmax(Q / alpha), a candidate drawn twice counting twice.
+    """Return the probability of each candidate under softmax(Q / alpha), weighted by its number of draws.
 
     With weights from k draws of p_LM it converges to p_LM exp(Q / alpha) / Z as k grows (Proposition 1).
     """
@@ -318,7 +328,7 @@ def posterior(weights: FloatArray, q: FloatArray, alpha: float) -> FloatArray:
 
 
 class DQN(DQNPrior):
-    """DQN over all admissible actions (Mnih et al., 2015): DQN-Prior with nothing in the prior's role.
+    """DQN over all admissible actions (Mnih et al., 2015): DQN-Prior without a prior.
 
     Args:
         encoder: Embeds texts for Q; frozen. Default: that of the config.
@@ -339,7 +349,7 @@ class DQN(DQNPrior):
 
 
 def build(agent: type[DQNPrior], config: DQNPriorConfig, models: Mapping[str, LanguageModel]) -> DQNPrior:
-    """Embed with the model ``encoder``, and fill the prior's role with the model ``lm`` if there is one."""
+    """Build the agent: embed with the model ``encoder``, and make the prior from ``lm`` if there is one."""
     table = TextTable(models["encoder"])
     if issubclass(agent, DQN):
         return agent(table, config)

@@ -1,4 +1,4 @@
-"""InstructRL with Q-learning: an instruction, read by a language model, decides between equal policies.
+"""InstructRL with Q-learning: an instruction to a language model selects one of several good policies.
 
 Algorithm (Hu and Sadigh, "Language Instructed Reinforcement Learning for Human-AI Coordination", ICML 2023,
 section 4, instructQ, and its released code)::
@@ -7,14 +7,14 @@ section 4, instructQ, and its released code)::
     a         <- argmax Q(s, .) + lambda log p(. | s)      or any action with probability epsilon
     target    <- r + gamma Q(s', a'),  a' = argmax Q(s', .) + lambda log p(. | s')
 
-Where several conventions are equally good, plain Q-learning ends in any of them, and lambda pulls towards the
-one that was asked for. Q has no bonus in it, so that a prior that is wrong costs what it costs. With lambda 0
-it is :mod:`hunch.methods.q_learning`.
+If several conventions are equally good, plain Q-learning may end in any of them; lambda pulls towards the
+one that the instruction asks for. Q contains no bonus, so the cost of a wrong prior shows in the return. With
+lambda 0 it is :mod:`hunch.methods.q_learning`.
 
-In an environment of several players the streams share the agent (self-play), and lambda may differ from one
-player to the next. Departures: every player learns by its own steps (the released Say-Select has a value for
-both together, VDN; its Hanabi does not), the last step of an episode first, from each episode once and not
-from a replay buffer.
+In an environment of several players the streams share the agent (self-play), and lambda may differ between
+players. Departures: each player learns from its own steps (the released Say-Select has one value for both,
+VDN; its Hanabi does not), from the last step of an episode backwards, once per episode without a replay
+buffer.
 """
 
 from __future__ import annotations
@@ -36,49 +36,49 @@ class InstructQConfig(LeaningConfig):
     """Q-learning regularised by a prior."""
 
     weight: tuple[NonNegativeFloat, ...] = (0.25,)
-    """lambda (paper: 0.25 in Say-Select): one for all, or one for each player of an environment, in order."""
+    """lambda (paper: 0.25 in Say-Select): one value for all players, or one per player, in order."""
     learning_rate: PositiveFloat = 0.02
-    """How far Q moves towards its target (released code: 0.02, by Adam)."""
+    """Learning rate of Q (released code: 0.02, with Adam)."""
     gamma: Share = 1.0
     """Discount per step (released code)."""
     epsilon: Decay = (0.15, 0.15, 1)
-    """Share of random actions: from, to, and environment steps in between (released code: 0.15)."""
+    """Share of random actions: start, end, and environment steps in between (released code: 0.15)."""
 
 
 class InstructQ(Leaning):
-    """The agent; arguments as of :class:`~hunch.methods.prior.leaning.Leaning`."""
+    """The agent; arguments as for :class:`~hunch.methods.prior.leaning.Leaning`."""
 
     config_class: ClassVar[type[Any]] = InstructQConfig
     config: InstructQConfig
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the prior; None where it has no weight."""
+        """The evidence level of the prior; None if it has no weight."""
         return self.prior.evidence if any(self.config.weight) else None
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin afresh; recorded steps do not say whose they are, and count as the first player's."""
+        """Begin again; recorded steps do not name a player, so they count as the first player's."""
         data = [[_of_the_first(t) for t in episode] for episode in world.data]
         super().begin(replace(world, data=data), seed)
 
     def weight(self, state: State) -> float:
-        """The lambda of the player whose stream it is."""
+        """Return the lambda of a stream's player."""
         weights = self.config.weight or (0.0,)
         return weights[state.stream % len(weights)]
 
     def leans(self, state: State) -> bool:
-        """Whether its player has a lambda above 0."""
+        """Return whether the player's lambda is above 0."""
         return self.weight(state) > 0
 
     def leaning(self, state: State) -> tuple[float, ...]:
-        """What each action gets besides Q: lambda log p(a|s)."""
+        """Return the term added to Q for each action: lambda log p(a|s)."""
         return tuple(self.weight(state) * x for x in self.logprobs(state)) if self.leans(state) else ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
-        """Q + lambda log p."""
+        """Return Q + lambda log p."""
         return q + np.array(leaning) if leaning else q
 
 
 def _of_the_first(t: Transition) -> Transition:
-    """A step as one of stream 0."""
+    """Return a step as one of stream 0."""
     return replace(t, state=replace(t.state, stream=0), next_state=replace(t.next_state, stream=0))

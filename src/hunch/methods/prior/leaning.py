@@ -1,10 +1,10 @@
-"""Q-learning in a table whose choices lean on an action prior; Q itself stays that of the environment.
+"""Q-learning in a table whose choices are influenced by an action prior, while Q itself is not.
 
     a       <- argmax score(Q(s, .), log p(. | s))          or any action with probability epsilon
     Q(s, a) <- Q(s, a) + rate (r + gamma Q(s', a') - Q(s, a)),  a' = argmax score(Q(s', .), log p(. | s'))
 
-The prior decides what is done and from which action Q is bootstrapped, and is no part of any value. What the
-score is, a method says: :mod:`hunch.methods.prior.instruct_q`, :mod:`hunch.methods.prior.likelihood_value`.
+The prior affects the choice of actions and the action from which Q is bootstrapped, but not the values. Each
+method defines its score: :mod:`hunch.methods.prior.instruct_q`, :mod:`hunch.methods.prior.likelihood_value`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from hunch.roles.prior_kinds import PriorConfig, build_prior
 
 @dataclass(frozen=True, kw_only=True)
 class LeaningConfig(QLearningConfig):
-    """Q-learning that leans on a prior."""
+    """Q-learning influenced by a prior."""
 
     instruction: str = ""
-    """What the prior is told in the place of the task; empty for the task itself."""
+    """Instruction for the prior, instead of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
     samples: PositiveInt = 20
-    """Answers a state of a model that can only generate (ours)."""
+    """Answers per state, for a model that can only generate (our choice)."""
     floor: Share = 0.01
-    """Share of the prior that is spread over all actions, so that none has a probability of 0 (ours)."""
+    """Share of the prior spread evenly over all actions, so that none has probability 0 (our choice)."""
 
 
 class Leaning(QLearning):
-    """What both methods share.
+    """Base class of both methods.
 
     Args:
         prior: Proposes actions; frozen.
@@ -58,26 +58,26 @@ class Leaning(QLearning):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the prior."""
+        """The evidence level of the prior."""
         return self.prior.evidence
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget what was learnt; what the prior says of a state depends on the seed and it alone."""
+        """Forget everything learnt; the prior of a state depends only on the state and the seed."""
         self.seed = seed
         self.known: dict[State, tuple[float, ...]] = {}
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Any action with probability epsilon, else the best by Q and prior; one model call for all."""
+        """Choose a random action with probability epsilon, else the best by Q and prior; one model call."""
         self._ask([state for state in states if self.leans(state)])
         return super().act(states)
 
     def leans(self, state: State) -> bool:
-        """Whether the prior counts here at all."""
+        """Return whether the prior is used in this state."""
         return True
 
     def logprobs(self, state: State) -> tuple[float, ...]:
-        """What the prior says of each admissible action: log p(a|s)."""
+        """Return the prior's log p(a|s) of each admissible action."""
         self._ask([state])
         return self.known[state]
 
@@ -93,14 +93,14 @@ class Leaning(QLearning):
         if isinstance(self.prior, DistributionPrior):
             return self.prior.probabilities(states)
         found = []
-        for state in states:  # one by one: samples must not depend on what else was asked
+        for state in states:  # one by one, because samples must not depend on other requests
             (drawn,) = self.prior.propose([state], self.config.samples, np.random.default_rng(self.seed))
             found.append(np.zeros(len(state.options)))
             found[-1][drawn.indices] = drawn.weights
         return found
 
     def explain(self, state: State) -> Explanation:
-        """Prior, Q and score, and how likely each action is while training."""
+        """Return prior, Q and score, and the probability of each action in training."""
         told = super().explain(state)
         score = self.scores(self.values(state), self.leaning(state))
         prior = {"prior": np.exp(self.logprobs(state))} if self.leans(state) else {}

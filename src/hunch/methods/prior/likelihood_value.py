@@ -1,4 +1,4 @@
-"""Likelihood times value: an action is as good as it is likely in the eyes of a model, and likely to work.
+"""Likelihood times value: scores an action by a model's likelihood and by its probability of success.
 
 Algorithm (the rule of Ahn et al., "Do As I Can, Not As I Say: Grounding Language in Robotic Affordances",
 CoRL 2022, with the environment's own actions for skills)::
@@ -6,12 +6,12 @@ CoRL 2022, with the environment's own actions for skills)::
     score(a)  <- log p(a | s) / tau  +  weight * log V(s, a)
     a         <- argmax score, or any action with probability epsilon
     V(s, a)   <- V(s, a) + rate (y - V(s, a))
-    y         <- gamma V(s', a'), a' the action of the largest score in s'; at an end 1 for success and else 0
+    y         <- gamma V(s', a'), a' the action with the largest score in s'; at the end 1 for success, else 0
 
-p is a language model's, frozen. V is learnt from success alone, whatever the rewards are, and a step limit is
-an end: so it is from 0 to 1, the discounted probability of success under the policy that acts. Either factor
-alone is a setting (``factor``): ``value`` is Q-learning in a table, ``likelihood`` takes the model's
-likeliest action. SayCan with trained and calibrated skills is :mod:`hunch.methods.planner.saycan`.
+p is a frozen language model's. V is learnt only from success, not from rewards, and a step limit counts as an
+end. So V is from 0 to 1: the discounted probability of success under the acting policy. Either factor can be
+used alone (``factor``): ``value`` is Q-learning in a table, ``likelihood`` takes the model's most likely
+action. SayCan with trained and calibrated skills is :mod:`hunch.methods.planner.saycan`.
 """
 
 from __future__ import annotations
@@ -31,43 +31,43 @@ __all__ = ["LikelihoodValue", "LikelihoodValueConfig", "build"]
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodValueConfig(LeaningConfig):
-    """What is likely, times what works."""
+    """Likelihood of an action times its probability of success."""
 
     factor: Literal["product", "likelihood", "value"] = "product"
-    """By what an action is chosen: both, or one of them alone."""
+    """Factors of the score: both, or only one of them."""
     tau: PositiveFloat = 1.0
-    """Divides log p (SayCan: 1)."""
+    """Divisor of log p (SayCan: 1)."""
     weight: NonNegativeFloat = 1.0
-    """Of log V (SayCan: 1)."""
+    """Weight of log V (SayCan: 1)."""
     least: PositiveFloat = 0.01
-    """What V counts at least, so that what never worked can still be tried (ours)."""
+    """Lower bound of V, so that actions that never worked can still be tried (our choice)."""
     initial: Share = 0.5
-    """What V begins at (ours): above what fails, below what works."""
+    """Initial V (our choice): above actions that fail, below actions that work."""
     gamma: Share = 0.99
-    """Discount per step (ours)."""
+    """Discount per step (our choice)."""
 
 
 class LikelihoodValue(Leaning):
-    """The agent; arguments as of :class:`~hunch.methods.prior.leaning.Leaning`."""
+    """The agent; arguments as for :class:`~hunch.methods.prior.leaning.Leaning`."""
 
     config_class: ClassVar[type[Any]] = LikelihoodValueConfig
     config: LikelihoodValueConfig
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the prior; None where it does not count."""
+        """The evidence level of the prior; None if it is not used."""
         return None if self.config.factor == "value" else self.prior.evidence
 
     def leans(self, state: State) -> bool:
-        """Whether the likelihood counts."""
+        """Return whether the likelihood is used."""
         return self.config.factor != "value"
 
     def leaning(self, state: State) -> tuple[float, ...]:
-        """The likelihood of each action: log p(a|s) / tau."""
+        """Return the likelihood term of each action: log p(a|s) / tau."""
         return tuple(x / self.config.tau for x in self.logprobs(state)) if self.leans(state) else ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
-        """Both factors, log p / tau + weight log V, or one of them."""
+        """Return both terms, log p / tau + weight log V, or one of them."""
         c = self.config
         value = np.log(np.clip(q, c.least, 1.0))
         if not leaning:
@@ -75,7 +75,7 @@ class LikelihoodValue(Leaning):
         return np.array(leaning) if c.factor == "likelihood" else np.array(leaning) + c.weight * value
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Learn from how episodes end, for whatever reason they do."""
+        """Learn from the success of each episode, however it ends."""
         super().observe(
             [replace(t, reward=float(t.done and t.success), terminated=t.done) for t in transitions]
         )

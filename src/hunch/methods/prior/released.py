@@ -1,8 +1,8 @@
-"""The settings of the authors' code for DQN-Prior, where they differ from ours.
+"""The settings of the authors' code for DQN-Prior that differ from our defaults.
 
 Source: the code released with Yan et al., "Efficient Reinforcement Learning with Large Language Model
-Priors", ICLR 2025. It has a script for ALFWorld and one for the kitchens of Overcooked, which differ. What is
-no setting of an agent is told in ``docs/methods/dqn_prior.md``.
+Priors", ICLR 2025. It has different scripts for ALFWorld and for the kitchens of Overcooked. Differences that
+are not settings of an agent are listed in ``docs/methods/dqn_prior.md``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ Config = TypeVar("Config", bound=Any)
 
 _BOTH: Final[dict[str, Any]] = {
     "gamma": 0.99,
-    "proposals": "visited",
     "epsilon": (0.2, 0.2, 1),
     "warmup": 0,
     "optimiser": "adamw",
@@ -32,12 +31,12 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
     "released-kitchen": {**_BOTH, "explore": "mixed", "alpha": 0.1, "round": 5, "round_updates": 40},
 }
 BASELINE: Final[dict[str, Any]] = {"explore": "epsilon", "copies": 2}
-"""What the released baseline without a prior has besides: it acts epsilon-greedily, and a failed episode
-enters its replay buffer twice."""
+"""Additional settings of the released baseline without a prior: it acts epsilon-greedily, and a failed
+episode enters its replay buffer twice."""
 
 
 def preset(config: Config, fixed: Collection[str], baseline: bool) -> Config:
-    """Put the values of a config's preset where it has our defaults, and the method fixes nothing."""
+    """Apply a config's preset to all settings that have our default and are not fixed by the method."""
     values = {**PRESETS[config.preset], **(BASELINE if baseline and config.preset != "own" else {})}
     ours = type(config)()
     free = [name for name in values if name not in fixed and getattr(config, name) == getattr(ours, name)]

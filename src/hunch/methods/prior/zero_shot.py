@@ -1,6 +1,6 @@
 """Zero-shot prior: act by the language model alone, a ~ p_LM(a|s), and learn nothing.
 
-The line that a method with a prior has to stay above for its learning to count.
+A method with a prior must do better than this for its learning to count.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class ZeroShot(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the prior."""
+        """The evidence level of the prior."""
         return self.prior.evidence
 
     def begin(self, world: World, seed: int) -> None:
-        """Start the random numbers afresh."""
+        """Reset the random generator."""
         self.rng = np.random.default_rng(seed)
         self.fallbacks: list[float] = []
 
@@ -62,29 +62,29 @@ class ZeroShot(Agent):
         """Remember nothing."""
 
     def learn(self) -> dict[str, float]:
-        """Learn nothing; tell which share of the answers named no action, where that can happen."""
+        """Return the share of answers that named no action, if that can happen; nothing is learnt."""
         told, self.fallbacks = self.fallbacks, []
         return {"fallback_rate": float(np.mean(told))} if told else {}
 
     def player(self, seed: int) -> ZeroShot:
-        """The same prior, with chance of its own."""
+        """Return a player with the same prior and its own randomness."""
         twin = ZeroShot(self.prior, self.config)
         twin.begin(World(), seed)
         return twin
 
     def explain(self, state: State) -> Explanation:
-        """The prior, estimated by 32 draws."""
+        """Return the prior, estimated from 32 draws."""
         proposal = self.prior.propose([state], 32, np.random.default_rng(0))[0]
         prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
         return Explanation({"prior": prior}, prior)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the random numbers."""
+        """Return the random state."""
         return {"rng": self.rng.bit_generator.state, "fallbacks": list(self.fallbacks)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
         self.fallbacks = list(state["fallbacks"])
 

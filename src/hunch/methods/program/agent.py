@@ -1,9 +1,9 @@
-"""What all methods that write programs share: a writer, a search, and memory of what was tried.
+"""Base class of methods that search for programs: a writer, a search, and memory of what was tried.
 
-A program is an action and its fitness the reward, so this is the one loop of :mod:`hunch.core`:
+A program is an action and its fitness is the reward, so this is the loop of :mod:`hunch.core`:
 
-    requests = search.ask(streams)              act: from which parents to write
-    programs = writer.write(problem, ...)       act: one program for each stream
+    requests = search.ask(streams)              act: choose parents
+    programs = writer.write(problem, ...)       act: write one program per stream
     trial = environment.step(program)           the design problem runs it
     search.tell(attempts)                       observe
 """
@@ -27,19 +27,19 @@ from hunch.roles.program import Attempt, Feedback, Request, Search, best, same, 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramConfig(WritingConfig):
-    """What methods that write programs share."""
+    """Settings of methods that search for programs."""
 
     feedback: Feedback = "own"
-    """What the writer is shown: own is the method; the controls are blind (parents without feedback),
+    """Feedback shown to the writer: own is the method; the controls are blind (parents without feedback),
     shuffled (the feedback of another program) and fresh (no parents either)."""
     retries: NonNegativeInt = 2
-    """How often a program that cannot run, or was tried before, is written again before it is tried."""
+    """How often a program that cannot run or was tried before is rewritten before it is tried."""
     give_up: NonNegativeInt = 50
-    """Programs that fail in a row before the run stops and says why; 0 for never."""
+    """Consecutive failed programs after which the run stops with the reason; 0 for never."""
 
 
 class ProgramAgent(WritingAgent):
-    """An agent whose actions are programs; a method says how parents are chosen and how it asks.
+    """An agent whose actions are programs; a method defines how parents are chosen and how it prompts.
 
     Arguments as of :class:`~hunch.methods.program.writing.WritingAgent`.
     """
@@ -47,10 +47,10 @@ class ProgramAgent(WritingAgent):
     config_class: ClassVar[type[Any]] = ProgramConfig
     records_file: ClassVar[str] = "programs.jsonl"
     begins_with_start: ClassVar[bool] = False
-    """Whether the first program tried is the problem's own."""
+    """True if the problem's own program is tried first."""
 
     def search(self) -> Search:
-        """The method's search, which has seen nothing yet."""
+        """Make the method's search, without any trials."""
         raise NotImplementedError
 
     def begin(self, world: World, seed: int) -> None:
@@ -76,7 +76,7 @@ class ProgramAgent(WritingAgent):
         return [attempt.program for attempt in written]
 
     def _written(self, requests: Sequence[Request], number: int) -> list[Attempt]:
-        """An attempt for each request; those that are shown the same are asked for together."""
+        """Write an attempt per request; requests with the same prompt are sent together."""
         views = [
             shown(request, self.attempts, self.config.feedback, self._rng(number + i, 1))
             for i, request in enumerate(requests)
@@ -107,7 +107,7 @@ class ProgramAgent(WritingAgent):
         return self.writer.write(self.problem, parents, feedback, n, self.seed * SPACING + self.drawn - n)
 
     def _new(self, program: str, parents: Sequence[Attempt], feedback: str, fresh: set[str]) -> str:
-        """The program, or another draw in its place where it cannot run or was tried before."""
+        """Return the program, or another draw if it cannot run or was tried before."""
         for _ in range(self.config.retries):
             name = same(program)
             if name not in self.known and name not in fresh and not self.problem.flaw(program):
@@ -116,7 +116,7 @@ class ProgramAgent(WritingAgent):
         return program
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Tell the search what became of the programs."""
+        """Report the trials to the search."""
         for t in sorted(transitions, key=lambda t: self.pending[t.stream].number):
             attempt = self.pending.pop(t.stream).after(_trial(t))
             self.failing = self.failing + 1 if attempt.fitness is None else 0
@@ -127,10 +127,10 @@ class ProgramAgent(WritingAgent):
         self.searching.tell([attempt], self._rng(attempt.number, 2))
 
     def learn(self) -> dict[str, float]:
-        """Tell how the programs since the last call did, and the best so far.
+        """Return metrics of the programs since the last call, and the best fitness so far.
 
         Raises:
-            HunchError: if one program after the other failed; a restart tries on.
+            HunchError: if too many programs in a row failed; a restarted run goes on trying.
         """
         new, self.seen = self.attempts[self.seen :], len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
@@ -144,35 +144,35 @@ class ProgramAgent(WritingAgent):
         return {"failed_programs": failed, **({} if top is None else {"best": float(top.fitness or 0.0)})}
 
     def player(self, seed: int) -> Player:
-        """Who submits the best program again, to be tried with new seeds; the first one if all failed."""
+        """Return a player that submits the best program, for new seeds; the first one if all failed."""
         top = best(self.attempts)
         program = top.program if top else self.problem.start
         number = SPACING * (self.seed + 1) - 1
         return Winner(program or self.writer.write(self.problem, (), "", 1, number)[0])
 
     def explain(self, state: State) -> Explanation:
-        """The best program so far."""
+        """Return the best program so far."""
         top = best(self.attempts)
         return Explanation(note=f"fitness {top.fitness:g}\n{top.program}" if top else "no program yet")
 
     def records(self) -> list[dict[str, Any]]:
-        """A line for each program: text, fitness, feedback, error, parents, what its writer was shown."""
+        """Return one record per program: text, fitness, feedback, error, parents and the feedback shown."""
         return [attempt.line() for attempt in self.attempts]
 
     def files(self) -> dict[str, str]:
-        """The best program so far, as ``best.py``."""
+        """Return the best program so far, as ``best.py``."""
         top = best(self.attempts)
         return {"best.py": f"# Program {top.number}, fitness {top.fitness}\n{top.program}"} if top else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """What was tried; the search is told of it again."""
+        """Return the attempts, from which the search can be restored."""
         return {
             "attempts": self.records(),
             "counters": [self.asked, self.drawn, self.seen],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.attempts, self.pending, self.searching = [], {}, self.search()
         for line in state["attempts"]:
             self._tell(Attempt.read(line))
@@ -181,18 +181,18 @@ class ProgramAgent(WritingAgent):
         self.failing = 0
 
     def _rng(self, number: int, use: int) -> np.random.Generator:
-        """Chance of its own for each attempt, so that none has to be saved."""
+        """Return a separate random generator per attempt, so that none has to be saved."""
         return np.random.default_rng([self.seed, number, use])
 
 
 class Winner(Player):
-    """Submits one program, again and again."""
+    """Submits the same program every time."""
 
     def __init__(self, program: str) -> None:
         self.program = program
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The program for each state."""
+        """Return the program for each state."""
         return [self.program] * len(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -200,7 +200,7 @@ class Winner(Player):
 
 
 def _trial(t: Transition) -> Trial:
-    """What became of a program, from the environment's own word, or else from its reward."""
+    """Return the trial of a program, from the environment's state or else from its reward."""
     if isinstance(t.next_state.raw, Trial):
         return t.next_state.raw
     failed = t.reward != t.reward
@@ -210,5 +210,5 @@ def _trial(t: Transition) -> Trial:
 def build(
     agent: type[ProgramAgent], config: ProgramConfig, models: Mapping[str, LanguageModel]
 ) -> ProgramAgent:
-    """The model ``lm`` writes."""
+    """Build the agent; the model ``lm`` is the writer."""
     return agent(models["lm"], config)

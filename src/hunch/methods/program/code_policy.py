@@ -1,11 +1,11 @@
-"""Code policies: a model writes the policy itself, sees how its episodes went, and revises it.
+"""Code policies: a model writes a policy as a program, sees the results of its episodes, and revises it.
 
     repeat
         choose parents among the programs so far, by the search rule
         write a policy; play it in a fixed set of episodes; fitness is the mean return
         feedback is the return of each episode and a trace of the worst
 
-The search rule is exchangeable; FunSearch's islands are the evolutionary form.
+The search rule is a setting; FunSearch's islands are the evolutionary one.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class CodePolicyConfig(ProgramConfig):
     search: Literal["hill", "linear", "greedy", "islands", "single"] = "hill"
     """How parents are chosen: the best so far, the last, the best of the last batch, islands, or none."""
     population: PositiveInt = 8
-    """Programs of a batch, for greedy."""
+    """greedy: programs per batch."""
     islands: PositiveInt = 4
-    """Islands, for islands."""
+    """islands: number of islands."""
 
 
 class CodePolicy(ProgramAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = CodePolicyConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
-        """The rule of the setting."""
+        """Make the search of the setting."""
         made: dict[str, Search] = {
             "hill": HillClimbing(),
             "linear": Refinement(),

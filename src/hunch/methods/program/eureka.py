@@ -1,13 +1,14 @@
-"""Eureka (Ma et al., ICLR 2024): batches of reward programs; the best and its feedback are the next context.
+"""Eureka (Ma et al., ICLR 2024): batches of reward programs; the best is the context of the next batch.
 
     repeat
         draw K programs from the same conversation
         train a policy with each; fitness is the task's own metric
         the best of the batch, with the curves of its components, becomes the context of the next batch
-        where all K failed: draw again from the same context
+        if all K failed: draw again from the same context
 
-The context is always four messages: system, user, best answer, its feedback. Unlike the released code, all
-code of an answer is kept (it keeps the last function), and answers stay beside their results where some fail.
+The context is always four messages: system, user, best answer, its feedback. Unlike in the released code, all
+code of an answer is kept (it keeps the last function), and answers stay matched to their results if some
+fail.
 """
 
 from __future__ import annotations
@@ -43,24 +44,24 @@ class EurekaConfig(ProgramConfig):
     """Eureka."""
 
     population: PositiveInt = 16
-    """Programs of a batch, K (paper; the released config has 3). Use as many streams, or a divisor."""
+    """Programs per batch, K (paper; released config: 3). Use as many streams, or a divisor."""
     keep: Literal["batch", "best"] = "batch"
-    """What the next batch is written from: the best of the last batch (released code), or of all."""
+    """Parent of the next batch: the best of the last batch (released code), or of all."""
 
 
 class Eureka(ProgramAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = EurekaConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
-        """Batches whose best is the next parent."""
+        """Make a search by batches whose best program is the next parent."""
         return Greedy(self.config.population) if self.config.keep == "batch" else HillClimbing()
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """System, user, and where there is one the best answer with its feedback and the advice."""
+        """Return the system and user messages, and the best answer with its feedback, if there is one."""
         parts = [SYSTEM, problem.text()]
         if parents:
             parts.append(f"You wrote:\n\n```python\n{parents[-1].program.strip()}\n```")

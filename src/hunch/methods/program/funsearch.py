@@ -1,15 +1,15 @@
-"""FunSearch (Romera-Paredes et al., Nature 2023): islands of programs, and two of them in every prompt.
+"""FunSearch (Romera-Paredes et al., Nature 2023): islands of programs, with two programs in every prompt.
 
     try the problem's own program, and put it on every island
     repeat
-        draw an island; of its clusters of equal scores draw two, rather the fitter; of each a short program
+        draw an island; draw two of its clusters of equal scores, preferring fit ones; of each a short program
         prompt: both in ascending order as ``f_v0`` and ``f_v1``, then the header of ``f_v2``
         draw four samples; run each; put those that run on the island
-        every so many programs: empty the worse half of the islands, and begin each anew with the best
-            program of a better one
+        every so many programs: empty the worse half of the islands, and restart each with the best program
+            of a better island
 
-The released code resets by the clock, every four hours; here programs are counted, so that a run can be
-repeated. The other searches stand beside it under the same prompt and writer, as its baselines.
+The released code resets islands every four hours; here it depends on the number of programs, so that a run
+can be repeated. The other searches, with the same prompt and writer, are its baselines.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class FunSearchConfig(ProgramConfig):
     search: Literal["islands", "hill", "single"] = "islands"
     """How parents are chosen: islands is the method; hill takes the best so far, single the problem's own."""
     islands: PositiveInt = 10
-    """Islands (released code)."""
+    """Number of islands (released code)."""
     parents: PositiveInt = 2
     """Programs in a prompt (released code)."""
     samples: PositiveInt = 4
-    """Programs written from one prompt (released code), as far as so many streams ask together."""
+    """Programs written from one prompt (released code); needs as many streams."""
     cluster_temperature: PositiveFloat = 0.1
     """Temperature of the softmax over the clusters of an island, in units of fitness (released code)."""
     period: PositiveInt = 30_000
-    """Programs of an island over which this temperature falls to 0 (released code)."""
+    """Programs per island over which this temperature falls to 0 (released code)."""
     reset_every: NonNegativeInt = 500
-    """Programs between two resets of islands; 0 for none. The released code resets every four hours."""
+    """Programs between resets of islands; 0 for none (released code: every four hours)."""
 
 
 class FunSearch(ProgramAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = FunSearchConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
@@ -67,7 +67,7 @@ class FunSearch(ProgramAgent):
             raise UsageError("FunSearch needs a problem that names the function to write.")
 
     def search(self) -> Search:
-        """Islands, or what is compared with them."""
+        """Make the islands, or a baseline."""
         c = self.config
         if c.search == "islands":
             return Islands(c.islands, c.parents, c.cluster_temperature, c.period, c.reset_every, c.samples)
@@ -75,7 +75,7 @@ class FunSearch(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """The versions in ascending order, and the header of the next; feedback is of the last."""
+        """Return the versions in ascending order and the header of the next; feedback is on the last one."""
         programs = [parent.program for parent in parents] or [problem.start]
         told = "".join(f"# {line}\n" for line in feedback.splitlines())
         ask = f"Write `{problem.function}_v{len(programs)}` with its header, in one block of Python code."
@@ -84,7 +84,7 @@ class FunSearch(ProgramAgent):
 
 
 def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) -> str:
-    """Programs as versions of one function, and the header of the next version."""
+    """Return programs as versions of one function, and the header of the next version."""
     others: dict[str, None] = {}
     found: list[str] = []
     for number, program in enumerate(programs):

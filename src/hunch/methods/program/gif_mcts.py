@@ -1,18 +1,18 @@
 """GIF-MCTS: a world model as code, found by tree search over programs (Dainese et al., NeurIPS 2024).
 
-    from a description and recorded transitions, until all are foretold or the calls are used up
-        choose, by upper confidence bounds, a program of the tree and what to do with it:
-            generate    write a program that goes on from its first lines
-            improve     show it with one transition that it foretells wrongly; explain, then write it anew
-            fix         show it with the error that it raised; explain, then write it anew
-        its value is the weighted share of transitions that it foretells
+    from a description and recorded transitions, until all are predicted or the calls are used up
+        choose, by upper confidence bounds, a program of the tree and an operation on it:
+            generate    write a program that continues its first lines
+            improve     show it with one wrongly predicted transition; explain, then rewrite it
+            fix         show it with the error that it raised; explain, then rewrite it
+        its value is the weighted share of transitions that it predicts correctly
 
-The tree is :class:`~hunch.roles.program_tree.ProgramTree`. Beside it, under the same prompts and writer,
-stand its baselines: programs from nothing (single; the first of them is zero-shot), one lineage (linear),
-and the rule of WorldCoder, which draws the program to refine from Beta distributions (thompson).
+The tree is :class:`~hunch.roles.program_tree.ProgramTree`. Its baselines use the same prompts and writer:
+programs from scratch (single; the first of them is zero-shot), one lineage (linear), and the rule of
+WorldCoder, which draws the program to refine from Beta distributions (thompson).
 
-A call of the model writes one program. Once all transitions are foretold nothing is asked any more: the
-winner is submitted again.
+A call of the model writes one program. Once all transitions are predicted, the model is no longer asked, and
+the winner is submitted again.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ class GIFMCTSConfig(ProgramConfig):
     lines: PositiveInt = 2
     """Lines that a node adds to its parent's (released code)."""
     c: NonNegativeFloat = 0.1
-    """Weight of what is uncertain (released code)."""
+    """Weight of the uncertainty term (released code)."""
     fixes: NonNegativeInt = 3
-    """Fixes in a row of a program that fails (released code)."""
+    """Maximum consecutive fixes of a failing program (released code)."""
     generate: Share = 0.5
-    """What generate is expected to be worth at first (released code)."""
+    """Initial value of generate (released code)."""
     improve: Share = 0.55
-    """What improve is expected to be worth at first (released code)."""
+    """Initial value of improve (released code)."""
     fix: Share = 0.5
-    """What fix is expected to be worth at first (released code)."""
+    """Initial value of fix (released code)."""
     beta_weight: PositiveFloat = 5.0
-    """How much the fitness counts in the Beta distributions of thompson (released code of WorldCoder)."""
+    """thompson: weight of the fitness in the Beta distributions (released code of WorldCoder)."""
     retries: NonNegativeInt = 0
-    """How often a program that cannot run, or was tried before, is written again; here a failure is news."""
+    """How often a program that cannot run or was tried before is rewritten; here a failure is informative."""
 
 
 class GIFMCTS(ProgramAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = GIFMCTSConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
-        """The tree, or what is compared with it."""
+        """Make the tree, or a baseline."""
         c = self.config
         made: dict[str, Search] = {
             "tree": ProgramTree(c.lines, c.c, c.fixes, (c.generate, c.improve, c.fix)),
@@ -81,7 +81,7 @@ class GIFMCTS(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """Generate, improve or fix, by what there is to show."""
+        """Return the prompt to generate, improve or fix, depending on the parent."""
         if not parents or (not feedback and parents[-1].fitness is not None):
             return chat_prompt(problem, parents, feedback)
         last, ask = parents[-1], f"{problem.asked} in one block of Python code"

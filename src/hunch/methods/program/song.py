@@ -1,12 +1,12 @@
-"""Self-refined reward designer (Song et al., 2023): one reward, evaluated, and rewritten until it is good.
+"""Self-refined reward designer (Song et al., 2023): rewrites one reward until its evaluation is good.
 
-    write a reward from four parts: environment, task, what is observed, rules
+    write a reward from four parts: environment, task, observations, rules
     repeat, about five times
         train a policy
         evaluate: the training process, the metrics of the task, the success rate; a verdict, good or bad
-        where it is bad: rewrite the reward by this evaluation
+        if it is bad: rewrite the reward, given this evaluation
 
-It differs from Eureka in its search only: one lineage in place of a population.
+It differs from Eureka only in its search: one lineage instead of a population.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class SongConfig(ProgramConfig):
     """Self-refined reward designer."""
 
     good: float = 0.95
-    """Fitness from which on the verdict is good, and the reward is kept as it is."""
+    """Fitness at which the verdict is good, and the reward is kept."""
 
 
 class Lineage(Refinement):
-    """Linear refinement that stays with the first program that is good.
+    """Linear refinement that stops at the first good program.
 
     Args:
-        good: The fitness that is.
+        good: Fitness that counts as good.
     """
 
     def __init__(self, good: float) -> None:
@@ -45,14 +45,14 @@ class Lineage(Refinement):
         self.good = good
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Go on, unless it was good enough."""
+        """Continue with the new program, unless the last one was good enough."""
         for attempt in attempts:
             if self.last is None or self.last.fitness is None or self.last.fitness < self.good:
                 self.last = attempt
 
 
 class Song(ProgramAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = SongConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
@@ -63,7 +63,7 @@ class Song(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """The four parts, and the evaluation of the last reward."""
+        """Return the four parts and the evaluation of the last reward."""
         parts = [problem.text()]
         if parents:
             parts.append(f"The present reward:\n\n```python\n{parents[-1].program.strip()}\n```")

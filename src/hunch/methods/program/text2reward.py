@@ -1,11 +1,11 @@
 """Text2Reward (Xie et al., ICLR 2024): one dense reward from a description, then refined by feedback.
 
-    write a reward from the interface and the instruction; write again until there is code
+    write a reward from the interface and the instruction; repeat until there is code
     repeat
-        run it; an error goes back to the model
-        train a policy; what it did goes back, together with all programs and feedback so far
+        run it; report an error to the model
+        train a policy; report its behaviour to the model, with all programs and feedback so far
 
-In the paper a person describes what the policy did; here the design problem does, in numbers.
+In the paper a person describes the policy's behaviour; here the design problem does, in numbers.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Text2RewardConfig(ProgramConfig):
     temperature: NonNegativeFloat = 0.7
     """Temperature at which the model writes (released code, interactive generator)."""
     retries: NonNegativeInt = 5
-    """How often an answer without usable code is asked again; the released code never stops asking."""
+    """How often to ask again after an answer without usable code (released code: without limit)."""
     history: PositiveInt = 3
-    """Programs with their feedback that stand in the prompt, newest last."""
+    """Programs with feedback in the prompt, newest last."""
 
 
 class Conversation:
     """One lineage; the last attempts are the parents.
 
     Args:
-        length: How many.
+        length: Number of parents.
     """
 
     def __init__(self, length: int) -> None:
@@ -48,16 +48,16 @@ class Conversation:
         self.past: list[Attempt] = []
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """The last attempts."""
+        """Return the last attempts as parents."""
         return [Request(tuple(self.past[-self.length :]))] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Go on from them."""
+        """Record the new attempts."""
         self.past += attempts
 
 
 class Text2Reward(ProgramAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = Text2RewardConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
@@ -68,7 +68,7 @@ class Text2Reward(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """The interface, the instruction, and the programs so far; feedback is that of the last."""
+        """Return the interface, the instruction, and the programs so far; feedback is on the last one."""
         parts = [
             "You are an expert in robotics, reinforcement learning and code generation.",
             problem.text(),

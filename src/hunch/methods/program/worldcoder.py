@@ -1,20 +1,20 @@
-"""WorldCoder: a world model as code, learnt while acting, and optimistic (Tang, Key and Ellis, NeurIPS 2024).
+"""WorldCoder: an optimistic world model as code, learnt while acting (Tang, Key and Ellis, NeurIPS 2024).
 
-    act at random until there are some steps to go by
+    act at random for some steps
     repeat
         write transition(state, action), and for each mission reward(state, action, next state), so that
-            they foretell all steps so far, and
-            optimism: in the model a planner finds a way to a reward from where the mission begins
-        a program that breaks either is refined; which one is drawn from Beta distributions (Thompson
-        sampling) act on the way that the planner finds; now and then, and where there is none, at random
-        where a step was foretold wrongly: refine
+            they predict all steps so far, and
+            optimism: in the model, a planner finds a path to a reward from the mission's first state
+        refine programs that violate either; which one is drawn from Beta distributions (Thompson sampling)
+        follow the planner's path; sometimes, and if there is no path, act at random
+        after a wrong prediction: refine
 
-Optimism is one more datum that a program has to explain. It makes the agent try what might be rewarded,
-rather than believe the program that foretells no reward because none was seen. A new mission has a reward of
-its own, and keeps the transitions.
+Optimism is one more constraint on a program. It makes the agent try what might be rewarded, instead of
+trusting a program that predicts no reward because none was seen. A new mission has its own reward function
+and keeps the transition function.
 
 Departures: steps are deterministic, and the planner is breadth-first search instead of tree search, so that
-"no way" is exact within ``most`` states; a reward is written by the mission's words and its steps, without
+"no path" is exact within ``most`` states; a reward is written from the mission's text and its steps, without
 examples of the rewards of other missions.
 """
 
@@ -47,27 +47,27 @@ class WorldCoderConfig(WritingConfig):
     """WorldCoder."""
 
     optimism: bool = True
-    """Whether the model has to hold a way to a reward."""
+    """Require that the model contains a path to a reward."""
     warmup: NonNegativeInt = 10
-    """Steps at random before the first program (released code)."""
+    """Random steps before the first program (released code)."""
     epsilon: Share = 0.05
-    """Share of steps at random after them (released code)."""
+    """Share of random steps after that (released code)."""
     refinements: PositiveInt = 30
-    """Programs written at most before the next step (released code: 30 to 50)."""
+    """Maximum programs written between two steps (released code: 30 to 50)."""
     beta_weight: PositiveFloat = 5.0
-    """How much the share that is explained counts in the Beta distributions (released code)."""
+    """Weight of the share of explained steps in the Beta distributions (released code)."""
     most: PositiveInt = 2_000
-    """States after which the planner gives up (ours)."""
+    """States after which the planner gives up (our choice)."""
 
 
 class WorldCoder(WritingAgent):
-    """The agent; arguments as of :class:`~hunch.methods.program.writing.WritingAgent`."""
+    """The agent; arguments as for :class:`~hunch.methods.program.writing.WritingAgent`."""
 
     config_class: ClassVar[type[Any]] = WorldCoderConfig
     prompt = staticmethod(GIFMCTS.prompt)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all steps but recorded ones, and all programs."""
+        """Forget all steps except recorded ones, and all programs."""
         self.seed, self.written, self.attempted = seed, 0, 0
         self.seen = Seen()
         self.settled: dict[str, bool] = {}
@@ -83,7 +83,7 @@ class WorldCoder(WritingAgent):
     # ---- acting ---------------------------------------------------------------------------------------
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The next step of the way that is planned, or of another one; at random now and then."""
+        """Return the next action of the planned path, or sometimes a random one."""
         return [self._choose(state) for state in states]
 
     def _choose(self, state: State) -> str:
@@ -97,12 +97,12 @@ class WorldCoder(WritingAgent):
         )
 
     def _planned(self, state: State) -> list[str] | None:
-        """The way from a state, found once for as long as the programs stay."""
+        """Return the path from a state; it is searched once until the programs change."""
         key = state.task, frozen(state.raw)
         if key not in self.ways:
             seen: list[Any] = []
             self.ways[key] = self._plan(state, seen)
-            if self.ways[key] is None:  # nor is there from where it leads, as far as the planner looks
+            if self.ways[key] is None:  # then the states seen by the planner have no path either
                 self.ways |= dict.fromkeys([(state.task, other) for other in seen])
         return self.ways[key]
 
@@ -113,7 +113,7 @@ class WorldCoder(WritingAgent):
         return self._way(model, frozen(state.raw), seen)
 
     def _model(self, mission: str) -> CodedModel | None:
-        """The programs in use, where both can be run."""
+        """Return the current programs, if both can be run."""
         pieces = self.transition, self.rewards.get(mission)
         programs = [p.current for p in pieces if p is not None and p.current is not None]
         if len(programs) < 2 or any(attempt.fitness is None for attempt in programs):
@@ -130,10 +130,10 @@ class WorldCoder(WritingAgent):
     # ---- steps ----------------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember steps that are new.
+        """Remember new steps.
 
         Raises:
-            UsageError: if the same action led elsewhere before.
+            UsageError: if the same action had another result before.
         """
         for t in sorted(transitions, key=lambda t: t.stream):
             self.acted[t.stream] = self.acted.get(t.stream, 0) + 1
@@ -146,7 +146,7 @@ class WorldCoder(WritingAgent):
     # ---- writing --------------------------------------------------------------------------------------
 
     def learn(self) -> dict[str, float]:
-        """Write and refine programs where new steps contradict them, or no way to a reward is known."""
+        """Write and refine programs if new steps contradict them, or no path to a reward is known."""
         if len(self.seen) < self.config.warmup:
             return {}
         for mission, own in self.seen.news().items():
@@ -163,7 +163,7 @@ class WorldCoder(WritingAgent):
         return not all(right(p, s) for p, s in zip(found, steps, strict=True))
 
     def _explain(self, mission: str) -> None:
-        """Refine both functions until they explain all, or as often as is allowed."""
+        """Refine both functions until they explain everything, or the limit is reached."""
         self.ways.clear()
         while self._loaded:
             self._loaded.popitem()[1].program.close()
@@ -179,7 +179,7 @@ class WorldCoder(WritingAgent):
         self.settled[mission] = self._wanting(mission) is None
 
     def _begin_anew(self, piece: Piece, mission: str) -> None:
-        """Judge the program in use by all steps there are now."""
+        """Evaluate the current program on all steps so far."""
         last, piece.current, piece.since = piece.current, None, len(piece.attempts)
         piece.search = Thompson(self.config.beta_weight)
         if last is not None:
@@ -187,7 +187,7 @@ class WorldCoder(WritingAgent):
             piece.add(again, self._rng(again.number))
 
     def _wanting(self, mission: str) -> Piece | None:
-        """The function to refine next; None if all is explained."""
+        """Return the function to refine next; None if everything is explained."""
         transition, reward = self.transition, self.rewards[mission]
         assert transition is not None
         for piece in (transition, reward):
@@ -195,10 +195,10 @@ class WorldCoder(WritingAgent):
                 return piece
         if reward.current is not None and reward.current.fitness == 1.0:
             return None
-        return (reward, transition)[self.written % 2]  # no way to a reward: one of them is at fault
+        return (reward, transition)[self.written % 2]  # no path to a reward: either may be wrong
 
     def _explains(self, attempt: Attempt) -> bool:
-        """Whether it foretells all steps, whatever it says of a way to a reward."""
+        """Return whether it predicts all steps, whether or not there is a path to a reward."""
         return attempt.components.get("explained") == 1.0
 
     def _refine(self, piece: Piece, mission: str) -> None:
@@ -207,7 +207,7 @@ class WorldCoder(WritingAgent):
         parents = request.parents
         feedback = parents[-1].told() if parents else ""
         if piece is self.transition and parents and self._explains(parents[-1]):
-            feedback += NO_WAY  # or else there would be nothing to refine
+            feedback += NO_WAY  # otherwise there would be nothing to refine
         first = self.seed * SPACING + self.written
         (program,) = self.writer.write(piece.problem, parents, feedback, 1, first)
         self.written += 1
@@ -215,10 +215,10 @@ class WorldCoder(WritingAgent):
         piece.add(self._judged(attempt, piece, mission), self._rng(number))
         reward = self.rewards[mission]
         if piece is self.transition and reward.current is not None:
-            reward.current = self._judged(reward.current, reward, mission)  # there may be a way now
+            reward.current = self._judged(reward.current, reward, mission)  # there may be a path now
 
     def _judged(self, attempt: Attempt, piece: Piece, mission: str) -> Attempt:
-        """The attempt with the share of steps that it explains; a way to a reward is one step more."""
+        """Return the attempt with its share of explained steps; a path to a reward counts as one step."""
         of = [mission] if piece.problem.function == "reward" else list(self.seen.steps)
         found = tried(attempt, piece.problem, self.seen.of(*of))
         if piece is self.transition or found.fitness is None or not self.config.optimism:
@@ -231,7 +231,7 @@ class WorldCoder(WritingAgent):
         return replace(found, fitness=n / (n + 1), feedback=found.feedback + NO_WAY)
 
     def _finds_a_way(self, reward: str, mission: str) -> bool:
-        """Whether the planner gets to a reward from where episodes began lately."""
+        """Return whether the planner finds a reward from the latest first states."""
         now = self.transition.current if self.transition else None
         if now is None or now.fitness is None:
             return False
@@ -241,7 +241,7 @@ class WorldCoder(WritingAgent):
         return None not in ways
 
     def _way(self, model: CodedModel, state: Any, seen: list[Any]) -> list[str] | None:
-        """The shortest way to a reward in a model; the states that were looked at are added to ``seen``."""
+        """Return the shortest path to a reward in a model; visited states are added to ``seen``."""
 
         def actions(state: Any) -> tuple[str, ...]:
             seen.append(state)
@@ -266,7 +266,7 @@ class WorldCoder(WritingAgent):
     # ---- the rest -------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Player:
-        """A player that plans with the programs in use, and acts at random where there is no way."""
+        """Return a player that plans with the current programs, and acts at random without a path."""
         twin = type(self)(self.writer, replace(self.config, epsilon=0.0))
         twin.begin(World(), seed)
         twin.load_state_dict(self.state_dict())
@@ -274,12 +274,12 @@ class WorldCoder(WritingAgent):
         return Planned(twin)
 
     def explain(self, state: State) -> Explanation:
-        """The way that is planned."""
+        """Return the planned path."""
         way = self._plan(state, [])
         return Explanation(note="no way to a reward is known" if way is None else " > ".join(way))
 
     def records(self) -> list[dict[str, Any]]:
-        """A line for each program: function, mission, text, and what became of it."""
+        """Return one record per program: function, mission, text and result."""
         pieces = [("", self.transition), *self.rewards.items()]
         lines = [
             {"function": piece.problem.function, "mission": mission, **attempt.line()}
@@ -290,7 +290,7 @@ class WorldCoder(WritingAgent):
         return sorted(lines, key=lambda line: int(line["number"]))
 
     def state_dict(self) -> dict[str, Any]:
-        """Steps, programs, and where each search stands."""
+        """Return steps, programs, and the state of each search."""
         return {
             "counters": [self.written, self.attempted],
             "seen": self.seen.state_dict(),
@@ -302,7 +302,7 @@ class WorldCoder(WritingAgent):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.written, self.attempted = state["counters"]
         self.seen.load_state_dict(state["seen"])
         self.settled, self.acted = dict(state["settled"]), dict(state["acted"])
@@ -321,17 +321,17 @@ class WorldCoder(WritingAgent):
 
 
 class Planned(Player):
-    """Acts as an agent would that learns nothing more."""
+    """Acts like the agent, without learning."""
 
     def __init__(self, agent: WorldCoder) -> None:
         self.agent = agent
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The next step of the way that is planned."""
+        """Return the next action of the planned path."""
         return self.agent.act(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Count the steps, from which chance comes."""
+        """Count the steps, which seed the random actions."""
         for t in transitions:
             self.agent.acted[t.stream] = self.agent.acted.get(t.stream, 0) + 1
 
@@ -339,5 +339,5 @@ class Planned(Player):
 def build(
     agent: type[WorldCoder], config: WorldCoderConfig, models: Mapping[str, LanguageModel]
 ) -> WorldCoder:
-    """The model ``lm`` writes."""
+    """Build the agent; the model ``lm`` is the writer."""
     return agent(models["lm"], config)

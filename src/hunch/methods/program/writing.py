@@ -1,4 +1,4 @@
-"""What all agents share that write programs: a writer, asked in the words of the method, and its settings."""
+"""Base class of agents that write programs, and the settings of their writer."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.program import Attempt, ModelWriter, Writer, chat_prompt
 
 SPACING = 1_000_000
-"""Draws of a writer between two seeds."""
+"""Number of draws of a writer between two seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WritingConfig:
-    """How a model writes."""
+    """Settings of the writer."""
 
     temperature: NonNegativeFloat = 1.0
-    """Temperature at which the model writes."""
+    """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
-    """Longest answer of the model."""
+    """Maximum tokens per answer of the model."""
 
 
 class WritingAgent(Agent):
-    """An agent that writes programs; a method says what it asks, and what it does with them.
+    """An agent that writes programs; a method defines the prompts and the use of the programs.
 
     Args:
-        writer: A :class:`~hunch.roles.program.Writer`, or a language model, which is asked in the words of
-            the method.
+        writer: A :class:`~hunch.roles.program.Writer`, or a language model, which gets the method's prompts.
         config: Settings; ``options`` change single ones.
     """
 
@@ -53,16 +52,16 @@ class WritingAgent(Agent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """What a model is asked, in the words of the method."""
+        """Return the method's prompt for a model."""
         return chat_prompt(problem, parents, feedback)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the writer."""
+        """The evidence level of the writer."""
         return self.writer.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and the writer."""
+        """The config and the writer."""
         named = {name: model.name for name, model in self.models.items()}
         return {**asdict(self.config), **(named or {"writer": type(self.writer).__name__})}

@@ -1,1 +1,1 @@
-"""Methods in which a language model says what is good, and the tabular learner inside them."""
+"""Methods in which a language model provides the reward."""

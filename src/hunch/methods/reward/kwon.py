@@ -1,4 +1,4 @@
-"""Reward design with a language model: it judges the end of every episode by the user's objective.
+"""Reward design with a language model that judges each finished episode by the user's objective.
 
 Algorithm (Kwon et al., "Reward Design with Language Models", ICLR 2023)::
 
@@ -6,15 +6,15 @@ Algorithm (Kwon et al., "Reward Design with Language Models", ICLR 2023)::
     repeat
         play an episode
         ask the model about its text: does this outcome satisfy the objective?
-        the last step's reward is 1 for yes and 0 for no; no other reward is learnt from
-        let any learner learn from it
+        the last step's reward is 1 for yes and 0 for no; there is no other reward
+        train any learner on it
 
-The model fills one role, the source of rewards (:class:`hunch.roles.judge.Judge`). The learner is the
-house's: Q-learning in a table, or DQN on embedded texts. Its baseline is the same learner on the
-environment's own reward, which in the environments of the paper is the true objective.
+The model fills one role, the reward source (:class:`hunch.roles.judge.Judge`). The learner is Q-learning in a
+table, or DQN on embedded texts. The baseline is the same learner with the environment's reward, which in the
+environments of the paper is the true objective.
 
-In two of the paper's three domains the model was not in the loop: all outcomes were labelled beforehand and
-the labels copied by hand (released code). Here every episode is judged; what was asked before is cached.
+In two of the paper's three domains the model was not in the loop: all outcomes were labelled beforehand, and
+the labels copied by hand (released code). Here every episode is judged; repeated questions are cached.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from hunch.roles.reward import Rewarded, Shaping
 
 @dataclass(frozen=True, kw_only=True)
 class KwonConfig(LearnerConfig):
-    """A judge's verdicts as rewards."""
+    """Verdicts of a judge as rewards."""
 
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     """How the model is asked."""
     judge_weight: NonNegativeFloat = 1.0
-    """Weight of its verdicts."""
+    """Weight of the verdicts."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: none)."""
     standardise: bool = False
-    """Standardise verdicts by their running mean and deviation (released code: negotiation)."""
+    """Standardise verdicts by their running mean and standard deviation (released code: negotiation)."""
 
 
 class Kwon(Rewarded):
     """The agent.
 
     Args:
-        lm: A model that answers.
+        lm: A model that can answer.
         config: All settings; ``options`` change single ones.
         encoder: Embeds texts, for the learner DQN.
 

@@ -3,18 +3,18 @@
 Algorithm (Klissarov, D'Oro et al., "Motif: Intrinsic Motivation from Artificial Intelligence Feedback", ICLR
 2024)::
 
-    collect captions of what happens, by any policy
+    collect captions of what happens, with any policy
     draw pairs of them; the model says which shows more progress: 1, 2 or none
     fit r by the cross-entropy of softmax(r1, r2); standardise it over the captions
     eps    <- the median of r over the distinct captions
     r_int  <- r if r >= eps, else 0; divided by N(caption)^beta, where N counts within the episode
     learn from extrinsic * r_env + weight * r_int
 
-The model fills one role, the source of rewards (:class:`hunch.roles.preference.Preference`); threshold and
-counts are those of :class:`hunch.roles.reward.Rewarded`. The reward is a function of the caption alone.
+The model fills one role, the reward source (:class:`hunch.roles.preference.Preference`); threshold and counts
+are those of :class:`hunch.roles.reward.Rewarded`. The reward depends only on the caption.
 
-Without recorded data the captions are those of the first steps of the run, in which the learner has only the
-environment's reward, so that the steps are counted. The published runs have a data set from elsewhere.
+Without recorded data, captions are collected in the first steps of the run, with the environment's reward
+only, so that these steps are counted. The published runs use a separate data set.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class MotifConfig(LearnerConfig):
     """Rewards from preferences."""
 
     preference: PreferenceConfig = field(default_factory=PreferenceConfig)
-    """How captions are compared and rewards fitted."""
+    """How captions are compared and the reward is fitted."""
     quantile: Share | None = 0.5
-    """Rewards below this quantile of the distinct captions' are 0 (released code: 0.5); none for none."""
+    """Set rewards below this quantile over distinct captions to 0 (released code: 0.5); none for no limit."""
     beta: NonNegativeFloat = 3.0
-    """Rewards are divided by N(caption)^beta, counted within the episode (released code: 3)."""
+    """Rewards are divided by N(caption)^beta, with N counted per episode (released code: 3)."""
     recall: bool = True
-    """The learner sees which rewarded captions came before in the episode (paper: a recurrent learner)."""
+    """Show the learner the rewarded captions so far in the episode (paper: a recurrent learner)."""
     weight: NonNegativeFloat = 0.1
     """Weight of the fitted reward (released code: 0.1)."""
     extrinsic: NonNegativeFloat = 10.0
-    """Weight of the environment's reward (released code: 10 where it is sparse, 0.1 for the score)."""
+    """Weight of the environment's reward (released code: 10 for sparse rewards, 0.1 for the score)."""
 
 
 class Motif(Rewarded):
     """The agent.
 
     Args:
-        lm: A model that answers.
+        lm: A model that can answer.
         config: All settings; ``options`` change single ones.
         encoder: Embeds captions, and states for the learner DQN. Default: that of the config.
 

@@ -1,7 +1,7 @@
-"""Baselines of methods that reward by a model: the same learners, rewarded for what is new.
+"""Novelty baselines of methods with a model's reward: the same learners, rewarded for novelty.
 
-``count-bonus`` adds weight / sqrt(N) to the environment's reward, where N counts how often a state or an
-event has come in the whole run; ``rnd`` adds the error of predicting a random network.
+``count-bonus`` adds weight / sqrt(N) to the environment's reward, where N counts a state or an event over the
+whole run; ``rnd`` adds the error of predicting a random network.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hunch.roles.reward import Rewarded
 
 @dataclass(frozen=True, kw_only=True)
 class NoveltyConfig(LearnerConfig):
-    """What is new is good."""
+    """Rewards for novelty."""
 
     weight: NonNegativeFloat = 0.1
-    """Weight of the bonus (ours)."""
+    """Weight of the bonus (our choice)."""
     extrinsic: NonNegativeFloat = 10.0
-    """Weight of the environment's reward (ours; as in motif)."""
+    """Weight of the environment's reward (our choice, as in motif)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +64,11 @@ class RNDConfig(NoveltyConfig):
     """Random network distillation."""
 
     rnd_learning_rate: PositiveFloat = 1e-3
-    """Of the predictor (ours)."""
+    """Learning rate of the predictor (our choice)."""
     rnd_hidden: PositiveInt = 64
-    """Width of both networks (ours)."""
+    """Width of both networks (our choice)."""
     rnd_batch: PositiveInt = 32
-    """Observations an update of the predictor (ours)."""
+    """Observations per update of the predictor (our choice)."""
 
 
 class RND(Rewarded):
@@ -98,5 +98,5 @@ class RND(Rewarded):
 def build(
     agent: type[CountBonus] | type[RND], config: Any, models: Mapping[str, LanguageModel]
 ) -> CountBonus | RND:
-    """No language model fills a role."""
+    """Build the agent; no language model fills a role."""
     return agent(config, models["encoder"])

@@ -1,1 +1,1 @@
-"""Games of two players, with chance and hidden information: what a game is, and how to play one well."""
+"""Two-player games with chance and hidden information, and algorithms that play them."""

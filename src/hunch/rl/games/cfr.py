@@ -1,14 +1,14 @@
-"""Counterfactual regret minimisation, and how far a policy is from an equilibrium, on small games in full.
+"""Counterfactual regret minimisation and exploitability, for small games that can be enumerated.
 
     repeat
-        policy of each memory: in proportion to the positive regrets of its actions
-        regret of an action: what it would have won, less what the policy wins, weighted by how likely the
-            others let the memory come about; never below 0
-    the result is the mean policy, later ones counting more
+        policy of each information set: in proportion to the positive regrets of its actions
+        regret of an action: its value minus the policy's value, weighted by the probability that the other
+            player and chance allow the information set to be reached; never below 0
+    the result is the mean policy, in which later policies count more
 
-Zinkevich et al., "Regret Minimization in Games with Incomplete Information", 2007; regrets that are never
-negative and weights that grow are CFR+ (Tammelin 2014). A game is first gone through and laid out as arrays,
-a node per history, by levels: a sweep up or down is a few sums per level.
+Source: Zinkevich et al., "Regret Minimization in Games with Incomplete Information", 2007; non-negative
+regrets and growing weights are CFR+ (Tammelin 2014). A game is first enumerated and stored as arrays with one
+node per history, ordered by levels, so that a sweep up or down is a few sums per level.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from hunch.core import FloatArray, IntArray, UsageError
 from hunch.rl.games.game import CHANCE, END, PLAYERS, Game, Memory, Position
 
 Policy: TypeAlias = Mapping[tuple[int, Memory], Mapping[str, float]]
-"""By player and memory, the probability of each action."""
+"""Probability of each action, by player and memory."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A game in full: N histories by level, M memories of those who move, at most A actions in each.
+    """An enumerated game: N histories by level, M information sets, at most A actions in each.
 
     Attributes:
         keys: Player and memory of each information set.
-        actions: The actions of each.
-        levels: Where the histories of each number of moves begin and end.
-        parent: History before the last move, shape (N,); the first has none, and itself stands here.
-        player: Who moves, shape (N,).
-        place: Information set of who moves, shape (N,); -1 where no player does.
-        slot: Number of the player's action that led here, shape (N,); 0 where chance did.
-        chance: Probability with which chance led here, shape (N,); 1 where a player did.
-        won: What players have won, shape (N, 2); 0 before the end.
+        actions: Actions of each information set.
+        levels: First and last index of the histories of each level (number of moves).
+        parent: Index of the history before the last move, shape (N,); the first history is its own parent.
+        player: The player to move, shape (N,).
+        place: Index of the information set of the player to move, shape (N,); -1 if no player moves.
+        slot: Index of the player's action that led here, shape (N,); 0 after a move of chance.
+        chance: Probability of the move of chance that led here, shape (N,); 1 after a player's move.
+        won: Returns of the players, shape (N, 2); 0 before the end.
     """
 
     keys: list[tuple[int, Memory]]
@@ -54,24 +54,24 @@ class Tree:
 
     @property
     def there(self) -> FloatArray:
-        """1 where an information set has such an action, shape (M, A)."""
+        """1 for each action that an information set has, else 0; shape (M, A)."""
         widths = np.array([len(own) for own in self.actions])
         return (np.arange(widths.max(initial=1)) < widths[:, None]).astype(float)
 
     @property
     def mover(self) -> IntArray:
-        """Who moved last, shape (N,)."""
+        """The player who moved last, shape (N,)."""
         return self.player[self.parent]
 
 
 def tree_of(game: Game, most: int = 200_000) -> Tree:
-    """Go through a game.
+    """Enumerate a game.
 
     Raises:
-        UsageError: if it has more than ``most`` histories, or none, or a position of which nothing is known.
+        UsageError: if it has more than ``most`` histories or none, or its code fails in a position.
     """
     if (first := game.begin()) is None:
-        raise UsageError("This game does not begin.")
+        raise UsageError("The game has no first position.")
     positions: list[Position] = [first]
     parent, slot, chance, levels = [0], [0], [1.0], [(0, 1)]
     while levels[-1][0] < levels[-1][1]:
@@ -81,7 +81,7 @@ def tree_of(game: Game, most: int = 200_000) -> Tree:
         )
         for (i, a), position in zip(moves, found, strict=True):
             if position is None:
-                raise UsageError(f"This game has nothing to say of {positions[i].history}.")
+                raise UsageError(f"The game's code fails after the moves {positions[i].history}.")
             positions.append(position)
             parent.append(i)
             by_chance = positions[i].look.player == CHANCE
@@ -89,7 +89,7 @@ def tree_of(game: Game, most: int = 200_000) -> Tree:
             chance.append(positions[i].look.chances[a] if by_chance else 1.0)
         levels.append((levels[-1][1], len(positions)))
         if len(positions) > most:
-            raise UsageError(f"This game has more than {most:,} histories.")
+            raise UsageError(f"The game has more than {most:,} histories.")
     keys: dict[tuple[int, Memory], int] = {}
     own: list[tuple[str, ...]] = []
     place = np.full(len(positions), -1)
@@ -108,10 +108,10 @@ def tree_of(game: Game, most: int = 200_000) -> Tree:
 
 
 def solve(tree: Tree, iterations: int = 1_000) -> Policy:
-    """The mean policy of counterfactual regret minimisation."""
+    """Return the mean policy of counterfactual regret minimisation."""
     regrets, mean = np.zeros_like(tree.there), np.zeros_like(tree.there)
     for t in range(1, iterations + 1):
-        for player in PLAYERS:  # in turn, each against what the other has become
+        for player in PLAYERS:  # alternately, each against the other's updated policy
             strategy = matched(regrets, tree)
             reach, values = reaches(tree, strategy), worth(tree, strategy)
             moved = np.flatnonzero((tree.mover == player) & (np.arange(len(tree.parent)) > 0))
@@ -125,14 +125,14 @@ def solve(tree: Tree, iterations: int = 1_000) -> Policy:
 
 
 def matched(weights: FloatArray, tree: Tree) -> FloatArray:
-    """Probabilities in proportion to weights, shape (M, A); equal ones where all weights are 0."""
+    """Return probabilities in proportion to weights, shape (M, A); uniform if all weights are 0."""
     total = weights.sum(axis=1, keepdims=True)
     even = tree.there / tree.there.sum(axis=1, keepdims=True)
     return np.where(total > 0, weights / np.where(total > 0, total, 1), even)
 
 
 def as_policy(tree: Tree, weights: FloatArray) -> Policy:
-    """Weights of actions, shape (M, A), as a policy."""
+    """Turn weights of actions, shape (M, A), into a policy."""
     return {
         key: dict(zip(own, map(float, row), strict=False))
         for key, own, row in zip(tree.keys, tree.actions, matched(weights, tree), strict=True)
@@ -140,7 +140,7 @@ def as_policy(tree: Tree, weights: FloatArray) -> Policy:
 
 
 def in_tree(tree: Tree, policy: Policy) -> FloatArray:
-    """A policy's probabilities, shape (M, A); equal ones where it says nothing of what may be done."""
+    """Return a policy's probabilities, shape (M, A); uniform where the policy is undefined."""
     weights = np.zeros_like(tree.there)
     for i, (key, own) in enumerate(zip(tree.keys, tree.actions, strict=True)):
         said = policy.get(key, {})
@@ -149,7 +149,7 @@ def in_tree(tree: Tree, policy: Policy) -> FloatArray:
 
 
 def reaches(tree: Tree, strategy: FloatArray) -> FloatArray:
-    """How likely each of player 0, player 1 and chance lets a history come about, shape (N, 3)."""
+    """Return the contributions of player 0, player 1 and chance to the probability of each history (N, 3)."""
     reach = np.ones((len(tree.parent), 3))
     for begin, end in tree.levels[1:]:
         nodes = slice(begin, end)
@@ -161,7 +161,7 @@ def reaches(tree: Tree, strategy: FloatArray) -> FloatArray:
 
 
 def worth(tree: Tree, strategy: FloatArray) -> FloatArray:
-    """What each player is to win from each history on, shape (N, 2)."""
+    """Return each player's expected return from each history, shape (N, 2)."""
     values = tree.won.copy()
     for begin, end in reversed(tree.levels[1:]):
         nodes = slice(begin, end)
@@ -174,16 +174,16 @@ def worth(tree: Tree, strategy: FloatArray) -> FloatArray:
 
 
 def value(tree: Tree, policy: Policy) -> float:
-    """What player 0 wins in the mean where both play a policy."""
+    """Return the expected return of player 0 if both play a policy."""
     return float(worth(tree, in_tree(tree, policy))[0, 0])
 
 
 def best_response(tree: Tree, policy: Policy, player: int) -> float:
-    """What a player wins in the mean who knows the other's policy and plays as well as can be."""
+    """Return the expected return of a player's best response to the other's policy."""
     strategy = in_tree(tree, policy)
     reach = reaches(tree, strategy)
     others = np.delete(reach, player, axis=1).prod(axis=1)
-    values = tree.won[:, player] * others  # of histories, weighted by how likely the others let them come
+    values = tree.won[:, player] * others  # weighted by the others' probability of each history
     for begin, end in reversed(tree.levels[1:]):
         nodes = np.arange(begin, end)
         own = nodes[tree.mover[nodes] == player]
@@ -197,8 +197,8 @@ def best_response(tree: Tree, policy: Policy, player: int) -> float:
 
 
 def exploitability(tree: Tree, policy: Policy) -> float:
-    """What best responses win against a policy, mean over both seats; 0 at an equilibrium.
+    """Return the mean return of best responses against a policy; 0 at an equilibrium.
 
-    Of games in which one wins what the other loses: half of what OpenSpiel calls NashConv.
+    For zero-sum games; this is half of OpenSpiel's NashConv.
     """
     return sum(best_response(tree, policy, player) for player in PLAYERS) / 2

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from hunch.core import FloatArray
+from hunch.core import FloatArray, HunchError
 from hunch.rl.world_model import frozen
 
 CHANCE, END = -1, -4
@@ -200,14 +200,19 @@ class AtRandom:
         return [view.actions[int(view.rng.integers(len(view.actions)))] for view in views]
 
 
-def matches(game: Known, seats: tuple[Seat, Seat], n: int, seed: int) -> FloatArray:
+def matches(game: Game, seats: tuple[Seat, Seat], n: int, seed: int) -> FloatArray:
     """Play matches side by side; returns what each player won, shape (n, 2).
 
     Match i draws its chance from (seed, i), the same for any two seats: they can be compared in pairs.
+
+    Raises:
+        HunchError: if the game is code that has nothing to say of a position.
     """
     rngs = [np.random.default_rng([seed, i]) for i in range(n)]
     own = [[np.random.default_rng([seed, i, 1 + player]) for player in PLAYERS] for i in range(n)]
-    positions = [game.begin() for _ in range(n)]
+    if (begun := game.begin()) is None:
+        raise HunchError("This game does not begin.")
+    positions = [begun] * n
     while live := [i for i in range(n) if positions[i].look.player != END]:
         actions = {i: drawn(positions[i], rngs[i]) for i in live if positions[i].look.player == CHANCE}
         for player in PLAYERS:
@@ -218,5 +223,18 @@ def matches(game: Known, seats: tuple[Seat, Seat], n: int, seed: int) -> FloatAr
             actions |= zip(mine, seats[player].choose(views), strict=True)
         moved = game.follow([positions[i] for i in live], [actions[i] for i in live])
         for i, position in zip(live, moved, strict=True):
+            if position is None:
+                raise HunchError(f"This game has nothing to say of {(*positions[i].history, actions[i])}.")
             positions[i] = position
     return np.array([position.look.returns for position in positions])
+
+
+def tournament(game: Game, seats: Sequence[Seat], n: int, seed: int) -> FloatArray:
+    """Each against each other, n matches in both seats; what each wins of each on average, shape (k, k)."""
+    won = np.zeros((len(seats), len(seats)))
+    for i, one in enumerate(seats):
+        for j, other in enumerate(seats[:i]):
+            first, second = matches(game, (one, other), n, seed), matches(game, (other, one), n, seed)
+            won[i, j] = (first[:, 0] + second[:, 1]).mean() / 2
+            won[j, i] = (first[:, 1] + second[:, 0]).mean() / 2
+    return won

@@ -1,4 +1,4 @@
-"""What a player may think of what it has not seen: positions that agree with its memory."""
+"""Inference about hidden information: draws positions that are consistent with a player's memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hunch.rl.world_model import alike
 
 
 class Inference(Protocol):
-    """Draws positions as a player may think of them."""
+    """Draws positions that are consistent with what a player knows."""
 
     def resample(self, views: Sequence[View], n: int) -> list[list[Position]]:
-        """Draw n positions for each view; fewer, or none, where they cannot be had."""
+        """Draw n positions for each view; fewer or none if they cannot be found."""
         ...
 
 
 def same(memory: Memory, other: Memory) -> bool:
-    """Whether two memories agree, numbers in them within a tolerance."""
+    """Return whether two memories are equal, with a tolerance for numbers."""
     return len(memory) == len(other) and all(
         a == b and alike(seen, shown) for (a, seen), (b, shown) in zip(memory, other, strict=True)
     )
@@ -28,11 +28,11 @@ def same(memory: Memory, other: Memory) -> bool:
 
 @dataclass(frozen=True)
 class Belief:
-    """The positions of a memory, with how likely each is.
+    """A probability distribution over the positions that are consistent with a memory.
 
     Attributes:
-        positions: All that agree with the memory.
-        weights: Probability of each.
+        positions: The positions.
+        weights: Probability of each position.
     """
 
     positions: list[Position]
@@ -40,13 +40,13 @@ class Belief:
 
 
 class Filtering:
-    """Goes through all that may have happened, move by move: exact, for games in which little is hidden.
+    """Exact inference that follows all possible histories move by move, for games with little hidden.
 
-    What chance did is as likely as the game says, what the other player did as likely as anything else.
+    Chance moves have the game's probabilities; the other player's moves are taken to be uniform.
 
     Args:
-        game: The game, true or written.
-        most: Positions at most that may agree with a memory.
+        game: The game, with true rules or with code that a model wrote.
+        most: Maximum number of positions that may be consistent with a memory.
     """
 
     def __init__(self, game: Game, most: int = 20_000) -> None:
@@ -54,7 +54,7 @@ class Filtering:
         self.known: dict[tuple[int, Memory], Belief] = {}
 
     def resample(self, views: Sequence[View], n: int) -> list[list[Position]]:
-        """Draw from the belief of each."""
+        """Draw from the belief of each view."""
         return [self._drawn(view, n) for view in views]
 
     def _drawn(self, view: View, n: int) -> list[Position]:
@@ -63,7 +63,7 @@ class Filtering:
         return [belief.positions[int(place)] for place in places]
 
     def belief(self, player: int, memory: Memory) -> Belief:
-        """The positions that agree with a memory.
+        """Return the positions that are consistent with a memory.
 
         Raises:
             UsageError: if there are more than ``most``.
@@ -94,13 +94,13 @@ class Filtering:
             if after is not None and weight > 0 and same(after.memories[player][-1:], memory[-1:])
         ]
         if len(kept) > self.most:
-            raise UsageError(f"More than {self.most:,} positions agree with what this player has seen.")
+            raise UsageError(f"More than {self.most:,} positions are consistent with what this player saw.")
         total = sum(weight for _, weight in kept)
         return Belief([position for position, _ in kept], [weight / total for _, weight in kept])
 
 
 def _shares(position: Position) -> list[tuple[str, float]]:
-    """The moves of a position, with how likely each is taken to be."""
+    """Return the moves of a position with their assumed probabilities."""
     look = position.look
     if look.player == CHANCE:
         return list(zip(look.actions, look.chances, strict=True))

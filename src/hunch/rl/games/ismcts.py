@@ -1,23 +1,25 @@
-"""Information-set Monte Carlo tree search: play a game by what may be hidden in it.
+"""Information-set Monte Carlo tree search, for games with hidden information.
 
-    simulations times
-        draw a position that agrees with what the player remembers
-        go down from it by the upper confidence bound, each player in nodes of its own memories
-        at a new node: add it, and play on at random
-        add what each player won to its actions on the way
+    repeat for the number of simulations
+        draw a position that is consistent with the player's memory
+        descend from it by the upper confidence bound, each player in the nodes of its own memories
+        at a new node: add it, and continue at random, or ask a value function
+        add each player's return to its actions on the path
 
-Statistics belong to memories, so a player never acts on what it cannot know, though the position that was
-drawn holds it. Where nothing is hidden this is UCT. Sources: Cowling, Powley and Whitehouse, "Information Set
-Monte Carlo Tree Search", 2012 (trees of several observers); c as in OpenSpiel's bots.
+Statistics belong to memories, so a player never uses hidden information, although the drawn position contains
+it. Without hidden information this is UCT. Sources: Cowling, Powley and Whitehouse, "Information Set Monte
+Carlo Tree Search", 2012 (multiple-observer trees); c as in OpenSpiel's bots.
 
-It does not come to an equilibrium: what was drawn does not follow from how the others play.
+It does not converge to an equilibrium, because the drawn positions do not depend on the others' strategies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, log, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +32,13 @@ from hunch.rl.search import together
 
 @dataclass(slots=True)
 class Node:
-    """What was tried with a memory: how often each action, and the sum of what it came to."""
+    """The statistics of a memory: how often each action was tried, and the sum of its returns."""
 
     visits: dict[str, int] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
 
     def choose(self, actions: Sequence[str], c: float, rng: np.random.Generator) -> str:
-        """The action with the highest upper confidence bound."""
+        """Return the action with the highest upper confidence bound."""
         n = sum(self.visits.get(action, 0) for action in actions)
         scores = [self._bound(action, n, c) for action in actions]
         ties = [action for action, score in zip(actions, scores, strict=True) if score == max(scores)]
@@ -48,12 +50,12 @@ class Node:
         return self.totals[action] / visits + c * sqrt(log(n) / visits)
 
     def add(self, action: str, value: float) -> None:
-        """Take in what an action came to."""
+        """Record the return of an action."""
         self.visits[action] = self.visits.get(action, 0) + 1
         self.totals[action] = self.totals.get(action, 0.0) + value
 
     def shares(self, actions: Sequence[str]) -> FloatArray:
-        """How often each action was tried, as shares, shape (number of actions,)."""
+        """Return how often each action was tried, as shares, shape (number of actions,)."""
         counts = np.array([self.visits.get(action, 0) for action in actions], dtype=float)
         return counts / counts.sum() if counts.sum() else np.full(len(actions), 1 / len(actions))
 
@@ -63,35 +65,52 @@ class ISMCTS:
     """The search.
 
     Args:
-        simulations: Ways down.
-        worlds: Positions that are drawn for a search; each way begins at one of them.
-        c: Weight of what is uncertain, in units of what is won.
-        depth: Moves of a way at most; one that does not end counts nothing.
+        simulations: Number of simulations.
+        worlds: Number of positions drawn for a search; each simulation starts from one of them.
+        c: Weight of the uncertainty term, in units of the return.
+        depth: Maximum number of moves per simulation; one that does not end counts 0.
+        value: Expected returns of both players from positions, instead of random play; None for a position
+            counts 0.
     """
 
     simulations: PositiveInt = 200
     worlds: PositiveInt = 32
     c: NonNegativeFloat = 2.0
     depth: PositiveInt = 200
+    value: Callable[[Sequence[Position]], Sequence[tuple[float, float] | None]] | None = None
 
     def search(
         self, game: Game, starts: Sequence[Sequence[Position]], rngs: Sequence[np.random.Generator]
     ) -> list[Node]:
-        """Grow a tree for each set of positions, side by side; returns the nodes of those who move."""
+        """Grow a tree for each set of positions, side by side; return the roots of the players to move."""
         plans = [self.plan(own, rng) for own, rng in zip(starts, rngs, strict=True)]
-        return together(lambda moves: game.follow(*zip(*moves, strict=True)), plans)
+        return together(partial(self._answers, game), plans)
+
+    def _answers(
+        self, game: Game, wanted: Sequence[tuple[Position, str | None]]
+    ) -> list[Position | tuple[float, float] | None]:
+        """The positions that moves lead to; of a position without a move, what both players will win."""
+        moves = [(position, action) for position, action in wanted if action is not None]
+        still = [position for position, action in wanted if action is None]
+        after = iter(game.follow(*zip(*moves, strict=True)) if moves else ())
+        worth = iter(self.value(still) if self.value and still else ())
+        return [next(worth) if action is None else next(after) for _, action in wanted]
 
     def plan(
         self, starts: Sequence[Position], rng: np.random.Generator
-    ) -> Generator[tuple[Position, str], Position | None, Node]:
-        """Grow one tree; the positions share the memory of the one who moves."""
+    ) -> Generator[tuple[Position, str | None], Any, Node]:
+        """Grow one tree; all positions have the same memory of the player to move."""
         tree: dict[tuple[int, Memory], Node] = {}
         for _ in range(self.simulations):
             position: Position | None = starts[int(rng.integers(len(starts)))]
             way: list[tuple[Node, int, str]] = []
-            going = True
+            going, won = True, (0.0, 0.0)
             for _ in range(self.depth):
                 if position is None or position.look.player == END:
+                    won = position.look.returns if position is not None else won
+                    break
+                if self.value and not going and position.look.player != CHANCE:
+                    won = (yield position, None) or won
                     break
                 if position.look.player == CHANCE or not going:
                     action = at_random(position, rng)
@@ -102,26 +121,25 @@ class ISMCTS:
                     action = node.choose(position.look.actions, self.c, rng)
                     way.append((node, position.look.player, action))
                 position = yield position, action
-            won = position.look.returns if position is not None else (0.0, 0.0)
             for node, player, action in way:
                 node.add(action, won[player])
         return tree[starts[0].look.player, starts[0].memory]
 
 
 class Searching:
-    """Plays by the search, in a game that is true or written.
+    """Plays by this search, in a game with true rules or with code that a model wrote.
 
-    Where inference has no position to offer, or the game no action that is admissible, it plays at random.
+    It plays at random if inference finds no position, or the game offers no admissible action.
 
     Args:
-        game: What it searches in.
-        inference: How it thinks of what it has not seen.
-        search: How it searches.
-        mixed: Whether it plays actions as often as the search tried them, rather than the most frequent one.
+        game: The game to search in.
+        inference: How hidden information is guessed.
+        search: The search.
+        mixed: Draw actions in proportion to the search's counts, instead of playing the most frequent one.
 
     Attributes:
-        asked: Decisions so far.
-        lost: Those of them for which there was no position, or no admissible action.
+        asked: Number of decisions so far.
+        lost: Number of decisions without a position or an admissible action.
     """
 
     def __init__(
@@ -132,7 +150,7 @@ class Searching:
         self.asked = self.lost = 0
 
     def choose(self, views: Sequence[View]) -> list[str]:
-        """Search for all views together."""
+        """Choose actions by searching for all views together."""
         chances = [
             shares if self.mixed else (shares == shares.max()) / (shares == shares.max()).sum()
             for shares in self.shares(views)
@@ -142,7 +160,7 @@ class Searching:
         ]
 
     def shares(self, views: Sequence[View]) -> list[FloatArray]:
-        """How often the search tried each action of each view, as shares."""
+        """Return how often the search tried each action of each view, as shares."""
         starts = [
             [
                 position

@@ -1,0 +1,38 @@
+"""Tokens at the seam of two texts: of a prompt and an option, and of a prompt and its continuation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+ANCHORS: Final = ("\n", ":")
+"""Texts before the one to tokenise; a tokenizer that strips white space has no token for the first."""
+
+
+def plain(tokenizer: Any, text: str) -> list[int]:
+    """Return the tokens of a text without special tokens."""
+    ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    return ids
+
+
+def around(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Return the special tokens that a tokenizer adds before every text, and those that it adds after."""
+    bare, whole = plain(tokenizer, "a"), list(tokenizer("a", verbose=False)["input_ids"])
+    starts = [at for at in range(len(whole)) if bare and whole[at : at + len(bare)] == bare]
+    return (whole[: starts[0]], whole[starts[0] + len(bare) :]) if starts else ([], [])
+
+
+def after_break(tokenizer: Any, text: str) -> list[int]:
+    """Tokenise a text as if after another, because some tokenizers add a space before every text."""
+    for anchor in ANCHORS:
+        alone, joined = plain(tokenizer, anchor), plain(tokenizer, anchor + text)
+        if alone and joined[: len(alone)] == alone:
+            return joined[len(alone) :]
+    return plain(tokenizer, text)
+
+
+def continuation(tokenizer: Any, last: int, ids: Sequence[int]) -> str:
+    """Decode the tokens after a prompt; its last token is decoded too, to keep a leading space."""
+    before = tokenizer.decode([last], skip_special_tokens=True)
+    text: str = tokenizer.decode([last, *ids], skip_special_tokens=True)
+    return text[len(before) :]

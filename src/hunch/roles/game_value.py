@@ -1,0 +1,97 @@
+"""What a position of a game is worth, as code: a model writes candidates, and a tournament chooses one.
+
+A search asks the value function in the place of playing on at random. Candidates play each other, and a
+search without any, in the game's own code: no word of the true game is needed. Source: Lehrach et al., "Code
+World Models for General Game Playing", 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+
+from hunch.core import FloatArray
+from hunch.envs.design.coded_game import CodedGame, loaded
+from hunch.envs.design.problem import Problem
+from hunch.rl.games.game import tournament
+from hunch.rl.games.inference import Filtering
+from hunch.rl.games.ismcts import ISMCTS, Searching
+from hunch.roles.program import Writer
+from hunch.sandbox import ProgramError
+
+
+def problem_of(text: str, code: str) -> Problem:
+    """What candidates are written for.
+
+    Args:
+        text: The rules in words.
+        code: The rules as code, whose functions a candidate may call.
+    """
+    return Problem(
+        f"Write what a position of this game is worth to a player: {text}",
+        "Interface:\n"
+        "- state: as the functions below have it; a player is to move.\n"
+        "- player: 0 or 1.\n"
+        "- Returns a float: what the player will win on average, in the units of `returns`. A search asks it "
+        "in the place of playing on at random, so that it has to be fast.",
+        source=code,
+        function="value",
+        parameters=("state", "player"),
+    )
+
+
+def candidates(writer: Writer, problem: Problem, n: int, first: int = 0) -> list[str]:
+    """Have n value functions written; those that cannot be run are left out.
+
+    Args:
+        writer: Writes programs.
+        problem: Of :func:`problem_of`.
+        n: How many.
+        first: Number of the first; another number is another draw.
+    """
+    written = [p for p in writer.write(problem, (), "", n, first) if p and not problem.flaw(p)]
+    return [program for program in written if _runs(f"{problem.source}\n{program}")]
+
+
+def _runs(code: str) -> bool:
+    try:
+        loaded(code).close()
+    except ProgramError:
+        return False
+    return True
+
+
+def seat(game: CodedGame, search: ISMCTS, *, valued: bool) -> Searching:
+    """A player that searches in the code, with or without its value function."""
+    return Searching(game, Filtering(game), replace(search, value=game.values if valued else None))
+
+
+def standings(code: str, values: Sequence[str], search: ISMCTS, n: int, seed: int) -> FloatArray:
+    """What each candidate wins per match of the others, shape (1 + candidates,).
+
+    The first is a search without a value function.
+
+    Args:
+        code: The game's rules as code.
+        values: Candidates.
+        search: How all of them search.
+        n: Matches of each pair in each seat.
+        seed: Of the matches.
+
+    Raises:
+        HunchError: if the code has nothing to say of a position.
+    """
+    with ExitStack() as stack:
+        games = [CodedGame(stack.enter_context(loaded(f"{code}\n{value}"))) for value in ("", *values)]
+        seats = [seat(game, search, valued=i > 0) for i, game in enumerate(games)]
+        won = tournament(games[0], seats, n, seed)
+    mean: FloatArray = won.sum(axis=1) / max(len(values), 1)
+    return mean
+
+
+def best(standing: FloatArray) -> int:
+    """The winner of a tournament; 0 for no value function, which wins where another is only as good."""
+    return int(np.argmax(standing))
