@@ -28,13 +28,13 @@ def draw_frontier(
     """
     picture = blank(1)
     axes = picture.subplots()
-    most = max(0.1, *(abs(cell.value) for cell in cells.values()))
+    most = max(0.5, *(abs(cell.value) for cell in cells.values()))
     for (repair, damage), cell in cells.items():
         apart = cell.low > 0 or cell.high < 0
         shade = axes.scatter(
             repair,
             damage,
-            s=1500,
+            s=2200,
             c=[cell.value],
             cmap="PuOr",
             vmin=-most,
@@ -42,10 +42,12 @@ def draw_frontier(
             edgecolors="black",
             linewidths=2.5 if apart else 0.4,
         )
-        axes.annotate(f"{cell.value:+.2f}", (repair, damage), ha="center", va="center", fontsize=8)
+        told = f"{cell.value:+.2f}\n[{cell.low:.2f},\n{cell.high:.2f}]"
+        axes.annotate(told, (repair, damage), ha="center", va="center", fontsize=7)
     for name, (repair, damage) in marks.items():
         axes.plot(repair, damage, "x", color="black", markersize=6)
-        axes.annotate(name, (repair, damage), (5, 14), textcoords="offset points", fontsize=7, rotation=20)
+        place = (4, -12) if damage < 0.05 else (4, 25)
+        axes.annotate(name, (repair, damage), place, textcoords="offset points", fontsize=7)
     axes.set(xlabel="repair rate of the writer", ylabel="break rate of the writer", xlim=(-0.1, 1.2))
     axes.set_ylim(-0.1, 0.1 + max(damage for _, damage in (*cells, *marks.values())))
     axes.spines[["top", "right"]].set_visible(False)
