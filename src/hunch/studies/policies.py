@@ -1,4 +1,4 @@
-"""A language model as the policy: what its reading is worth, how it is normalised, and a prior beside it.
+"""A language model as the policy: the value of pretraining, normalisation by length, and a prior.
 
 hunch study glam | twosome | gflan-prior
 """
