@@ -49,7 +49,7 @@ def arms(steps: int, lm: str) -> tuple[Arm, ...]:
 
 
 def trained_again(folder: Path) -> str:
-    """Every run's winner, trained again with new seeds, beside rewards that were written by hand."""
+    """Return each run's winner, trained again with new seeds, next to hand-written rewards."""
     env = RewardDesign()
     rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
     for name, program in (("sparse reward", env.world.sparse), ("reward by hand", env.world.dense)):

@@ -29,7 +29,7 @@ RULES: dict[str, dict[str, Any]] = {
 }
 """The lines, and how each differs from FunSearch."""
 SIZE: dict[str, Any] = {"items": 40}
-"""Of the instances, which are packed item by item in a sandbox."""
+"""Number of items per instance, which are packed one by one in a sandbox."""
 
 
 def arms(env: str, steps: int, models: Iterable[str] = (), **env_options: Any) -> tuple[Arm, ...]:
@@ -68,7 +68,7 @@ def winner(attempts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def packed(folder: Path) -> str:
-    """The winners of all runs on instances that no search has seen, beside first fit and best fit."""
+    """Return the winners of all runs on unseen instances, next to first fit and best fit."""
     train, test = BinPacking(**SIZE, instances=10), BinPacking(**SIZE, split="test")
     rows = [
         "| arm | excess to train | excess held out | below best fit | programs that failed |",

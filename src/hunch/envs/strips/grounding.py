@@ -40,7 +40,7 @@ class Operator(NamedTuple):
 
 
 class Ground:
-    """What a domain's actions can do with given objects and given static facts.
+    """The grounded actions of a domain, given objects and static facts.
 
     A predicate is static if no action changes it. The actions are exactly those whose types, equalities and
     static preconditions hold; which of them apply in a state is a matter of the other facts.
@@ -244,7 +244,7 @@ def _grounded(key: _Key) -> Ground:
 
 
 class _Key(NamedTuple):
-    """What two problems share that have the same actions; hashed without looking into the domain."""
+    """Key of problems with the same actions, hashed by the identity of the domain."""
 
     domain: Domain
     objects: tuple[tuple[str, Types], ...]

@@ -27,7 +27,7 @@ class TicTacToe:
         return "." * (self.width * self.height)
 
     def current_player(self, state: str) -> int:
-        """Who has fewer marks moves."""
+        """The player with fewer marks moves."""
         if self._winner(state) is not None or "." not in state:
             return END
         return state.count("x") - state.count("o")
@@ -37,7 +37,7 @@ class TicTacToe:
         return [f"mark {cell}" for cell, mark in enumerate(state) if mark == "."]
 
     def chance_outcomes(self, state: str) -> list[tuple[str, float]]:
-        """None: there is no chance."""
+        """Empty: there is no chance."""
         return []
 
     def apply_action(self, state: str, action: str) -> str:
