@@ -59,7 +59,7 @@ def wanted(rule: Rule, threshold: float, proposer: float, responder: float) -> s
 
 
 class OneMove(TextEnv):
-    """An episode of one move, with reward 1 and success where it meets the objective."""
+    """An episode of one move, with reward 1 and success if it meets the objective."""
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:

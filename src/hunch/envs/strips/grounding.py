@@ -20,10 +20,10 @@ class Operator(NamedTuple):
 
     Attributes:
         atom: Name and objects.
-        number: Its place among the operators.
-        needs: Facts that have to be true.
-        forbids: Facts that have to be false.
-        keeps: All facts but those that it deletes.
+        number: Its index among the operators.
+        needs: Facts that must be true.
+        forbids: Facts that must be false.
+        keeps: All facts except those that it deletes.
         adds: Facts that are true afterwards.
     """
 
@@ -35,7 +35,7 @@ class Operator(NamedTuple):
     adds: int
 
     def after(self, state: int) -> int:
-        """The state that it leads to."""
+        """Return the next state."""
         return state & self.keeps | self.adds
 
 
