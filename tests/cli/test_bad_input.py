@@ -30,7 +30,7 @@ BAD = [
     ((*RUN, "--task-seed", "-1"), "task_seed must be from 0 to 4294967295"),
     ((*RUN, "--budget.calls", "-1"), "budget of calls must be at least 0, not -1."),
     ((*RUN, "--out", ""), "--out is empty"),
-    ((*RUN, "--out", "foreign"), "foreign holds other things than a run, such as a.txt"),
+    ((*RUN, "--out", "foreign"), "such as a.txt"),
     ((*RUN, "--out", "letter.txt/r"), "letter.txt"),
     (
         (*RUN[:-1], "minilm", "--prior.kind", "mapped"),
@@ -61,14 +61,14 @@ BAD = [
     ((*RUN, "--proposals", "some"), "kept"),
     (
         (*RUN, "--env.history", "x"),
-        "history, the number of earlier observation-action pairs, is a whole number",
+        "history, the number of earlier observation-action pairs, must be a whole number",
     ),
     (("data", "collect", "--env", "hunch/FrozenLake-v0", "--out", "d", "--mix", "noisy:2"), "noisy:E"),
     (("report", "run", "--episodes", "-3"), "--episodes must not be negative"),
     (("report", "run", "--out", "missing/page.html"), "There is no folder missing"),
     (("report", "missing"), "There is no folder missing"),
     (("play", "--run", "missing"), "missing holds no run"),
-    (("play", "hunch/Chain-v0", "--run", "run"), "is of hunch/FrozenLake-v0, not of hunch/Chain-v0"),
+    (("play", "hunch/Chain-v0", "--run", "run"), "hunch/FrozenLake-v0, not hunch/Chain-v0"),
     (("evaluate", "missing"), "missing holds no run"),
     (("evaluate", "run", "--seed", "-1"), "seed must be from 0"),
     (("study", "priors-k", "--workers", "0"), "workers must be at least 1"),
@@ -160,6 +160,13 @@ NUMBERS |= {"terminated": True, "truncated": False}
 def test_too_little_memory_is_a_sentence(hunch):
     code, _, errors = hunch(*RUN, *SMALL, "--hidden", "999999999")
     assert (code, errors) == (1, "hunch: These settings need more memory than there is.\n")
+
+
+def test_a_missing_extra_is_named(hunch, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    code, _, errors = hunch(*RUN, *SMALL, "--out", "r")
+    assert (code, errors) == (1, "hunch: This needs torch: pip install 'hunch-rl[torch]'.\n")
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_file_of_somebody_elses_is_no_cache(hunch, monkeypatch, tmp_path):
