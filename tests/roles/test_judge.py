@@ -5,7 +5,7 @@ import pytest
 
 import hunch
 from hunch import lm, methods
-from hunch.core import HunchWarning, State, Transition, UsageError
+from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
 from hunch.lm import Cached
 from hunch.roles import Judge, JudgeConfig
 from hunch.roles.judge import read_verdict
@@ -73,6 +73,35 @@ def test_a_judge_that_says_yes_to_everything_is_warned_of_once():
         judge.rewards([ended(stream=i) for i in range(60)])
     judge.rewards([ended()])
     assert judge.metrics()["judge_agrees"] == 1.0
+
+
+@pytest.mark.parametrize("text", ["", "The split is 50 to 50, as it happens.", "As a model I cannot judge."])
+def test_prose_is_an_abstention(text):
+    assert read_verdict(text) is None
+
+
+class Sleepy(ScriptedModel):
+    """Does not answer in time from some call on."""
+
+    def __init__(self, patience):
+        super().__init__(lambda prompt, options: "Yes")
+        self.patience = patience
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        self.patience -= 1
+        if self.patience < 0:
+            raise HunchError("The model gave no answer within 9 s.")
+        return super().generate(prompts, k, sampling, first)
+
+
+def test_a_judge_that_times_out_ends_the_run_in_a_sentence_and_loses_nothing(tmp_path):
+    def run(patience, out):
+        agent = methods.Kwon(Cached(Sleepy(patience)), judge=JudgeConfig(temperature=1.0))
+        return [e.actions for e in hunch.train(agent, hunch.make(GAME), 40, out=out).episodes]
+
+    with pytest.raises(HunchError, match="no answer within 9 s"):
+        run(15, tmp_path / "parts")
+    assert run(10**6, tmp_path / "parts") == run(10**6, tmp_path / "whole")
 
 
 def test_errors_last_at_temperature_0_and_are_drawn_anew_above():

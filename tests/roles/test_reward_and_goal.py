@@ -201,6 +201,22 @@ def test_goals_are_renewed_in_every_state_and_reached_ones_are_dropped():
     assert agent.learn() == {"goals": 5.0, "reached": 2.0}
 
 
+def test_goals_that_cannot_be_reached_are_told_of():
+    class Hopeless:
+        evidence = None
+
+        def suggest(self, states):
+            return ["fly to the moon"] * len(states)
+
+    agent = Goaled(Seen(), Hopeless(), Did(), renew=True)
+    agent.begin(World(), 0)
+    s = State("here", "own", ("a", "b"))
+    for _ in range(3):
+        agent.act([s])
+        agent.observe([Transition(s, "a", 0.0, s, False, False)])
+    assert agent.learn() == {"goals": 4.0, "reached": 0.0}
+
+
 @pytest.mark.parametrize("renew", [False, True])
 def test_dropping_goals_keeps_the_contract(renew):
     methods.check(Goaled(Rewarded(learner(), Reached()), Options(), Did(), renew=renew), hunch.make(LAKE))

@@ -6,7 +6,7 @@ import pytest
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.roles.prompting import PromptConfig
-from hunch.rules.dynamics import TAXI
+from hunch.rules.dynamics import LAKE_MOVES, LAKE_REWARD, TAXI
 from hunch.runs.foretell import Foretelling, foretell, recorded, text_steps, unseen, world_model
 
 MAZE = Foretelling(env="hunch/Maze-v0", examples=24, episodes=6, depth=3)
@@ -60,6 +60,10 @@ def test_code_is_asked_by_raw_states(tmp_path):
     (tmp_path / "model.py").write_text(TAXI)
     quality, _ = foretell(f"code:{tmp_path}/model.py", what, recording)
     assert quality.by_depth.tolist() == [1.0] * 3
+    lake = Foretelling(env="hunch/FrozenLake-v0", examples=4, episodes=2, depth=2)
+    (tmp_path / "two.py").write_text(LAKE_MOVES + LAKE_REWARD)
+    quality, _ = foretell(f"code:{tmp_path}/two.py", lake, recorded(lake))
+    assert quality.by_depth.tolist() == [1.0] * 2
     (tmp_path / "model.py").write_text("def step(state, action):\n    return 1 / 0\n")
     quality, _ = foretell(f"code:{tmp_path}/model.py", what, recording)
     assert quality.by_depth.tolist() == [0.0] * 3
@@ -73,7 +77,7 @@ def test_code_is_asked_by_raw_states(tmp_path):
     [
         ("code:nowhere.py", "hunch/Taxi-v0", "nowhere.py cannot be read: No such file"),
         ("scripted:icpi", "hunch/Taxi-v0", "texts for prompts"),
-        ("true", "hunch/Blackjack-v0", "cannot be put into a given state"),
+        ("true", "hunch/Blackjack-v0", "cannot be set to a given state"),
         ("minilm-not", "hunch/Chain-v0", "minilm"),
     ],
 )

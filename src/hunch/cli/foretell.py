@@ -18,7 +18,8 @@ from hunch.runs.foretell import foretell as foretold
 
 DESCRIPTION = """Measure world models: the share of steps that they predict completely, after one step and
 after several of their own, their calibration and their speed. A model is 'true' (the environment itself),
-'look-up', 'code:FILE' (a program step(state, action)), or any language model, which is shown examples."""
+'look-up', 'code:FILE' (a program step(state, action), or transition and reward), or any language model,
+which is shown examples."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,15 +5,16 @@ model                what it is                              its states
 ==================== ======================================= ============================================
 ``true``             the environment itself, placed          raw
 ``look-up``          the last result of the same step        texts if the domain has them, else raw
-``code:FILE``        a program ``step(state, action)``       raw
+``code:FILE``        ``step``, or ``transition``, ``reward`` raw
 a language model     completes a step, given examples        texts
 ==================== ======================================= ============================================
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -24,7 +25,7 @@ import numpy as np
 from hunch import lm
 from hunch.core import EvidenceLevel, Transition, UsageError
 from hunch.envs import make
-from hunch.envs.design.program_model import ProgramModel
+from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
@@ -32,6 +33,7 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world_model import LookUp, Quality, Step, TrueCopy, WorldModel, measure, steps_of
+from hunch.roles.coded_model import CodedModel
 from hunch.roles.experience import Example, Experience
 from hunch.roles.prompting import Completer, PromptConfig
 from hunch.roles.world_model import InContextWorldModel
@@ -140,18 +142,25 @@ def world_model(
         words = recording.texts is not None
         yield LookUp((text_steps if words else steps_of)(recording.shown)), words, None
     elif spec.startswith("code:"):
-        try:
-            source = Path(spec.removeprefix("code:")).read_text()
-            program = box().load(source, "step")
-        except OSError as error:
-            raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
-        except ProgramError as error:
-            raise UsageError(f"{spec} cannot be run: {error}.") from error
-        with program:
-            yield ProgramModel(program), False, None
+        with ExitStack() as stack:
+            yield _coded(spec, stack), False, None
     else:
         model = lm.load(spec)
         yield in_context(model, recording, prompts), True, model.evidence
+
+
+def _coded(spec: str, stack: ExitStack) -> WorldModel:
+    """A program ``step``, or where there is none ``transition`` and ``reward``, as WorldCoder writes them."""
+    try:
+        source = Path(spec.removeprefix("code:")).read_text()
+        if re.search(r"^def transition\b", source, re.MULTILINE):
+            parts = [stack.enter_context(box().load(source, name)) for name in ("transition", "reward")]
+            return CodedModel(Patient(parts[0]), Patient(parts[1]))
+        return ProgramModel(stack.enter_context(box().load(source, "step")))
+    except OSError as error:
+        raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
+    except ProgramError as error:
+        raise UsageError(f"{spec} cannot be run: {error}.") from error
 
 
 def foretell(spec: str, what: Foretelling, recording: Recording) -> tuple[Quality, EvidenceLevel | None]:

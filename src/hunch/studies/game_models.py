@@ -21,6 +21,7 @@ from hunch.roles.program import best
 from hunch.runs.files import read_lines
 from hunch.studies.code_world_models import kept, three
 from hunch.studies.game_play import SOLVED, equilibrium_table, play_table, speed
+from hunch.studies.game_values import value_table
 from hunch.studies.study import Part, Scale, Study
 
 CALLS = 30
@@ -69,7 +70,7 @@ def search_table(game: Name, seeds: int, calls: int, folder: Path) -> str:
     """What each rule found, and how far the first of them is ahead."""
     found = searched(game, seeds, calls, folder)
     columns = (
-        "line, tests passed, right held out, legal precision, legal recall, consistent inference, all tests"
+        "arm, tests passed, right held out, legal precision, legal recall, consistent inference, all tests"
     )
     columns += ", calls until then"
     lines = [f"| {' | '.join(columns.split(', '))} |", "|---" * 8 + "|"]
@@ -120,7 +121,7 @@ def _wanting(winners: Sequence[dict[str, Any]]) -> str:
 def _by_first(by: dict[str, dict[Any, float]], rows: dict[Name, list[dict[str, Any]]]) -> list[str]:
     """What each rule came to, by whether the first program, the same for all, passes any test."""
     first = {(g, r["key"][1]): r["first"] for g, own in rows.items() for r in own}
-    lines = ["| line | first program passes none | it passes some |", "|---|---|---|"]
+    lines = ["| arm | first program passes none | it passes some |", "|---|---|---|"]
     for line, own in by.items():
         cells = []
         for some in (False, True):
@@ -173,6 +174,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part("Rules of search over all games", (), beside=partial(ahead_table, games)),
         Part("Closed deck", (), beside=partial(deck_table, solved, min(scale.seeds, 5), calls)),
         Part("Play", (), beside=partial(play_table, games, scale.share)),
+        Part("Value functions", (), beside=partial(value_table, games, min(scale.seeds, 3))),
         Part("Equilibrium", (), beside=partial(equilibrium_table, solved, min(scale.seeds, 5))),
         Part("Speed", (), beside=lambda folder: speed(games)),
     ]
@@ -186,7 +188,7 @@ STUDIES = {
         "ties with Gemini 2.5 Pro as the player in nine; gin rummy with a closed deck is the weak point "
         "(Lehrach et al., Code World Models for General Game Playing, 2025).",
         "The writer is a script (L0) that knows the rules and plants errors. Five small games, one of them "
-        "ours. Value functions by tournament are left out; play is search with random rollouts.",
+        "ours. Play is search with random rollouts, but where value functions are compared.",
         _parts,
         seeds=10,
     )

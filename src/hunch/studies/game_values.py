@@ -21,15 +21,15 @@ from hunch.roles.program import ModelWriter
 from hunch.studies.code_world_models import kept, three
 from hunch.studies.game_play import both, programs
 
-WRITER: Final = "scripted:modeller?bugs=0.3&crash=0.1"
+WRITER: Final = "scripted:modeller?bugs=0.1&crash=0.1"
 PLAYED: tuple[Name, ...] = ("tic-tac-toe", "connect-four", "leduc", "squall")
 """Games of which the scripted writer knows a value function."""
-CANDIDATES: Final = 6
+CANDIDATES: Final = 4
 SPACING: Final = 1_000
 """Draws of the writer between two seeds."""
-MATCHES: Final = 8
+MATCHES: Final = 5
 """Of each pair in each seat, in the tournament."""
-TRIED: Final = 20
+TRIED: Final = 10
 """Further matches against search without a value function, in each seat."""
 SIMULATIONS: Final = 30
 """Of a decision: few, as many playouts tell as much as a value function does."""

@@ -1,4 +1,4 @@
-"""WorldCoder: what optimism buys, by how often the writer leaves out a reward that it has not seen.
+"""WorldCoder: the value of optimism, depending on how often the writer omits an unseen reward.
 
 hunch study worldcoder
 """
@@ -25,7 +25,7 @@ from hunch.studies.study import Part, Scale, Study
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""
 SHY = (1.0, 0.0)
-"""Shares of rewards that the writer writes without what pays; its other dials stay."""
+"""Shares of rewards that the writer writes without the rewarded case; its other dials are fixed."""
 WRITER = "scripted:modeller?bugs=0.2&repair=0.5&break=0.1&crash=0.1&shy={}"
 LINES: dict[str, dict[str, Any]] = {
     "WorldCoder": {},
@@ -33,17 +33,19 @@ LINES: dict[str, dict[str, Any]] = {
     "random actions": {"warmup": 10**9},
 }
 FEWER = {"Taxi": 5}
-"""Environments with fewer seeds, as a run takes longer there."""
+"""Environments with fewer seeds, because their runs take longer."""
 QUARTERS = 4
-LEVELS: tuple[Level, ...] = ("empty", "door-key", "unlock")
-"""Of MiniGrid, the first three of the curriculum in the released code."""
-EACH = 10
+LEVELS: tuple[Level, ...] = ("empty", "door-key")
+"""Of MiniGrid, the first two of the curriculum in the released code."""
+EACH = 5
 """Episodes of a level; the released code goes on after ten successes in a row."""
-CURRICULUM: dict[str, dict[str, bool]] = {
-    "one after the other": {"together": True, "optimism": True},
-    "each from nothing": {"together": False, "optimism": True},
-    "one after the other, without optimism": {"together": True, "optimism": False},
+CODER = "scripted:modeller?bugs=0.1&repair=0.5&break=0.1&crash=0.1&shy=1&trace=1"
+"""Writes longer programs, which fail in a line that is right more often than not."""
+CURRICULUM: dict[str, tuple[tuple[Level, ...], ...]] = {
+    "one after the other": (LEVELS,),
+    "each from nothing": tuple((level,) for level in LEVELS),
 }
+"""What an agent goes through; of several, each has one of its own."""
 
 
 def run(env: str, steps: int, shy: float, line: str, seed: int) -> dict[str, Any]:
@@ -108,10 +110,10 @@ def _cells(rows: list[dict[str, Any]], steps: int) -> str:
 # ---- missions that follow one another ---------------------------------------------------------------------
 
 
-def followed(levels: Sequence[Any], optimism: bool, seed: int) -> list[dict[str, Any]]:
+def followed(levels: Sequence[Level], seed: int) -> list[dict[str, Any]]:
     """One agent through levels of MiniGrid: programs, steps to the first success and success in each."""
     env = hunch.make("hunch/MiniGrid-v0", levels=tuple(levels), each=EACH)
-    agent, rollout = WorldCoder(lm.load(WRITER.format(1.0)), optimism=optimism), Rollout([env], seed)
+    agent, rollout = WorldCoder(lm.load(CODER)), Rollout([env], seed)
     agent.begin(world_of(rollout, env, 0, ()), seed)
     found = []
     for level in levels:
@@ -128,16 +130,14 @@ def followed(levels: Sequence[Any], optimism: bool, seed: int) -> list[dict[str,
 
 
 def _level(line: str, seed: int) -> dict[str, Any]:
-    how = CURRICULUM[line]
-    runs = [LEVELS] if how["together"] else [(level,) for level in LEVELS]
-    return {"levels": [found for levels in runs for found in followed(levels, how["optimism"], seed)]}
+    return {"levels": [found for levels in CURRICULUM[line] for found in followed(levels, seed)]}
 
 
 def curriculum_table(seeds: int, folder: Path) -> str:
     """Programs and first successes by level, for one agent through all and a new one for each."""
-    keys = [(line, seed) for line in CURRICULUM for seed in range(seeds)]
+    keys = [(line, seed) for seed in range(min(seeds, 5)) for line in CURRICULUM]
     rows = kept(folder / "runs.jsonl", keys, _level)
-    lines = ["| line | level | programs | steps to the first success | never | solved |", "|---" * 6 + "|"]
+    lines = ["| arm | level | programs | steps to the first success | never | solved |", "|---" * 6 + "|"]
     for line in CURRICULUM:
         own = [row["levels"] for row in rows if row["key"][0] == line]
         for i, level in enumerate(LEVELS):
@@ -149,7 +149,7 @@ def curriculum_table(seeds: int, folder: Path) -> str:
                 f"| {line} | {level} | {programs} | {told} | {len(here) - len(first)} of {len(here)} "
                 f"| {over_seeds([one['solved'] for one in here])} |"
             )
-    one, anew = ([row["levels"] for row in rows if row["key"][0] == line] for line in list(CURRICULUM)[:2])
+    one, anew = ([row["levels"] for row in rows if row["key"][0] == line] for line in CURRICULUM)
     for i, level in enumerate(LEVELS):
         saved = over_pairs([b[i]["programs"] - a[i]["programs"] for a, b in zip(one, anew, strict=True)])
         lines.append(f"\n- {level}: what was learnt before saves {saved} programs on the same seed.")
