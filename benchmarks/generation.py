@@ -2,22 +2,28 @@
 
     python benchmarks/generation.py           # about 15 M parameters
     python benchmarks/generation.py 100M      # about 100 M
+    python benchmarks/generation.py served "openai:NAME?base_url=http://localhost:8000/v1"
 
 All in one run, in turn: the same weights (at random), float32, one thread; 16 prompts, 5 samples of 32 tokens
 each, temperature 1, no end token. Transformers gets the prompts as one batch, padded on the left where their
 lengths differ, with ``num_return_sequences=5``. Nothing is cached between calls, but where prompts share a
 beginning it is computed once within a call. Tokens written a CPU second, the best of several runs.
+
+``served`` asks a model behind a server once for as many samples of as many prompts, in words, and shows the
+tokens per second that the server counts as written.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 import transformers
 
+from hunch import lm
 from hunch.lm.base import Sampling
 from hunch.lm.scoring.engine import Engine
 from hunch.lm.scoring.prefix import Prefixes
@@ -35,6 +41,9 @@ SAMPLING = Sampling(max_tokens=TOKENS, stop=())
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["served"]:
+        served(sys.argv[2])
+        return
     torch.set_num_threads(1)
     size = (*sys.argv[1:], "15M")[0]
     torch.manual_seed(0)
@@ -53,6 +62,15 @@ def main() -> None:
         total = PROMPTS * SAMPLES * TOKENS
         rates = f"{total / ours:19.0f} {total / alone:12.0f} {total / theirs:14.0f}"
         print(f"{name:24} {rates} {theirs / ours:20.2f}")
+
+
+def served(spec: str) -> None:
+    model = lm.load(spec, cache=None)
+    before, start = model.model.tokens_written, time.perf_counter()
+    prompts = [f"{number}. You see a fridge, a table and a mug. " * 3 for number in range(PROMPTS)]
+    model.generate(prompts, SAMPLES, SAMPLING)
+    seconds, tokens = time.perf_counter() - start, model.model.tokens_written - before
+    print(f"{model.name}: {tokens:,} tokens in {seconds:.1f} s, {tokens / seconds:,.0f} a second")
 
 
 def drawn(shared: int, shortest: int, longest: int) -> list[list[int]]:

@@ -5,7 +5,7 @@
     python benchmarks/scoring.py 100M 2048    # a longer prompt, fewer options
     python benchmarks/scoring.py trace        # an episode of 200 steps, with and without the prefix cache
     python benchmarks/scoring.py batch        # 8 prompts one by one and together
-    python benchmarks/scoring.py beside       # lamorel's two ways, 15 M and 100 M parameters
+    python benchmarks/scoring.py beside 15M   # lamorel's two ways of scoring; also 100M
 
 Both sides in one run, in turn: the same weights (at random), float32, one thread, nothing cached between
 calls; CPU seconds, the least of several runs. The padded batch computes logits for the options only. The
@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 
 import numpy as np
 import torch
@@ -67,8 +66,8 @@ SECONDS = 3.0
 
 def main() -> None:
     torch.set_num_threads(1)
-    if sys.argv[1:] in (["trace"], ["batch"], ["beside"]):
-        {"trace": trace, "batch": batch, "beside": beside}[sys.argv[1]]()
+    if sys.argv[1:2] in (["trace"], ["batch"], ["beside"]):
+        {"trace": trace, "batch": batch, "beside": beside}[sys.argv[1]](*sys.argv[2:])
         return
     size, length = (sys.argv[1:] + ["10M", "300"][len(sys.argv) - 1 :])[:2]
     network = llama(size)
@@ -148,10 +147,10 @@ def batch() -> None:
         print(f"prompts of {length:3} tokens {one_by_one / at_once:10.2f}")
 
 
-def beside() -> None:
+def beside(size: str = "15M") -> None:
     print("prompt of 300 tokens, options of 3 to 8; seconds, and how many times the tree is faster")
     print("size   options    tree (s)   plain (s)      cached (s)     cached, fewer logits (s)    difference")
-    for size, n in product(("15M", "100M"), (2, 20, 42)):
+    for n in (2, 20, 42):
         network, rng = llama(size), np.random.default_rng(n)
         engine = Engine(network, "benchmark", None)
         prompt, options = rng.integers(3, 8000, 300).tolist(), commands(rng, n)

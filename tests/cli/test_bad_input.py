@@ -28,7 +28,7 @@ BAD = [
     ((*RUN, "--seed", "-1"), "seed must be from 0 to 4294967295"),
     ((*RUN, "--seed", "9" * 30), "seed must be from 0 to 4294967295"),
     ((*RUN, "--task-seed", "-1"), "task_seed must be from 0 to 4294967295"),
-    ((*RUN, "--budget.calls", "-1"), "A budget of calls must not be negative, not -1."),
+    ((*RUN, "--budget.calls", "-1"), "budget of calls must be at least 0, not -1."),
     ((*RUN, "--out", ""), "--out is empty"),
     ((*RUN, "--out", "foreign"), "foreign holds other things than a run, such as a.txt"),
     ((*RUN, "--out", "letter.txt/r"), "letter.txt"),
@@ -54,7 +54,7 @@ BAD = [
     ((*COMPARE, "--out", "."), "not the current one"),
     ((*COMPARE, "--out", "run"), "run is the folder of a run"),
     ((*COMPARE, "--hidden", "0"), "hidden must be at least 1"),
-    ((*COMPARE, "--budget.money", "-2"), "A budget of money must not be negative"),
+    ((*COMPARE, "--budget.money", "-2"), "budget of money must be at least 0"),
     (("run", "dqn", "--env", "hunch/FrozenLake-v0", "--alhpa", "1"), "--alpha"),
     (("run", "dqn"), "--env"),
     ((*RUN, "--steps", "1e4"), "--steps takes a whole number, not '1e4'"),
@@ -160,6 +160,13 @@ NUMBERS |= {"terminated": True, "truncated": False}
 def test_too_little_memory_is_a_sentence(hunch):
     code, _, errors = hunch(*RUN, *SMALL, "--hidden", "999999999")
     assert (code, errors) == (1, "hunch: These settings need more memory than there is.\n")
+
+
+def test_a_missing_extra_is_named(hunch, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    code, _, errors = hunch(*RUN, *SMALL, "--out", "r")
+    assert (code, errors) == (1, "hunch: This needs torch: pip install 'hunch-rl[torch]'.\n")
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_file_of_somebody_elses_is_no_cache(hunch, monkeypatch, tmp_path):

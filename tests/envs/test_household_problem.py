@@ -87,7 +87,7 @@ DAMAGE = {
     "half a character": (with_problem("(openable ", "(openable \ud800"), "cannot be printed"),
     "a task with half a character": (
         lambda path: changed(path, grammar=r'"Your task is to: \ud800."'),
-        "task is no text",
+        "task is not text",
     ),
     "a task with a bad escape": (lambda path: changed(path, grammar=r'"Your task is to: \x."'), "escape"),
     "a goal of many parts": (

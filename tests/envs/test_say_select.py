@@ -92,5 +92,5 @@ def test_a_player_that_always_quits_earns_nothing():
 
 @pytest.mark.parametrize("options", [{"balls": 10}, {"good": 6}, {"balls": 2}])
 def test_too_many_balls(options):
-    with pytest.raises(UsageError, match="Say-Select has up to 9"):
+    with pytest.raises(UsageError, match="Say-Select has at most 9"):
         hunch.make(ID, **options)

@@ -124,12 +124,12 @@ class Space(gymnasium.Env):
     [
         (Box(0, 1), ("a",), "Discrete"),
         (MultiDiscrete([2, 2]), ("a", "b"), "Discrete"),
-        (Discrete(3), ("a", "b"), "3 actions, and 2 are named: a, b"),
-        (Discrete(2), ("a", "b", "c"), "2 actions, and 3 are named"),
+        (Discrete(3), ("a", "b"), "3 actions, but 2 names: a, b"),
+        (Discrete(2), ("a", "b", "c"), "2 actions, but 3 names"),
         (Discrete(2), ("a", "a"), "must differ: a, a"),
-        (Discrete(2), ("a", ""), "not empty"),
-        (Discrete(2), "ab", "must be texts"),
-        (Discrete(2), (0, 1), "must be texts"),
+        (Discrete(2), ("a", ""), "non-empty"),
+        (Discrete(2), "ab", "must be non-empty texts"),
+        (Discrete(2), (0, 1), "must be non-empty texts"),
     ],
 )
 def test_what_cannot_be_wrapped(space, names, message):

@@ -179,7 +179,7 @@ def test_recorded_episodes_take_the_place_of_own_play():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"base": "hunch/Blackjack-v0"}, "cannot be put"),
+        ({"base": "hunch/Blackjack-v0"}, "cannot be set"),
         ({"episodes": 0}, "at least one episode"),
         ({"base": "hunch/Nowhere-v0"}, "no environment"),
     ],

@@ -102,16 +102,15 @@ def test_no_end_token_between_prompt_and_option(ending: CausalModel, folders: di
         assert ending.generate([prompt], sampling=greedy) == usual.generate([prompt], sampling=greedy)
 
 
-@pytest.mark.parametrize("stripped", ["", " ", "\n "])
+@pytest.mark.parametrize("strips", [False, True])
 def test_a_tokenizer_that_strips_its_texts_keeps_an_options_space(
-    folders: dict[str, Path], stripped: str
+    folders: dict[str, Path], strips: bool
 ) -> None:
     import tokenizers
     from transformers import PreTrainedTokenizerFast
 
     made = tokenizers.Tokenizer.from_file(str(folders["gpt2"] / "tokenizer.json"))
-    strip = tokenizers.normalizers.Replace(tokenizers.Regex(f"^[{stripped}]+|[{stripped}]+$"), "")
-    made.normalizer = strip if stripped else None
+    made.normalizer = tokenizers.normalizers.Strip() if strips else None
     found = seam.after_break(PreTrainedTokenizerFast(tokenizer_object=made), " take mug 3")
     assert made.decode(found) == " take mug 3"
 

@@ -149,7 +149,8 @@ def test_options_stand_where_replies_begin(
 def test_templates_of_parts_of_replies_refused_and_of_nothing(
     folders: dict[str, Path],
 ) -> None:
-    parts = CHATML.replace("{{ m.content }}", "{% for c in m.content %}{{ c.text }}{% endfor %}")
+    each = "{% for c in m.content %}{{ c.text }}{% endfor %}{{ '' }}"  # a line break after a block is dropped
+    parts = CHATML.replace("{{ m.content }}", each)
     usual = template(folders["gpt2"], CHATML)
     assert template(folders["gpt2"], parts)(TALK) == usual(TALK)
     polite = CHATML + "{% if messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}"

@@ -214,7 +214,7 @@ def test_wrong_names_and_addresses(server: Server, monkeypatch: pytest.MonkeyPat
     server.key = "right"
     monkeypatch.setenv("HUNCH_API_KEY", "wrong-key")
     with pytest.raises(
-        HunchError, match=r"HTTP 401 \(the key is taken from HUNCH_API_KEY\): .*: \[key\]"
+        HunchError, match=r"HTTP 401 \(the key comes from HUNCH_API_KEY\): .*: \[key\]"
     ) as caught:
         load(server)
     assert "wrong-key" not in str(caught.value)

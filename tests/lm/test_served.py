@@ -100,7 +100,7 @@ def test_what_it_does_not_offer_is_found_out(served: Served) -> None:
     assert model.verbs == {"generate"}
     assert model.model.loading.calls > 0
     for verb in ("score", "label", "embed"):
-        with pytest.raises(UsageError, match="Asked at load"):
+        with pytest.raises(UsageError, match="Tried when it was loaded"):
             lm.require(model, verb, "The prior")
 
 

@@ -74,6 +74,18 @@ def test_when_candidates_are_drawn(table, lake):
     assert len(visited.sets) == 300 - nowhere + begun
 
 
+@pytest.mark.parametrize("surplus", [None, 0])
+def test_candidates_that_no_stored_step_needs_are_forgotten(table, lake, surplus):
+    """However long a run, and without a trace in what it does."""
+    small = {**SMALL, "replay": 20, "surplus": surplus}
+    agents = [DQNPrior(UniformPrior(), table, k=2, **small) for _ in range(2)]
+    agents[1]._forget = lambda: None
+    first, second = (actions(hunch.train(agent, lake, 200)) for agent in agents)
+    assert first == second
+    assert len(agents[0].sets) <= 2 * 20 < len(agents[1].sets)
+    hunch.methods.check(agents[0], lake)
+
+
 def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
     """Numbers and stream are no part of a prompt; task, history and the order of the actions are."""
     state = State("here", "a task", ("a", "b", "c"), (("there", "a"),))
@@ -81,7 +93,7 @@ def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
     others = [replace(state, history=()), replace(state, actions=("b", "a", "c")), replace(state, task="new")]
     assert prompt(state) == prompt(same)
     assert len({prompt(each) for each in (state, *others)}) == 4
-    agent = DQNPrior(UniformPrior(), table, k=2, **SMALL)
+    agent = DQNPrior(UniformPrior(), table, k=2, proposals="kept", **SMALL)
     agent.begin(World(streams=4), 0)
     for number, each in enumerate((state, same, *others)):
         agent.act([replace(each, stream=number)])
@@ -322,13 +334,13 @@ def test_a_gradient_is_clipped(table):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"preset": "paper"}, "preset is one of own, released, released-kitchen"),
+        ({"preset": "paper"}, "preset must be one of own, released, released-kitchen"),
         ({"k": 0}, "k must be at least 1"),
         ({"kk": 3}, "no option 'kk'; did you mean 'k'"),
         ({"gamma": float("nan")}, "gamma must be a finite number"),
         ({"gamma": 1.5}, "gamma must be from 0 to 1"),
         ({"beta": 1.0}, "no option 'beta'"),
-        ({"proposals": "stale"}, "proposals is one of kept, visited, fresh"),
+        ({"proposals": "stale"}, "proposals must be one of kept, visited, fresh"),
     ],
 )
 def test_bad_options(table, options, said):

@@ -42,7 +42,7 @@ def test_what_a_place_does_not_tell_is_drawn_by_the_query():
 def test_blackjack_cannot_be_placed():
     env = hunch.make("hunch/Blackjack-v0")
     _, info = env.reset(seed=0)
-    with pytest.raises(UsageError, match="cannot be put"):
+    with pytest.raises(UsageError, match="cannot be set"):
         TrueCopy(env).step([info["raw"]], ["hit"], [np.random.default_rng(0)])
 
 

@@ -220,7 +220,7 @@ def test_what_an_agent_may_know_of_where_it_plays():
     assert one.unwrapped.step("left")[4]["raw"] == other.unwrapped.step("left")[4]["raw"] == [5]
     drawn = {tuple(world.copy().unwrapped.reset()[1]["raw"]) for _ in range(20)}
     assert len(drawn) > 1, "each copy draws its own chance"
-    with pytest.raises(UsageError, match="cannot be put into a given state"):
+    with pytest.raises(UsageError, match="cannot be set to a given state"):
         hunch.make("hunch/Household-Pick-v0", games=1).unwrapped.place(3)
     assert name_of(Counter()) == "Counter"
 

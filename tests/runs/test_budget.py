@@ -126,7 +126,7 @@ def test_refusals_and_fallbacks_are_counted():
 
 @pytest.mark.parametrize("limit", ["calls", "tokens", "money", "seconds"])
 def test_a_limit_is_a_number_from_0_on(limit):
-    with pytest.raises(UsageError, match=f"budget of {limit} must not be negative"):
+    with pytest.raises(UsageError, match=f"budget of {limit} must be at least 0"):
         Budget(**{limit: -1})
     assert Budget(**{limit: 0})
     assert not Budget()

@@ -77,7 +77,7 @@ def test_code_is_asked_by_raw_states(tmp_path):
     [
         ("code:nowhere.py", "hunch/Taxi-v0", "nowhere.py cannot be read: No such file"),
         ("scripted:icpi", "hunch/Taxi-v0", "texts for prompts"),
-        ("true", "hunch/Blackjack-v0", "cannot be put into a given state"),
+        ("true", "hunch/Blackjack-v0", "cannot be set to a given state"),
         ("minilm-not", "hunch/Chain-v0", "minilm"),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_prompt_in_pddl_is_read():
     ("prompt", "said"),
     [
         ("Hello", "no initial conditions"),
-        (PROMPT.replace("is clear", "is blue"), "not known"),
+        (PROMPT.replace("is clear", "is blue"), "unknown wording"),
         ("[DOMAIN]\nnone\n[QUERY PROBLEM]\n(define", "no PDDL"),
     ],
 )
@@ -265,7 +265,7 @@ def test_a_file_that_names_its_model_itself(repository):
         ("{", "damaged"),
         ("[]", "no list of instances"),
         ('{"instances": [1]}', "no list of instances"),
-        ('{"instances": [{"id": 1}]}', "no instance_id"),
+        ('{"instances": [{"id": 1}]}', "instance_id"),
         ('{"instances": [{"instance_id": 1}]}', "problem 1 has no prompt"),
         (json.dumps({"instances": [answer(3, 7)]}), "neither text nor lines"),
         (

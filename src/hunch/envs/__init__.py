@@ -1,7 +1,7 @@
 """Text decision processes: Gymnasium environments whose observations and actions are text.
 
 Importing this package registers them, so that ``gymnasium.make("hunch/FrozenLake-v0")`` works. An
-environment's own code is loaded when it is made, and so are ``TextEnv`` and ``Outcome``, ``TextWrapper``,
+environment's code is imported only when it is made, and so are ``TextEnv`` and ``Outcome``, ``TextWrapper``,
 ``DesignProblem``, ``History``, ``check`` and ``ContractError``.
 """
 
@@ -133,18 +133,21 @@ def names() -> tuple[str, ...]:
 
 
 def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.Env[str, str | int]:
-    """Make a text environment by its id: one of ours or any registered one that follows the contract.
+    """Make a text environment by its id: a built-in one, or any registered one that keeps the contract.
 
     Args:
-        id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``; ``"module:id"`` imports the module that
-            registers it first.
-        history: How many earlier observation-action pairs to tell in ``info["history"]``
-            (:class:`History`); by default what the environment recommends in ``metadata["history"]``.
-        **options: The environment's own options.
+        id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``; ``"module:id"`` first imports the module
+            that registers it.
+        history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
+            Default: the recommendation in ``metadata["history"]``.
+        **options: Options of the environment.
+
+    Returns:
+        The environment.
 
     Raises:
-        UsageError: if there is no such environment, it has no such option (with near matches) or cannot be
-            made with its value, or it does not speak in text.
+        UsageError: if there is no such environment, it has no such option (with similar names), the option's
+            value is invalid, or it is not a text environment.
     """
     from hunch.envs.text_wrapper import require_text
     from hunch.envs.wrappers import History
@@ -198,7 +201,7 @@ def _spec(id: str) -> EnvSpec:
 
 
 def creator(id: str) -> Any:
-    """The class or function that makes an environment.
+    """Return the class or function that makes an environment.
 
     Raises:
         UsageError: if there is no such environment.
@@ -222,7 +225,7 @@ def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
 
 
 def options_of(id: str) -> dict[str, inspect.Parameter] | None:
-    """The options that an environment declares, annotations evaluated; None where it takes any.
+    """Return the options that an environment declares, with evaluated annotations; None if it accepts any.
 
     Raises:
         UsageError: if there is no such environment.

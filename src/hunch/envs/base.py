@@ -1,8 +1,8 @@
 """The contract of every text environment, in one place.
 
 A text environment is a Gymnasium environment whose observation is a string and whose admissible actions,
-which vary from state to state, are strings too. An environment of ours subclasses :class:`TextEnv` and fills
-in two hooks, ``_begin`` and ``_move``; everything that callers rely on is kept here.
+which vary from state to state, are strings too. An environment subclasses :class:`TextEnv` and implements two
+hooks, ``_begin`` and ``_move``; everything that callers rely on is implemented here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _ANY_SEED = np.random.SeedSequence(0)
 
 
 class Outcome(NamedTuple):
-    """What one reset or one action led to.
+    """The result of a reset or an action.
 
     Attributes:
-        observation: The text to show.
-        actions: The actions that are admissible now; None where any text is.
+        observation: The observation.
+        actions: The admissible actions; None if any text is admissible.
         reward: The reward of the action; 0 after a reset.
-        terminated: Whether the task itself ends here. ``max_steps`` is not the environment's business.
-        success: Whether the task is solved.
-        truncated: Whether a limit of the environment's own, besides ``max_steps``, is reached.
+        terminated: True if the task itself ends here; ``max_steps`` is handled by the base class.
+        success: True if the task is solved.
+        truncated: True if a limit of the environment other than ``max_steps`` is reached.
         event: What happened, in words.
     """
 
@@ -45,14 +45,14 @@ class Outcome(NamedTuple):
 
 
 class Admissible(Text):
-    """The actions that are admissible now; samples one of them uniformly."""
+    """The space of the currently admissible actions, sampled uniformly."""
 
     def __init__(self) -> None:
         super().__init__(max_length=10_000, min_length=0, charset=string.printable)
         self.actions: tuple[str, ...] | None = ()
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Return an admissible action; masks have no meaning here and are refused."""
+        """Return a random admissible action; masks are not supported."""
         if mask is not None or probability is not None:
             raise UsageError("Admissible actions cannot be sampled with a mask or probabilities.")
         if not self.actions:
@@ -60,33 +60,34 @@ class Admissible(Text):
         return self.actions[int(self.np_random.integers(len(self.actions)))]
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is admissible now."""
+        """Return whether ``x`` is admissible now."""
         return isinstance(x, str) if self.actions is None else x in self.actions
 
 
 class TextEnv(gymnasium.Env[str, "str | int"]):
-    """A Gymnasium environment that speaks and is spoken to in text.
+    """A Gymnasium environment with text observations and text actions.
 
     - The observation is a ``str``.
-    - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``; where
-      any text is an action it is absent and ``info["free_text"]`` is True.
-    - ``step`` takes one of these strings, or its index.
-    - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence,
-      ``info["event"]`` what happened.
-    - ``reset(options=...)`` takes ``"episode"``, the number of the episode, and ``"task_seed"``, which fixes
-      the task over episodes, besides the environment's own options.
-    - An environment that can be planned in tells its state in ``info["raw"]`` and takes it up in ``place``.
-    - ``terminated`` means that the task is over, ``truncated`` that ``max_steps`` are used up, or a limit of
-      the environment's own.
+    - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``; if any
+      text is an action, it is absent and ``info["free_text"]`` is True.
+    - ``step`` accepts one of these strings, or its index.
+    - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence, and
+      ``info["event"]`` says what happened.
+    - ``reset(options=...)`` accepts ``"episode"``, the number of the episode, and ``"task_seed"``, which
+    fixes
+      the task over episodes, in addition to the environment's own options.
+    - An environment for planning returns its state in ``info["raw"]`` and restores it in ``place``.
+    - ``terminated`` means that the task has ended, ``truncated`` that ``max_steps`` or another limit of the
+      environment is reached.
     - The same seed gives the same episode.
-    - An inadmissible action raises and leaves everything as it was, and so does stepping outside an episode.
-    - ``copy.deepcopy`` gives an independent environment cheaply, in the middle of an episode too.
-    - ``render`` gives the observation (``"ansi"``), under a map where the environment lies on a grid; such an
+    - An inadmissible action, or a step outside an episode, raises an error and changes nothing.
+    - ``copy.deepcopy`` cheaply gives an independent environment, even in the middle of an episode.
+    - ``render`` returns the observation (``"ansi"``), below a map if the environment has a grid; such an
       environment can also be drawn (``"rgb_array"``).
 
     Args:
-        max_steps: The step limit of an episode.
-        render_mode: ``"ansi"`` or, where ``metadata["render_modes"]`` has it, ``"rgb_array"``.
+        max_steps: Step limit of an episode.
+        render_mode: ``"ansi"``, or ``"rgb_array"`` if listed in ``metadata["render_modes"]``.
 
     Raises:
         UsageError: if ``max_steps`` is not positive, or there is no such ``render_mode``.
@@ -95,9 +96,9 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
     task: str = ""
     texts: ClassVar[Any] = None
-    """The words of the domain, for prompts of examples, where it has them."""
+    """The texts of the domain for prompts with examples, if it has any."""
     source: str = ""
-    """The code of the dynamics without the reward, where the environment shows it."""
+    """Source code of the dynamics without the reward, if the environment shows it."""
 
     def __init__(self, max_steps: int, render_mode: str | None = None) -> None:
         if max_steps < 1:
@@ -117,7 +118,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
     @property
     def task_random(self) -> np.random.Generator:
-        """The source of chance of what an episode asks for; the same in all episodes of a ``task_seed``."""
+        """Random generator of the task; the same in all episodes with the same ``task_seed``."""
         return self._task_random or self.np_random
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
@@ -132,19 +133,19 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         raise NotImplementedError
 
     def _raw(self) -> Any:
-        """The environment's own state, for ``info["raw"]``; None where it is not told."""
+        """The environment's own state, for ``info["raw"]``; None if it is not told."""
         return None
 
     def _place(self, raw: Any) -> Outcome:
         """Take up a state that :meth:`_raw` told; what it does not tell is drawn anew."""
-        raise UsageError(f"{type(self).__name__} cannot be put into a given state.")
+        raise UsageError(f"{type(self).__name__} cannot be set to a given state.")
 
     def _extras(self) -> dict[str, Any]:
         """What ``info`` holds besides the contract."""
         return {}
 
     def _grid(self) -> Sequence[str]:
-        """The map as rows of characters, one per cell, for :meth:`render`; empty where there is none."""
+        """The map as rows of characters, one per cell, for :meth:`render`; empty if there is none."""
         return ()
 
     def _fork(self) -> None:
@@ -156,8 +157,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """Start an episode and return its first observation and info.
 
         Raises:
-            UsageError: if ``options`` holds something that the environment does not know. A running episode
-                goes on as if nothing had been asked.
+            UsageError: if ``options`` has an unknown entry; a running episode is then not affected.
         """
         before = self._np_random, self._np_random_seed, self.episode, self._task_random
         super().reset(seed=seed)
@@ -172,13 +172,13 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         return self._arrive_at(outcome)
 
     def place(self, raw: Any) -> tuple[str, dict[str, Any]]:
-        """Go on from a state that ``info["raw"]`` told, to plan; what it does not tell is drawn anew.
+        """Continue from a state of ``info["raw"]``, for planning; hidden parts are drawn again.
 
         Returns:
-            Observation and info, as of ``reset``.
+            Observation and info, as for ``reset``.
 
         Raises:
-            UsageError: if this environment cannot be put into a given state.
+            UsageError: if this environment cannot be set to a given state.
         """
         return self._arrive_at(self._place(raw))
 
@@ -188,7 +188,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         return outcome.observation, self._info(outcome)
 
     def step(self, action: str | int) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Take an admissible action, given as its string or its index in ``info["actions"]``.
+        """Take an admissible action, given as a string or as an index in ``info["actions"]``.
 
         Returns:
             Observation, reward, terminated, truncated, info.
@@ -206,7 +206,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         return outcome.observation, outcome.reward, outcome.terminated, truncated, self._info(outcome)
 
     def action_name(self, action: str | int) -> str:
-        """Return the admissible action that ``action``, a string or an index, stands for.
+        """Return the admissible action for a string or an index.
 
         Raises:
             InadmissibleActionError: if there is none.
@@ -216,13 +216,13 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         return action_name(action, self.action_space.actions or ())
 
     def render(self) -> Any:
-        """Return what there is to see: text in mode ``"ansi"``, else an image, (height, width, 3) ``uint8``.
+        """Return the rendering: text in mode ``"ansi"``, else an image, (height, width, 3) ``uint8``.
 
         Raises:
             UsageError: if the environment was made without a ``render_mode``.
         """
         if self.render_mode is None:
-            raise UsageError("Name a render_mode when you make the environment, such as 'ansi'.")
+            raise UsageError("Set a render_mode when you make the environment, such as 'ansi'.")
         if self.render_mode == "ansi":
             return "\n".join([*self._grid(), self._shown])
         from hunch.envs.drawing import draw
@@ -252,7 +252,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
 
 def action_name(action: str | int, actions: Sequence[str]) -> str:
-    """Return the one of ``actions`` that ``action``, a string or an index, stands for.
+    """Return the member of ``actions`` for a string or an index.
 
     Raises:
         InadmissibleActionError: if there is none.

@@ -1,4 +1,4 @@
-"""Does an environment keep the contract of text environments? The first broken rule is named."""
+"""Checks whether an environment keeps the contract of text environments; names the first broken rule."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ RULES = {
     "leaves everything as it was: look at the action before anything changes.",
     "after the end": "step raises after the end of an episode, until reset is called.",
 }
-"""The rules by name, each with what it asks for, in the order of the docs."""
+"""The rules by name, in the order of the documentation."""
 
 _PROBES = 3
 _TEXTS = ("", "look around", "def act(state):\n    return 0\n")
-"""Actions to try where any text is one."""
+"""Actions to try if any text is an action."""
 
 
 class ContractError(BrokenRuleError):
-    """A rule of the contract of environments is broken, :data:`RULES`."""
+    """An environment breaks a rule of its contract, see :data:`RULES`."""
 
     rules = RULES
 
 
 class Frame(NamedTuple):
-    """What one reset or step showed, and what has to come again with the same seed and actions."""
+    """The result of a reset or step, which must be the same with the same seed and actions."""
 
     observation: str
     actions: tuple[str, ...] | None
@@ -65,7 +65,7 @@ class Frame(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether the episode ends here."""
+        """True if the episode ends here."""
         return self.terminated or self.truncated
 
 
@@ -80,20 +80,19 @@ class Played(NamedTuple):
 def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30) -> None:
     """Check that an environment keeps the contract of text environments, :data:`RULES`.
 
-    Random episodes are played, and played again: with the same seed, by index, on a copy where
-    ``copy.deepcopy`` works, with inadmissible actions in between, and once for every admissible action of a
-    few states. It works on any environment, wrapped or not, and leaves it in need of a ``reset``. What it
-    does not meet in these episodes it cannot see; neither can it see what differs between two processes,
-    such as the order of a set of strings.
+    Random episodes are played and repeated: with the same seed, by index, on a copy if ``copy.deepcopy``
+    works, with inadmissible actions in between, and once for every admissible action of a few states. This
+    works with any environment, wrapped or not; call ``reset`` afterwards. It cannot detect problems that do
+    not occur in these episodes, or differences between processes, such as the order of a set of strings.
 
     Args:
         env: The environment.
-        seed: Of the first episode.
-        episodes: How many random episodes.
-        steps: At most this many steps of each; an episode that is longer is not seen to its end.
+        seed: Seed of the first episode.
+        episodes: Number of random episodes.
+        steps: Maximum steps per episode; a longer episode is not played to its end.
 
     Raises:
-        ContractError: at the first broken rule, with what was found and how to mend it.
+        ContractError: at the first broken rule, with the problem and how to fix it.
     """
     for i in range(episodes):
         episode = _wander(env, seed + i, steps)
@@ -255,7 +254,7 @@ def _frame(
 
 
 def _listed(info: dict[str, Any], observation: str, terminated: bool) -> tuple[str, ...] | None:
-    """The admissible actions, if they are of the right form; None where any text is one."""
+    """The admissible actions, if they are of the right form; None if any text is one."""
     if "actions" not in info:
         return None
     _require("actions", not info.get("free_text"), "info has 'actions' and says 'free_text', too")

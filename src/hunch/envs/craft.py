@@ -1,4 +1,4 @@
-"""A small world of places, tools and recipes: fast, in words, and with much that is pointless.
+"""A small, fast world of places, tools and recipes in words, with many pointless actions.
 
 The rules are ours. They follow the order of Crafter (Hafner, 2022): wood, table, pickaxes of three kinds,
 stone, coal, iron, diamond.
@@ -22,17 +22,17 @@ Difficulty = Literal["easy", "medium", "hard"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What an action needs and gives.
+    """Requirements and effects of an action.
 
     Attributes:
-        action: Its name, and the caption of its success.
-        source: What it is taken from, as observations name it; empty where it is made.
-        tool: What has to be held.
-        near: Stations that have to stand at the place.
-        uses: Things that are used up, with their numbers.
-        gives: The thing that is held afterwards; empty where nothing is.
-        puts: The station that stands at the place afterwards.
-        need: The need that it meets, which has to be felt.
+        action: Its name, which is also the caption of its success.
+        source: Source that it uses, as named in observations; empty if it makes something.
+        tool: Tool that must be held.
+        near: Stations that must be at the place.
+        uses: Items that are used up, with their numbers.
+        gives: Item that is held afterwards; empty if none.
+        puts: Station that is at the place afterwards.
+        need: Need that it satisfies, which must be present.
     """
 
     action: str
@@ -46,7 +46,7 @@ class Rule:
 
     @property
     def makes(self) -> bool:
-        """Whether it makes something, of which one is enough."""
+        """True if it makes something that is needed only once."""
         return self.action.startswith("make")
 
 
@@ -78,27 +78,27 @@ RULES: Final = (
     Rule("collect diamond", "sparkling seams", "iron pickaxe", gives="diamond"),
     _made("iron sword", "a table", "a furnace", wood=1, coal=1, iron=1),
 )
-"""All achievements; every beginning of the list holds what its members need."""
+"""All achievements; the prerequisites of each come before it."""
 LEVELS: Final[Mapping[Difficulty, int]] = {"easy": 10, "medium": 16, "hard": 22}
-"""How many of them there are by difficulty."""
+"""Number of achievements by difficulty."""
 POINTLESS: Final = (
     Rule("collect flowers", "flowers", gives="flowers"),
     Rule("collect shells", "shells", gives="shells"),
     Rule("collect feathers", "feathers", gives="feathers"),
 )
-"""What can be done and is no achievement."""
+"""Useful actions that are not achievements."""
 PASTIMES: Final = (
     *("whistle a tune", "count the clouds", "kick a pebble", "wave at nobody", "draw in the dust"),
     *("spin round", "clap hands", "stretch out", "look at the sky", "hum quietly", "stamp the ground"),
     "skip about",
 )
-"""What can always be done, is told, and changes nothing."""
+"""Actions that always work, have a caption, and change nothing."""
 HOPELESS: Final = (
     *("drink sand", "eat stone", "collect fog", "make cloud", "plant rock", "eat feathers", "make river"),
     *("collect shade", "drink berries", "make moon", "place wind", "eat wool", "plant coal", "make echo"),
     *("collect smoke", "place puddle", "eat wood", "make ladder of sand", "drink iron", "plant water"),
 )
-"""What never does anything."""
+"""Actions that never have an effect."""
 PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "trees": ("forest", "valley"),
     "grass": ("meadow", "valley"),
@@ -113,21 +113,21 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "rusty seams": ("cave",),
     "sparkling seams": ("cave",),
 }
-"""Where each source may be; a world has it in one of them."""
+"""Possible places of each source; a world has it in one of them."""
 NAMES: Final = ("meadow", "forest", "valley", "shore", "hills", "cave")
 NEEDS: Final = ("thirsty", "hungry", "tired")
 MOST: Final = 2
-"""Things of a kind that can be held, where nothing else is said."""
+"""Default number of items of a kind that can be held."""
 ANY: Final = "any"
-"""The target that is another one in every episode."""
+"""Option for a different target in every episode."""
 DONE: Final = "done"
-"""Says that nothing more will be tried, where there is a target."""
+"""Action that gives up, if there is a target."""
 
 Held = tuple[tuple[str, int], ...]
 
 
 class Scene(NamedTuple):
-    """What a planner may go by: where the agent is, what it holds with the numbers, and what is there."""
+    """The state for planners: the agent's place, its items with their numbers, and what is at the place."""
 
     at: str
     held: Held
@@ -135,7 +135,7 @@ class Scene(NamedTuple):
 
 
 def manual(rules: Sequence[Rule]) -> str:
-    """What can be found, and the recipes in words, a line each."""
+    """Return what can be found, and the recipes in words, one per line."""
     found = dict.fromkeys(rule.source for rule in rules if rule.source)
     return "\n".join([f"There are {', '.join(found)} in the world.", *map(_recipe, rules)])
 
@@ -169,13 +169,12 @@ class Craft(TextEnv):
 
     Args:
         difficulty: The first 10, 16 or 22 of the achievements.
-        world_seed: Of places and sources.
-        pastimes: Actions that always work and change nothing, at most 12.
-        target: An achievement, or ``any`` for another one in every episode. Default: as many as possible.
-        failure: How often what would have had an effect goes wrong: nothing comes of it but that what it
-            uses is lost.
-        most: Things of a kind that can be held; of tools it is always one.
-        max_steps: The step limit of an episode.
+        world_seed: Seed of places and sources.
+        pastimes: Number of actions that always work and change nothing, at most 12.
+        target: An achievement, or ``any`` for a different one in every episode. Default: as many as possible.
+        failure: Probability that an effective action fails; the items that it uses are lost.
+        most: Maximum items of a kind that can be held; of tools it is always one.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"``.
 
     Raises:
@@ -221,12 +220,12 @@ class Craft(TextEnv):
         self.done: tuple[str, ...] = ()
 
     def neighbours(self, place: str) -> tuple[str, str]:
-        """The two places next to a place."""
+        """Return the two places next to a place."""
         i = self.ring.index(place)
         return self.ring[i - 1], self.ring[(i + 1) % len(self.ring)]
 
     def works(self, rule: Rule) -> bool:
-        """Whether an action would have an effect now."""
+        """Return whether an action would have an effect now."""
         here = self.stations.get(self.at, frozenset())
         return (
             (not rule.source or self.where[rule.source] == self.at)

@@ -1,4 +1,4 @@
-"""How to find things in the craft world: the skill that planners need there, and where it is learnt."""
+"""The skill of finding things in the craft world, for planners, and the environment in which it is learnt."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 
 WALKS: Final = tuple(f"go to {name}" for name in NAMES)
 LONGEST: Final = 8
-"""Steps that a search may take (ours); three are enough for who knows the way."""
+"""Maximum steps of a search (our choice); three are enough if the way is known."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """To find a source.
+    """The skill of finding a source.
 
     Attributes:
-        aim: The source, as observations name it.
+        aim: The source, as named in observations.
     """
 
     aim: str
@@ -29,21 +29,21 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """How a planner calls it."""
+        """Name for the planner."""
         return f"find {self.aim}"
 
     @property
     def words(self) -> Mapping[str, str]:
-        """The actions are the environment's own."""
+        """Empty: the actions are the environment's own."""
         return {}
 
     def reached(self, before: Any, after: Any) -> bool:
-        """Whether the source is there."""
+        """Return whether the source is there."""
         scene: Scene = after
         return self.aim in scene.near
 
     def view(self, state: State) -> State:
-        """Where the agent is, and what it looks for; the way is learnt."""
+        """Return the agent's place and the source; the way is learnt."""
         scene: Scene = state.raw
         text = f"You are in the {scene.at} and look for {self.aim}."
         return State(text, "find", WALKS, raw=scene, stream=state.stream)
@@ -60,8 +60,8 @@ class CraftSkill(Craft):
     ``world_seed``, for planners.
 
     Args:
-        world_seed: Of places and sources.
-        max_steps: The step limit of an episode. Default: what a planner allows the skill.
+        world_seed: Seed of places and sources.
+        max_steps: Step limit of an episode. Default: the limit that planners use.
         render_mode: ``"ansi"``.
     """
 

@@ -1,6 +1,6 @@
-"""Four of Gymnasium's own environments in words: CartPole, Taxi, CliffWalking and Blackjack.
+"""Four Gymnasium environments in words: CartPole, Taxi, CliffWalking and Blackjack.
 
-A describer says what the observation says, and no more.
+A description contains exactly the information of the observation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STANDS = (
 
 
 def describe_cart_pole(observation: Sequence[float]) -> str:
-    """Position, velocity, angle and angular velocity, rounded to cm, cm/s, 0.1 degrees and degrees/s."""
+    """Describe position, velocity, angle and angular velocity in cm, cm/s, 0.1 degrees and degrees/s."""
     x, speed, angle, turning = (float(value) for value in observation)
     place = _sided(x, "{:.2f} m {} of the centre") or "at the centre"
     rolls = _sided(speed, "rolls {1} at {0:.2f} m/s") or "stands still"
@@ -48,13 +48,13 @@ def describe_cart_pole(observation: Sequence[float]) -> str:
 
 
 def _sided(value: float, form: str) -> str:
-    """Size and side in words; empty where the size rounds to nothing."""
+    """Size and side in words; empty if the size rounds to nothing."""
     text = form.format(abs(value), "left" if value < 0 else "right")
     return "" if text == form.format(0.0, "left" if value < 0 else "right") else text
 
 
 def describe_taxi(observation: int) -> str:
-    """Where the taxi is, where the passenger is and wants to go. The walls are not in the observation."""
+    """Describe the places of taxi, passenger and destination; the walls are not in the observation."""
     rest, destination = divmod(int(observation), 4)
     rest, passenger = divmod(rest, 5)
     row, column = divmod(rest, 5)
@@ -66,7 +66,7 @@ def describe_taxi(observation: int) -> str:
 
 
 def describe_cliff_walking(observation: int) -> str:
-    """Where the walker is, and where the goal and the cliff are."""
+    """Describe the places of walker, goal and cliff."""
     row, column = divmod(int(observation), 12)
     return (
         f"You are at row {row}, column {column}. The goal is at row 3, column 11. "
@@ -75,7 +75,7 @@ def describe_cliff_walking(observation: int) -> str:
 
 
 def describe_blackjack(observation: tuple[int, int, int]) -> str:
-    """The sum of the hand, whether an ace counts as 11 in it, and the dealer's open card."""
+    """Describe the sum of the hand, whether an ace counts as 11, and the dealer's open card."""
     total, dealer, ace = (int(value) for value in observation)
     counted = ", with an ace counted as 11" if ace else ""
     card = {1: "an ace", 8: "an 8"}.get(dealer, f"a {dealer}")
@@ -83,11 +83,11 @@ def describe_blackjack(observation: tuple[int, int, int]) -> str:
 
 
 class Classic(TextWrapper):
-    """One of Gymnasium's environments in words; ``info`` holds the contract and nothing else.
+    """A Gymnasium environment in words; ``info`` contains only what the contract requires.
 
     Args:
         env: The environment, without wrappers.
-        describe: As in :class:`~hunch.envs.text_wrapper.TextWrapper`, like ``actions`` and ``success``.
+        describe: As for :class:`~hunch.envs.text_wrapper.TextWrapper`, like ``actions`` and ``success``.
         render_mode: ``"ansi"`` shows the text; the others are Gymnasium's and need pygame.
     """
 
@@ -123,7 +123,7 @@ class Classic(TextWrapper):
 
     def _put(self, env: Any, raw: Any) -> tuple[Any, Mapping[str, Any]]:
         """Put Gymnasium's environment into a state; returns what its ``reset`` would."""
-        raise UsageError(f"{type(self).__name__} cannot be put into a given state.")
+        raise UsageError(f"{type(self).__name__} cannot be set to a given state.")
 
     def _fork(self) -> None:
         # What never changes is shared; copying Taxi's table of transitions would take 30 ms.
@@ -139,7 +139,7 @@ class CartPole(Classic):
     track. Success is to be still balancing when the ``max_steps`` are used up.
 
     Args:
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 
@@ -171,7 +171,7 @@ class Taxi(Classic):
     Args:
         masked: List only the actions that change something. By default all six are admissible always, as
             in Gymnasium, and the agent has to learn where the walls are.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 
@@ -203,7 +203,7 @@ class CliffWalking(Classic):
     goal ends the episode and is the success. Gymnasium has no step limit here; ``max_steps`` is ours.
 
     Args:
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 
@@ -233,7 +233,7 @@ class Blackjack(Classic):
     which is the success, 0 for a draw, -1 for a game lost.
 
     Args:
-        max_steps: The step limit of an episode; no game takes more than 20.
+        max_steps: Step limit of an episode; no game takes more than 20.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 

@@ -1,4 +1,4 @@
-"""A map of characters as an image: what ``render_mode="rgb_array"`` gives."""
+"""Draws a map of characters as an image, for ``render_mode="rgb_array"``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ INK, PAPER, WALL, LINE = (32, 32, 32), (250, 250, 247), (120, 120, 120), (216, 2
 
 
 def draw(rows: Sequence[str]) -> NDArray[np.uint8]:
-    """Draw a map, a tile of 32 x 32 pixels a character.
+    """Draw a map with one tile of 32 x 32 pixels per character.
 
-    ``#`` is a wall, a full stop or blank is bare floor, and any other character stands on a tile whose
-    colour is its own.
+    ``#`` is a wall, a full stop or blank is bare floor, and any other character is drawn on a tile with its
+    own colour.
 
     Returns:
         The image, (32 height, 32 width, 3).

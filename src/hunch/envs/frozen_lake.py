@@ -45,7 +45,7 @@ class FrozenLake(TextEnv):
         self._position: Cell = (0, 0)
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return the shortest way to the goal from here; None out of a hole, from which there is none."""
+        """Return the shortest way to the goal; None from a hole."""
         ways: dict[Cell, tuple[str, ...]] = {self._position: ()}
         for cell in (queue := list(ways)):
             if _cell(cell) == "G":

@@ -1,4 +1,4 @@
-"""What environments share whose world is a level of the package ``minigrid``: how it is drawn."""
+"""Base class of environments whose world is a level of the package ``minigrid``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hunch.envs.base import TextEnv
 
 
 class GridEnv(TextEnv):
-    """A text environment around a level of ``minigrid``, its attribute ``_level``."""
+    """A text environment around a level of ``minigrid``, in its attribute ``_level``."""
 
     _level: Any
 

@@ -1,7 +1,7 @@
 """A home of 7 x 7 cells with labelled things, and tasks in temporal logic.
 
-After the setting of Quartey, Shah and Konidaris, "Exploiting Contextual Structure to Generate Useful
-Auxiliary Tasks", 2023; things, rooms and tasks are ours.
+The setting follows Quartey, Shah and Konidaris, "Exploiting Contextual Structure to Generate Useful Auxiliary
+Tasks", 2023; things, rooms and tasks are our own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOMS: Final[Mapping[tuple[int, int], tuple[str, ...]]] = {
     (4, 0): ("sofa", "television", "armchair", "bookshelf"),
     (4, 4): ("shower", "toilet", "towel", "bathtub"),
 }
-"""The first cell of each room of 3 x 3 cells, and the things in it; what lies between is a hall."""
+"""The first cell of each room of 3 x 3 cells, and the things in it; the space between is a hall."""
 THINGS: Final = tuple(thing for things in ROOMS.values() for thing in things)
 MOVES: Final = {"go north": (-1, 0), "go south": (1, 0), "go west": (0, -1), "go east": (0, 1)}
 
@@ -73,7 +73,7 @@ class HomeGrid(TextEnv):
         self.at, self.left = (SIZE // 2, SIZE // 2), formula
 
     def oracle(self) -> tuple[str, ...]:
-        """Return an action of a shortest way to the end of the task."""
+        """Return an action on a shortest path to the end of the task."""
         paths: dict[Any, list[str]] = {(self.at, self.left): []}
         waiting = [(self.at, self.left)]
         for at, left in waiting:

@@ -18,11 +18,11 @@ _FACING: Final = ("right", "down", "left", "up")
 
 
 class Keys(GridEnv):
-    """A level of ``minigrid`` told in full: a line for each thing but the walls.
+    """A level of ``minigrid`` fully described: one line per thing except walls.
 
-    The six actions are admissible always. Reward 1, and success, for the mission, otherwise 0.
-    ``info["event"]`` is a caption where something happened that is worth telling; walking and turning are
-    not. The same seed gives the same layout as the level of ``minigrid`` does.
+    The six actions are always admissible. Reward 1, and success, for the mission, otherwise 0.
+    ``info["event"]`` is a caption of what happened, except for walking and turning. The same seed gives the
+    same layout as the level of ``minigrid`` does.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
@@ -65,7 +65,7 @@ class Keys(GridEnv):
         return tuple(map(int, level.agent_pos)), level.carrying
 
     def _caption(self, action: str, before: tuple[Any, ...], ahead: Any, locked: bool, success: bool) -> str:
-        """What an action did, in words; empty where it is not worth telling."""
+        """What an action did, in words; empty if it is not worth telling."""
         (here, carried), name = self._seen(), _name(ahead)
         if success and action != "toggle":
             return "You reach the goal." if carried is before[1] else f"You pick up the {_name(carried)}."
@@ -104,7 +104,7 @@ class DoorKey(Keys):
 
     Args:
         size: Width and height, walls included: 5, 6, 8 and 16 are MiniGrid's.
-        max_steps: The step limit of an episode. Default: MiniGrid's, 10 size^2.
+        max_steps: Step limit of an episode. Default: MiniGrid's, 10 size^2.
         render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
     """
 
@@ -127,9 +127,9 @@ class KeyCorridor(Keys):
     wherever it is.
 
     Args:
-        rooms: Rooms on each side.
-        room_size: Their width and height, walls included.
-        max_steps: The step limit of an episode. Default: MiniGrid's, 30 room_size^2.
+        rooms: Number of rooms on each side.
+        room_size: Width and height of a room, including walls.
+        max_steps: Step limit of an episode. Default: MiniGrid's, 30 room_size^2.
         render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
     """
 

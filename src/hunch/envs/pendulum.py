@@ -1,4 +1,4 @@
-"""Gymnasium's Pendulum in words, with five torques to choose from."""
+"""Gymnasium's Pendulum in words, with a choice of five torques."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gymnasium.spaces import Discrete
 from hunch.envs.describers import Classic
 
 TORQUES = (-2.0, -1.0, 0.0, 1.0, 2.0)
-"""Nm, positive anticlockwise; Gymnasium's take any number between the ends."""
+"""Torques in Nm, positive anticlockwise; Gymnasium accepts any number in this range."""
 PENDULUM_ACTIONS = tuple(f"torque {torque:g}" for torque in TORQUES)
 UPRIGHT = math.cos(math.radians(10))
 
 
 def describe_pendulum(observation: Sequence[float]) -> str:
-    """Angle from upright and angular velocity, in degrees and degrees/s; left is anticlockwise."""
+    """Describe the angle from upright and the angular velocity, in degrees and degrees/s."""
     x, y, speed = (float(value) for value in observation)
     angle, turning = math.degrees(math.atan2(y, x)), math.degrees(speed)
     stands = f"is {abs(angle):.1f} degrees {_side(angle)} of upright" if abs(angle) >= 0.05 else "is upright"
@@ -32,12 +32,12 @@ def _side(value: float) -> str:
 
 
 def torque(action: str) -> float:
-    """The torque that an action names, in Nm."""
+    """Return the torque that an action names, in Nm."""
     return float(action.split()[1])
 
 
 def nearest(value: float) -> str:
-    """The action whose torque is nearest to a value in Nm."""
+    """Return the action whose torque is nearest to a value in Nm."""
     return min(PENDULUM_ACTIONS, key=lambda action: abs(torque(action) - value))
 
 
@@ -60,7 +60,7 @@ class Pendulum(Classic):
     episode only ends by ``max_steps``. Success is to be within 10 degrees of upright then.
 
     Args:
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 

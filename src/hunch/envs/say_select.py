@@ -1,7 +1,7 @@
 """Say-Select: one player knows which balls are good and says a number, the other selects a ball.
 
 Source: Hu and Sadigh, "Language Instructed Reinforcement Learning for Human-AI Coordination", ICML 2023,
-section 5.1, and its released code. The rules are theirs, the words are ours.
+section 5.1, and its released code. The rules are theirs, the texts are ours.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class SaySelect(TextEnv):
     any sign to quit, is as good as another.
 
     Args:
-        balls: How many, at most 9.
-        good: At most so many are good, and at least one.
-        words: Whether the listener's balls are numbered in words ("select three") and not in digits.
+        balls: Number of balls, at most 9.
+        good: Maximum number of good balls; there is at least one.
+        words: Number the listener's balls in words ("select three") instead of digits.
         deals: ``drawn`` at random, or ``in turn``: episode n has the n-th of all deals.
-        max_steps: The step limit of an episode. Default: never reached.
+        max_steps: Step limit of an episode. Default: never reached.
         render_mode: ``"ansi"``.
 
     Raises:
@@ -54,7 +54,7 @@ class SaySelect(TextEnv):
     ) -> None:
         super().__init__(max_steps, render_mode)
         if not good <= balls <= len(WORDS):
-            raise UsageError(f"Say-Select has up to {len(WORDS)} balls and as many good ones at most.")
+            raise UsageError(f"Say-Select has at most {len(WORDS)} balls, and at most as many good ones.")
         self.balls, self.most, self.deals = balls, good, deals
         self.names = WORDS[:balls] if words else tuple(map(str, range(1, balls + 1)))
         self.says = tuple(f"say {n}" for n in range(1, balls + 1))
@@ -69,11 +69,11 @@ class SaySelect(TextEnv):
 
     @property
     def mover(self) -> int:
-        """Whose turn it is: 0 the speaker's, 1 the listener's."""
+        """The player to move: 0 is the speaker, 1 the listener."""
         return self.turns % 2
 
     def oracle(self) -> tuple[str, ...]:
-        """Return what one does who says what is meant: the number of a good ball, or again the last one."""
+        """Return the literal move: the number of a good ball, or the ball that was named."""
         if self.mover == 0:
             number = min(self.good) if self.good else self.selected
             return (self.says[0 if number is None else number],)
@@ -126,5 +126,5 @@ class SaySelect(TextEnv):
 
 
 def all_deals(balls: int, most: int) -> tuple[frozenset[int], ...]:
-    """All sets of good balls that may be dealt, small ones first."""
+    """Return all sets of good balls that may be dealt, small ones first."""
     return tuple(frozenset(own) for n in range(1, most + 1) for own in combinations(range(balls), n))

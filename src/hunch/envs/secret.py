@@ -1,4 +1,4 @@
-"""A grid with four things, each with a secret property that shows when it is examined; and its skills."""
+"""A grid with four things whose secret property shows when they are examined; and its skills."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Verb = Literal["examine", "pick up"]
 
 SIZE: Final = 9
 SIGHT: Final = 2
-"""Rows and columns to each side that are in view: five by five cells."""
+"""Rows and columns in view to each side: five by five cells."""
 VANTAGE: Final = ((2, 2), (2, 6), (6, 2), (6, 6))
-"""From these together every cell is in view."""
+"""Vantage points, from which together every cell is in view."""
 THINGS: Final = ("vase", "ring", "book", "lamp")
 MOVES: Final[dict[str, Cell]] = {
     "go north": (-1, 0),
@@ -30,25 +30,25 @@ MOVES: Final[dict[str, Cell]] = {
 VERBS: Final[tuple[Verb, ...]] = get_args(Verb)
 ACTIONS: Final = (*MOVES, *VERBS)
 GOOD, BAD = "warm", "cold"
-"""What shows the secret property."""
+"""The secret property as it is shown."""
 LOOKS: Final = (("red", "blue"), ("plain", "striped"), ("heavy", "light"), ("new", "worn"))
-"""What else shows, and means nothing."""
+"""Other visible properties, which mean nothing."""
 STEPS: Final = 40
-"""Steps that a skill may take."""
+"""Maximum steps of a skill."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """All that there is.
+    """The state of the room.
 
     Attributes:
-        robot: Its cell.
-        cells: Of each thing, in the order of :data:`THINGS`.
-        good: Whether each has the good property.
-        looks: How each looks besides.
-        last: The last verb that was done to a thing, and the thing; "" before.
-        known: The things that were in view from a vantage point, where the robot takes a look round.
-        looked: The vantage points that were stood on.
+        robot: Cell of the robot.
+        cells: Cell of each thing, in the order of :data:`THINGS`.
+        good: Whether each thing has the good property.
+        looks: Other visible property of each thing.
+        last: The last verb that was applied to a thing, and the thing; "" before.
+        known: The things that were in view from a vantage point.
+        looked: The vantage points that were visited.
     """
 
     robot: Cell
@@ -65,12 +65,12 @@ class Room:
         return THINGS[self.cells.index(self.robot)] if self.robot in self.cells else None
 
     def away(self, thing: str) -> Cell:
-        """Rows and columns from the robot to a thing."""
+        """Return rows and columns from the robot to a thing."""
         row, column = self.cells[THINGS.index(thing)]
         return row - self.robot[0], column - self.robot[1]
 
     def noticed(self) -> Room:
-        """The room with what is in view here remembered, if this is a vantage point."""
+        """Return the room with the things in view remembered, if this is a vantage point."""
         if self.robot not in VANTAGE:
             return self
         known = tuple(t for t in THINGS if t in self.known or self.sees(t))
@@ -78,7 +78,7 @@ class Room:
         return replace(self, known=known, looked=looked)
 
     def towards(self, thing: str) -> Cell:
-        """Rows and columns to a thing that is known, or else to the nearest vantage point not stood on."""
+        """Return rows and columns to a known thing, or else to the nearest vantage point not visited."""
         if thing in self.known:
             return self.away(thing)
         left = [spot for spot in VANTAGE if spot not in self.looked] or VANTAGE
@@ -86,12 +86,12 @@ class Room:
         return min(((r - row, c - column) for r, c in left), key=lambda d: (abs(d[0]) + abs(d[1]), d))
 
     def sees(self, thing: str) -> bool:
-        """Whether a thing is in view."""
+        """Return whether a thing is in view."""
         return max(map(abs, self.away(thing))) <= SIGHT
 
 
 def draw(rng: np.random.Generator, question: Question) -> Room:
-    """A room; in a search one thing alone is good."""
+    """Return a random room; in a search only one thing is good."""
     spots = rng.choice(SIZE * SIZE, size=len(THINGS) + 1, replace=False)
     robot, *cells = [divmod(int(spot), SIZE) for spot in spots]
     one = int(rng.integers(len(THINGS)))
@@ -102,7 +102,7 @@ def draw(rng: np.random.Generator, question: Question) -> Room:
 
 
 def step(room: Room, action: str) -> tuple[Room, str]:
-    """Take an action; returns the room after it, and what showed."""
+    """Take an action; return the next room, and what was shown."""
     if action in MOVES:
         row, column = (x + d for x, d in zip(room.robot, MOVES[action], strict=True))
         there = (min(max(row, 0), SIZE - 1), min(max(column, 0), SIZE - 1))
@@ -118,7 +118,7 @@ def step(room: Room, action: str) -> tuple[Room, str]:
 
 
 def told(room: Room) -> str:
-    """What is in view, in words."""
+    """Describe what is in view."""
     lines = [f"You stand at row {room.robot[0]}, column {room.robot[1]}."]
     for thing in THINGS:
         if room.sees(thing):
@@ -152,7 +152,7 @@ class SecretProperty(_Grid):
 
     Args:
         question: conditional or search.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``; the robot is ``@``.
 
     Raises:
@@ -199,7 +199,7 @@ class SecretProperty(_Grid):
 
 @dataclass(frozen=True)
 class Subtask:
-    """To examine or to pick up a thing; see :class:`hunch.roles.planner.Subtask`."""
+    """Examining or picking up a thing; see :class:`hunch.roles.planner.Subtask`."""
 
     verb: Verb
     aim: str
@@ -209,15 +209,15 @@ class Subtask:
 
     @property
     def name(self) -> str:
-        """How a planner calls it."""
+        """Name for the planner."""
         return f"{self.verb} the {self.aim}"
 
     def reached(self, before: Any, after: Any) -> bool:
-        """Whether the step from one room to another did it; not where none was taken."""
+        """Return whether the step from one room to another did it; False without a step."""
         return before is not after and after.last == (self.verb, self.aim)
 
     def view(self, state: State) -> State:
-        """What the skill looks at: where the aim is, or where to look for it; it remembers what it saw."""
+        """Return the skill's observation: where the aim is, or where to look for it, from memory."""
         room: Room = state.raw
         row, column = room.towards(self.aim)
         what = "aim" if self.aim in room.known else "next place to look from"
@@ -233,7 +233,7 @@ class SecretSkill(_Grid):
 
     Args:
         verb: examine or pick up.
-        max_steps: The step limit of an episode; a planner allows 40 steps.
+        max_steps: Step limit of an episode; a planner allows 40 steps.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Raises:

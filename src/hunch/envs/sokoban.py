@@ -35,7 +35,7 @@ class Sokoban(TextEnv):
         self._room: Room = (0, 0, 1, 1, 2, 2)
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return the shortest way to solve it from here; None where there is none."""
+        """Return the shortest solution from here; None if there is none."""
         return _solution(self._room)
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:

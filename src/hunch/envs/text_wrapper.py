@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with discrete actions, in text."""
+"""Wraps any Gymnasium environment with discrete actions as a text environment."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hunch.envs.base import Outcome, TextEnv
 def reported_success(
     observation: Any, reward: float, terminated: bool, truncated: bool, info: Mapping[str, Any]
 ) -> bool:
-    """The environment's own word, ``info["success"]`` or ``info["is_success"]``, where it gives one.
+    """Return the environment's own ``info["success"]`` or ``info["is_success"]``, if it has one.
 
-    Where it does not, an episode that terminates with a positive reward succeeded. That is wrong where the
-    step that fails is rewarded too (CartPole) and where success is not rewarded (MountainCar): give
-    :class:`TextWrapper` a rule of your own there.
+    Otherwise an episode that terminates with a positive reward counts as a success. That is wrong if a
+    failing step is rewarded too (CartPole) or success is not rewarded (MountainCar); pass your own rule to
+    :class:`TextWrapper` then.
     """
     for name in ("success", "is_success"):
         if name in info:
@@ -48,18 +48,18 @@ class TextWrapper(TextEnv):
     reports, too. ``render`` shows what ``env`` shows, and the text where that is not a picture.
 
     Args:
-        env: The environment to wrap, with or without wrappers of Gymnasium's.
-        describe: Says an observation in words.
-        actions: The names of all actions in the order of the action space, or, where the admissible ones or
-            their names depend on the state, a function of observation and info that returns the admissible
-            ones as a mapping from name to action.
+        env: The environment to wrap, with or without Gymnasium wrappers.
+        describe: Turns an observation into text.
+        actions: The names of all actions in the order of the action space; or, if admissible actions or names
+            depend on the state, a function of observation and info that returns the admissible actions as a
+            mapping from name to action.
         task: The task in a sentence.
-        success: A function of what ``env.step`` returned that tells whether the task is solved; by default
+        success: A function of the results of ``env.step`` that returns whether the task is solved. Default:
             :func:`reported_success`.
-        max_steps: A step limit besides that of ``env``.
+        max_steps: Step limit in addition to that of ``env``.
 
     Raises:
-        UsageError: if the action space is not discrete, the names are not one for each action, empty or not
+        UsageError: if the action space is not discrete, the number of names is wrong, names are empty or not
             unique, or ``max_steps`` is not positive; while playing, if ``actions`` returns no action or
             one that ``env`` does not have.
     """
@@ -91,15 +91,15 @@ class TextWrapper(TextEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Start an episode of the wrapped environment, which gets ``seed`` and ``options`` as they are."""
+        """Start an episode of the wrapped environment, which receives ``seed`` and ``options``."""
         self._seed = seed
         return super().reset(seed=seed, options=options)
 
     def render(self) -> Any:
-        """Return what the wrapped environment renders, above the text where that is text, too.
+        """Return the rendering of the wrapped environment; if it is text, the observation follows below it.
 
         Raises:
-            UsageError: if a package that the wrapped environment needs for it is missing.
+            UsageError: if a package that the rendering needs is missing.
         """
         if self.env.render_mode is None:
             return super().render()
@@ -156,10 +156,10 @@ class TextWrapper(TextEnv):
 
 
 def require_text(env: gymnasium.Env[Any, Any]) -> None:
-    """Refuse an environment whose observations are numbers or pictures.
+    """Check that the observations of an environment are text.
 
     Raises:
-        UsageError: naming the wrapper that puts it into words, and ours of that name, if there is one.
+        UsageError: if they are not; the message names TextWrapper, and our environment of that name, if any.
     """
     space = getattr(env, "observation_space", None)
     if space is None or isinstance(space, Text) or not isinstance(space, _WORDLESS):
@@ -178,9 +178,9 @@ _CONTRACT = ("actions", "success", "task", "event", "raw")
 def _numbered(names: Sequence[str], space: Discrete) -> dict[str, int]:
     """The action of each name."""
     if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
-        raise UsageError(f"The names of the actions must be texts, and not empty: {names!r}.")
+        raise UsageError(f"The names of the actions must be non-empty texts, not {names!r}.")
     if len(names) != space.n:
-        raise UsageError(f"{space} has {space.n} actions, and {len(names)} are named: {', '.join(names)}.")
+        raise UsageError(f"{space} has {space.n} actions, but {len(names)} names: {', '.join(names)}.")
     actions = {name: int(space.start) + number for number, name in enumerate(names)}
     if len(actions) != len(names):
         raise UsageError(f"The names of the actions must differ: {', '.join(names)}.")

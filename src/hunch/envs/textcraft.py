@@ -1,8 +1,8 @@
-"""A crafting world of recipes in words: get what is found, craft the rest.
+"""A crafting world of recipes in words: get raw items, craft the rest.
 
 The rules are those of TextCraft (Prasad et al., "ADaPT: As-Needed Decomposition and Planning with Language
-Models", NAACL Findings 2024), rebuilt from the list of commands that an episode shows; the recipes that come
-with it are ours.
+Models", NAACL Findings 2024), rebuilt from the list of commands that an episode shows; the default recipes
+are our own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.ranges import PositiveInt
 
 KINDS: Final = ("planks", "wool")
-"""Ingredients of which any sort will do, such as oak planks; they cannot be got as such."""
+"""Kinds of ingredients, such as planks, of which any sort can be used; they cannot be got themselves."""
 RECIPES: Final = """\
 craft 4 oak planks using 1 oak log
 craft 4 birch planks using 1 birch log
@@ -37,19 +37,19 @@ craft 1 bookshelf using 6 planks, 3 book
 craft 1 ladder using 7 stick
 craft 1 painting using 8 stick, 1 wool
 craft 1 orange banner using 6 orange wool, 1 stick"""
-"""The recipes of the environment where no others are given."""
+"""The default recipes."""
 
 Held = Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How something is crafted.
+    """A crafting recipe.
 
     Attributes:
-        output: What comes of it.
-        makes: How many of it.
-        inputs: What is used up, with the numbers.
+        output: The crafted item.
+        makes: Number of crafted items.
+        inputs: Items that are used up, with their numbers.
     """
 
     output: str
@@ -57,19 +57,19 @@ class Recipe:
     inputs: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        """The command."""
+        """The crafting command."""
         return f"craft {self.makes} {self.output} using {', '.join(f'{n} {item}' for item, n in self.inputs)}"
 
 
 def counted(text: str) -> tuple[tuple[str, int], ...]:
-    """Read "2 stick, 1 planks".
+    """Parse "2 stick, 1 planks".
 
     Raises:
         UsageError: if a part has no number.
     """
     parts = [re.fullmatch(r"(\d+) (.+)", part.strip()) for part in text.split(",")]
     if not all(parts):
-        raise UsageError(f"{text!r} is no list of numbers and things, such as '2 stick, 1 planks'.")
+        raise UsageError(f"{text!r} is not a list of numbers and items, such as '2 stick, 1 planks'.")
     return tuple((part[2], int(part[1])) for part in parts if part)
 
 
@@ -78,30 +78,30 @@ class Book:
     """A list of recipes.
 
     Attributes:
-        recipes: All of them.
+        recipes: The recipes.
     """
 
     recipes: tuple[Recipe, ...]
 
     @classmethod
     def read(cls, text: str) -> Book:
-        """Read a list of commands, a line each.
+        """Parse a list of commands, one per line.
 
         Raises:
-            UsageError: if a line is none, or there is none.
+            UsageError: if a line is not a command, or there is none.
         """
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         found = [re.fullmatch(r"craft (\d+) (.+?) using (.+)", line) for line in lines]
         wrong = next((line for line, match in zip(lines, found, strict=True) if match is None), None)
         if wrong is not None or not lines:
             raise UsageError(
-                f"{wrong or text!r} is no crafting command, such as 'craft 4 stick using 2 planks'."
+                f"{wrong or text!r} is not a crafting command, such as 'craft 4 stick using 2 planks'."
             )
         return cls(tuple(Recipe(m[2], int(m[1]), counted(m[3])) for m in found if m))
 
     @cached_property
     def by_output(self) -> dict[str, list[Recipe]]:
-        """The recipes of each thing that can be crafted."""
+        """The recipes of each item that can be crafted."""
         found: dict[str, list[Recipe]] = {}
         for recipe in self.recipes:
             found.setdefault(recipe.output, []).append(recipe)
@@ -109,21 +109,21 @@ class Book:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Everything that is named."""
+        """All named items."""
         return frozenset([*self.by_output, *(item for recipe in self.recipes for item, _ in recipe.inputs)])
 
     def sorts(self, item: str) -> list[str]:
-        """What will do for an ingredient: itself, or all sorts of a kind."""
+        """Return the items that can be used as an ingredient: itself, or all sorts of a kind."""
         if item not in KINDS or item in self.by_output:
             return [item]
         return [sort for sort in self.by_output if sort.endswith(f" {item}")] or [item]
 
     def found(self, item: str) -> bool:
-        """Whether a thing can be got: it is named, no recipe makes it, and it is no kind."""
+        """Return whether an item can be got: it is named, no recipe makes it, and it is not a kind."""
         return item in self.known and item not in self.by_output and self.sorts(item) == [item]
 
     def matching(self, output: str, inputs: Sequence[tuple[str, int]]) -> Recipe | None:
-        """The recipe of an output with exactly these inputs, where a kind may be any of its sorts."""
+        """Return the recipe of an output with exactly these inputs; a kind may be any of its sorts."""
         for recipe in self.by_output.get(output, ()):
             left = list(inputs)
             for item, n in recipe.inputs:
@@ -138,7 +138,7 @@ class Book:
 
 
 def craft(book: Book, held: Held, output: str, inputs: Sequence[tuple[str, int]]) -> Held | None:
-    """What is held after something was crafted; None where there is no such recipe, or too little is held."""
+    """Return the inventory after crafting; None if there is no such recipe, or too little is held."""
     recipe = book.matching(output, inputs)
     if recipe is None or any(held.get(item, 0) < n for item, n in inputs):
         return None
@@ -146,7 +146,7 @@ def craft(book: Book, held: Held, output: str, inputs: Sequence[tuple[str, int]]
 
 
 def depth(book: Book, item: str, seen: tuple[str, ...] = ()) -> int:
-    """How many recipes deep a thing is: 0 where it is found."""
+    """Return how many recipes deep an item is; 0 if it can be got."""
     depths = [
         1
         + max(min(depth(book, sort, (*seen, item)) for sort in book.sorts(part)) for part, _ in recipe.inputs)
@@ -159,14 +159,14 @@ def depth(book: Book, item: str, seen: tuple[str, ...] = ()) -> int:
 class TextCraft(TextEnv):
     """Craft a thing by recipes, some of which are of no use.
 
-    Any text is an action. ``get 2 string`` takes what is found, ``craft 4 stick using 2 oak planks`` uses up
-    what is held, ``inventory`` tells it; all else could not be done, and is told so. Crafting the goal pays 1
-    and ends the episode, with success.
+    Any text is an action. ``get 2 string`` takes raw items, ``craft 4 stick using 2 oak planks`` uses up
+    items of the inventory, ``inventory`` lists it; any other text has no effect, and the observation says so.
+    Crafting the goal has reward 1 and ends the episode with success.
 
     Args:
-        recipes: Crafting commands, a line each. Default: sixteen of ours.
-        goal: What is to be crafted. Default: another thing in each episode, two recipes deep or more.
-        max_steps: The step limit of an episode.
+        recipes: Crafting commands, one per line. Default: sixteen of our own.
+        goal: The item to craft. Default: another one in each episode, at least two recipes deep.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"``.
 
     Raises:

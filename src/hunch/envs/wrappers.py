@@ -11,14 +11,13 @@ from hunch.core import UsageError
 
 
 class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
-    """Tell the last ``n`` observation-action pairs in ``info["history"]``, oldest first.
+    """Adds the last ``n`` observation-action pairs as ``info["history"]``, oldest first.
 
-    The observation stays as it is; whoever needs history and observation as one text prints them
-    (:meth:`hunch.core.State.text`).
+    The observation is unchanged; :meth:`hunch.core.State.text` joins history and observation.
 
     Args:
         env: A text environment.
-        n: How many pairs to keep.
+        n: Number of pairs to keep.
 
     Raises:
         UsageError: if ``n`` is negative.
@@ -26,7 +25,7 @@ class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
 
     def __init__(self, env: gymnasium.Env[str, str | int], n: int) -> None:
         if n < 0:
-            raise UsageError(f"History keeps 0 or more observation-action pairs, not {n}.")
+            raise UsageError(f"The number of pairs in the history must be at least 0, not {n}.")
         super().__init__(env)
         self.n = n
         self._past: deque[tuple[str, str]] = deque(maxlen=n)

@@ -1,4 +1,4 @@
-"""The pocket model: a small causal model of our own, its corpus, its recipe, and how it writes."""
+"""The pocket model, a small causal model trained by this project: its corpus, training and decoder."""
 
 from hunch.lm.registry import Backend
 

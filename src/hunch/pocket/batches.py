@@ -1,4 +1,4 @@
-"""Documents of the corpus as rows of tokens, and how many of their answers a network gives."""
+"""Documents of the corpus as rows of tokens, and the accuracy of a network on their answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hunch.pocket import corpus
 
 CHARACTERS_A_TOKEN: Final = 4
-"""More than any document has, so that a document of so many characters fills its row."""
+"""Upper bound of characters per token, so that a document of this length always fills its row."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Batch:
 
     Attributes:
         ids: Tokens, int64, shape (rows, length + 1).
-        weights: Of predicting each token but the first, float32, shape (rows, length).
-        answers: The number of the answer that a token is part of, else -1; shape (rows, length).
+        weights: Loss weight of each token except the first, float32, shape (rows, length).
+        answers: Number of the answer that a token belongs to, else -1; shape (rows, length).
     """
 
     ids: NDArray[np.int64]
@@ -35,10 +35,10 @@ class Corpus:
     """An endless stream of documents, numbered by seed.
 
     Attributes:
-        document: Writes the document of a seed: its seed, characters at least, ease, and a shape or None.
-        shapes: Names of the shapes, by which an evaluation goes; documents of a named shape are drawn so that
-            training does not reach them.
-        shown: Answers of a document that are not judged, as they are examples for the others.
+        document: Writes a document, given a seed, minimum characters, ease, and a shape or None.
+        shapes: Names of the shapes for evaluation; documents with a given shape are not part of training.
+        shown: Number of answers per document that are not evaluated, because they are examples for the
+            others.
         fit: Fits a tokenizer.
     """
 
@@ -50,12 +50,12 @@ class Corpus:
     def rows(
         self, fitted: Any, seeds: list[str], length: int, ease: float, shape: str | None = None
     ) -> Batch:
-        """Write one document a row."""
+        """Write one document per row."""
         size = length * CHARACTERS_A_TOKEN
         return tokenise(fitted, [self.document(seed, size, ease, shape) for seed in seeds], length)
 
     def evaluate(self, network: Any, fitted: Any, rows: int = 8, length: int = 512) -> dict[str, float]:
-        """The share of right answers on documents that training does not reach, by shape."""
+        """Return the share of right answers on documents outside the training stream, by shape."""
         shares = {}
         for shape in self.shapes:
             seeds = [f"evaluation-{shape}-{i}" for i in range(rows)]
@@ -66,7 +66,7 @@ class Corpus:
 
 
 def tokenise(fitted: Any, documents: Sequence[corpus.Document], length: int) -> Batch:
-    """One document a row, cut at the row's end."""
+    """Return one document per row, cut at the row's end."""
     ids = np.full((len(documents), length + 1), fitted.eos_token_id, dtype=np.int64)
     weights = np.zeros((len(documents), length), dtype=np.float32)
     answers = np.full((len(documents), length), -1, dtype=np.int64)
@@ -85,7 +85,7 @@ def tokenise(fitted: Any, documents: Sequence[corpus.Document], length: int) -> 
 
 
 def accuracy(network: Any, batch: Batch) -> list[list[bool]]:
-    """Whether each whole answer of each row would have been given, if every most likely token is."""
+    """Return whether each whole answer of each row is predicted, if the most likely token is always taken."""
     import torch
 
     ids = torch.from_numpy(batch.ids).to(next(network.parameters()).device)

@@ -1,8 +1,8 @@
-"""The pocket model's corpus: an endless stream of documents, each about a world of its own.
+"""The pocket model's corpus: an endless stream of documents, each about a different random world.
 
-A document is what an in-context method shows a model (Brooks et al., NeurIPS 2023): examples of what one
-action, or any, leads to; rewards and ends in equal numbers; episodes and their parts. No document tells the
-rules, so that only reading the examples helps.
+A document resembles a prompt of an in-context method (Brooks et al., NeurIPS 2023): examples of the results
+of one or all actions; balanced rewards and ends; episodes and their parts. No document states the rules, so
+only reading the examples helps.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from hunch.pocket.processes import GONE, MOST_STEPS, Process, Vector
 from hunch.pocket.wording import Wording
 
 CONTEXT_WEIGHT: Final = 0.1
-"""Weight in the loss of what an example gives, such as its state; what follows from it weighs 1."""
+"""Loss weight of the given parts of an example, such as its state; the parts to predict have weight 1."""
 
 
 class Piece(NamedTuple):
     """Part of a document, of whole lines.
 
     Attributes:
-        text: What it says.
-        answer: Whether it is what a model would be asked for.
+        text: The text.
+        answer: True if a model would be asked for it.
     """
 
     text: str
@@ -50,10 +50,10 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
     """Write the document of a seed.
 
     Args:
-        seed: Same seed, same document.
-        length: Characters at least.
-        ease: From 0 to 1: how often worlds and wordings are simple ones.
-        shape: Of :data:`SHAPES`, or drawn.
+        seed: The same seed gives the same document.
+        length: Minimum number of characters.
+        ease: Share of simple worlds and wordings, from 0 to 1.
+        shape: One of :data:`SHAPES`; None draws one.
     """
     rng = Random(seed)
     if shape is None and rng.random() < 0.05 * (1 - ease):
@@ -101,7 +101,7 @@ def rewards(rng: Random, process: Process, words: Wording, length: int) -> Docum
 
 
 def ends(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Whether it is over after one action, yes as often as no."""
+    """Return whether it is over after one action, yes as often as no."""
     steps = _steps_of_both(rng, process, lambda step: step.done, lambda step: True)
     return _examples(rng, words, steps, lambda step: words.end(step.done), length)
 

@@ -1,11 +1,11 @@
-"""The pocket model's own way of writing: a Llama decoder in numpy, many prompts in lockstep.
+"""The pocket model's decoder: a Llama decoder in NumPy that writes many prompts in lockstep.
 
-A small model spends its time in the calls around its few multiplications. Here prompts are read in blocks,
-what is known of a prompt's beginning is used again, and all prompts write their next token together.
+A small model spends most of its time in calls around a few multiplications. So prompts are read in blocks,
+cached prefixes are reused, and all prompts write their next token together.
 
-Answers do not depend on their company or on what was asked before, to the last bit: a block always starts at
-a multiple of its length and is padded to it, and rows that write are padded to a fixed number, so that every
-product has the same shape each time.
+Answers do not depend on other prompts or on earlier requests, bit for bit: a block always starts at a
+multiple of its length and is padded to it, and writing rows are padded to a fixed number, so that every
+product always has the same shape.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from hunch.core import FloatArray
 from hunch.lm.base import Float32Array
 
 BLOCK: Final = 32
-"""Tokens that are read together."""
+"""Tokens per block."""
 WIDTH: Final = 8
-"""Rows that write together."""
+"""Rows that are written together."""
 ROWS: Final = 40
-"""Prompts whose keys and values are kept at least: 9 MB each at 6 layers, width 192 and 1,024 tokens."""
+"""Minimum number of prompts whose keys and values are kept: 9 MB each with 6 layers, width 192, 1,024
+tokens."""
 KINDS: Final = 4
-"""How many times as many as are asked together: ends, rewards, states and actions take turns."""
+"""Factor on the number of prompts asked together, because ends, rewards, states and actions alternate."""
 
 
 @dataclass(eq=False)
 class Row:
-    """A text that was read: its tokens, and their keys and values.
+    """A text that has been read: its tokens, and their keys and values.
 
     Attributes:
-        keys: Shape (layers, heads, context, size of a head); so have ``values``.
-        tokens: The last may still be unread.
-        known: How many tokens, in whole blocks, are read for good.
-        head: The first block of them, to find the row by; empty where there is none.
-        following: Log-probabilities of what follows the tokens that are read, shape (vocabulary,).
+        keys: Shape (layers, heads, context, head size); the same for ``values``.
+        tokens: The tokens; the last may not have been read yet.
+        known: Number of tokens in complete blocks.
+        head: First block of tokens, to find the row; empty if there is none.
+        following: Log-probabilities of the next token, shape (vocabulary,).
     """
 
     keys: Float32Array
@@ -51,14 +52,14 @@ class Row:
 
 
 class Decoder:
-    """A Llama decoder with the weights of one of transformers'.
+    """A Llama decoder with the weights of a model of the transformers library.
 
     Attributes:
-        computed: Tokens that were computed so far.
-        saved: Tokens of prompts that were known already.
+        computed: Number of tokens computed so far.
+        saved: Number of prompt tokens found in the cache.
 
     Args:
-        network: A ``LlamaForCausalLM`` with tied embeddings and as many key as query heads.
+        network: A ``LlamaForCausalLM`` with tied embeddings and equal numbers of key and query heads.
     """
 
     def __init__(self, network: Any) -> None:
@@ -78,7 +79,7 @@ class Decoder:
         self._room = ROWS
 
     def read(self, prompts: Sequence[Sequence[int]]) -> list[Row]:
-        """Read prompts, of one token at least."""
+        """Read prompts of at least one token."""
         taken: list[Row] = []
         self._room = max(ROWS, KINDS * len(prompts))
         for prompt in prompts:
@@ -95,7 +96,7 @@ class Decoder:
         return taken
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Read the token that was added to each row."""
+        """Read the new token of each row."""
         for start in range(0, len(rows), WIDTH):
             self._write(rows[start : start + WIDTH])
 

@@ -1,7 +1,8 @@
-"""Instruction and action: small households and kitchens, asked as an action prior asks.
+"""Documents of instructions and actions in small households and kitchens, prompted like an action prior.
 
-A document is a few decisions of one errand. The next action follows from the task and from what was seen, so
-that a model that reads can tell it from the list. Things and places are drawn anew for every document.
+A document consists of a few decisions of one errand. The next action follows from the task and the
+observations, so a model that reads can choose it from the list. Things and places are random in every
+document.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PLACES: Final = listed(
 
 
 def document(rng: Random, length: int) -> list[tuple[str, bool]]:
-    """Write decisions of errands, at least so many characters; the answers are marked."""
+    """Write decisions of errands with at least ``length`` characters; the answers are marked."""
     written: list[tuple[str, bool]] = []
     while sum(len(text) for text, _ in written) < length:
         written += errand(rng)
@@ -31,7 +32,7 @@ def document(rng: Random, length: int) -> list[tuple[str, bool]]:
 
 
 def errand(rng: Random) -> list[tuple[str, bool]]:
-    """Fetch a thing and bring it somewhere, or chop it there, one decision after the other."""
+    """Write the decisions of fetching a thing and bringing it somewhere, or chopping it there."""
     things = [f"{thing} {rng.randint(1, 3)}" for thing in rng.sample(THINGS, 3)]
     places = [f"{place} {rng.randint(1, 4)}" for place in rng.sample(PLACES, 4)]
     thing, source, target = things[0], places[0], places[1]

@@ -1,4 +1,4 @@
-"""``pocket``: the small causal model that comes with hunch, for in-context methods without a network."""
+"""``pocket``: the small causal model that comes with hunch, for in-context methods without a server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from hunch.lm.prompts import Prompt
 from hunch.pocket.decoder import Decoder, Row
 
 SHIPPED: Final = Path(__file__).with_name("weights")
-FOLDERS: Final = {"examples": SHIPPED, "walks": SHIPPED.with_name("walks_weights")}
-"""Folders of the models that come with hunch, by the corpus that they were trained on."""
+FOLDERS: Final = {
+    "examples": SHIPPED,
+    **{corpus: SHIPPED.with_name(f"{corpus}_weights") for corpus in ("walks", "households")},
+}
+"""Folders of the models that come with hunch, by training corpus."""
 
 
 class PocketModel(CausalModel):
-    """A model of the pocket recipe: as any causal model, but many prompts are continued in lockstep.
+    """A pocket model: like any causal model, but it continues many prompts in lockstep.
 
     Args:
         folder: A model that ``hunch pretrain pocket`` saved.
@@ -31,13 +34,13 @@ class PocketModel(CausalModel):
 
     @property
     def tokens_saved(self) -> int:
-        """Prompt tokens that were known and so were not computed."""
+        """Prompt tokens that were found in the cache instead of being computed."""
         return self._engine.saved + self.decoder.saved
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k continuations of each prompt, without the prompt: the samples first, ..., first + k - 1.
+        """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.
@@ -91,7 +94,7 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
     """Load a model that comes with hunch, or one that ``hunch pretrain pocket`` saved.
 
     Raises:
-        UsageError: if none was trained on such a corpus.
+        UsageError: if there is no model for this corpus.
         HunchError: if the folder holds no model.
     """
     if corpus not in FOLDERS:
@@ -100,5 +103,5 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
         )
     place = Path(folder).expanduser() if folder else FOLDERS[corpus]
     if not (place / "config.json").exists():
-        raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' makes one.")
+        raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' trains one.")
     return PocketModel("pocket", place)

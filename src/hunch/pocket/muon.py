@@ -1,9 +1,9 @@
 """Muon, an optimiser for weight matrices, in the precision of the weights.
 
-Torch's own works in bfloat16, which on a processor without such units takes longer than the step itself.
+Torch's own Muon uses bfloat16, which is very slow on processors without hardware support.
 
 Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024; the scale that lets it
-share AdamW's learning rate is that of Liu et al., "Muon is Scalable for LLM Training", 2025.
+use AdamW's learning rate is from Liu et al., "Muon is Scalable for LLM Training", 2025.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ STEPS: Final = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update is made orthogonal.
+    """Momentum with an orthogonalised update.
 
     Args:
-        parameters: Matrices.
-        lr: Learning rate, as of AdamW.
-        momentum: Of the mean of gradients, with Nesterov's look ahead.
-        weight_decay: Decoupled, times the learning rate.
+        parameters: Weight matrices.
+        lr: Learning rate, on the scale of AdamW's.
+        momentum: Momentum of the mean gradient, with Nesterov's look-ahead.
+        weight_decay: Decoupled weight decay, multiplied by the learning rate.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Take one step."""
+        """Make one optimiser step."""
         for group in self.param_groups:
             for weight in group["params"]:
                 mean = self.state[weight].setdefault("mean", torch.zeros_like(weight))
@@ -47,7 +47,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return about the nearest matrix whose singular values are all equal to one, by Newton and Schulz."""
+    """Return approximately the nearest matrix with all singular values equal to one, by Newton-Schulz."""
     a, b, c = COEFFICIENTS
     x: Tensor = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
     x = x / (x.norm() + 1e-7)

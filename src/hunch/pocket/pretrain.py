@@ -1,7 +1,7 @@
-"""The recipe of the pocket model: ``hunch pretrain pocket``.
+"""Training of the pocket model: ``hunch pretrain pocket``.
 
-A Llama-architecture decoder learns to continue the documents of :mod:`hunch.pocket.corpus`. The stream is
-numbered by seed and step, so that training that was stopped goes on as if it had not been.
+A Llama-architecture decoder learns to continue the documents of :mod:`hunch.pocket.corpus`. The stream
+depends only on seed and step, so stopped training resumes exactly.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ CORPORA = {
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
     "households": Corpus(households.document, households.KINDS, 0, households.fit),
 }
-"""What a model can be trained on: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` or
+"""The training corpora: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` and
 :mod:`~hunch.pocket.households`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
-    """How the pocket model is trained."""
+    """Settings of the training."""
 
     corpus: Literal["examples", "walks", "households"] = "examples"
-    """What is read: examples of made-up worlds, walkthroughs of BabyAI levels, or searches in households."""
+    """Training corpus: examples of random worlds, walks in BabyAI levels, or searches in households."""
     tokens: PositiveInt = 40_000_000
-    """How many are read in all."""
+    """Training tokens in total."""
     width: PositiveInt = 192
-    """Of the hidden states."""
+    """Width of the hidden states."""
     layers: PositiveInt = 6
-    """Of the decoder."""
+    """Number of layers of the decoder."""
     context: PositiveInt = 1024
-    """Tokens that the model reads at most."""
+    """Maximum tokens that the model reads."""
     stages: tuple[tuple[Share, PositiveInt], ...] = ((0.5, 256), (0.8, 512), (1.0, 1024))
-    """Up to which share of training rows have which length; short rows first teach faster."""
+    """Length of rows until each share of training; starting with short rows is faster."""
     batch_tokens: PositiveInt = 4096
     """Tokens per step."""
     learning_rate: PositiveFloat = 2e-3
-    """At its height, of Muon for matrices and of AdamW for the rest."""
+    """Maximum learning rate, of Muon for matrices and of AdamW for other weights."""
     warmup: NonNegativeInt = 100
-    """Steps until then."""
+    """Warm-up steps of the learning rate."""
     ease: Share = 0.8
     """Share of simple worlds, and of plain wordings."""
     save_every: NonNegativeFloat = 300.0
-    """Seconds between two checkpoints."""
+    """Seconds between checkpoints."""
     seed: NonNegativeInt = 0
-    """Of weights and corpus."""
+    """Seed of weights and corpus."""
     start: str = ""
-    """Folder of a model of this recipe to begin with, such as the one that comes with hunch; a token that
-    it lacks begins as the mean of its parts."""
+    """Folder of a model of the same kind to start from, such as the one that comes with hunch; a token that
+    it lacks starts as the mean of its parts."""
     device: str = "cpu"
-    """Where, as torch names it; on CUDA it computes in bfloat16."""
+    """Torch device; on CUDA it computes in bfloat16."""
 
     @property
     def course(self) -> dict[str, Any]:
-        """The settings that a checkpoint must share; where it runs and is kept does not matter."""
+        """The settings that a checkpoint must share; device and folder do not matter."""
         own = {f.name for f in fields(PretrainConfig)} - {"device", "save_every"}
         return {name: value for name, value in asdict(self).items() if name in own}
 
@@ -84,8 +84,8 @@ class Pretraining:
     """Training in progress.
 
     Args:
-        config: How.
-        fitted: The tokenizer; one is fitted to the corpus where there is none.
+        config: Settings.
+        fitted: The tokenizer. Default: one that is fitted to the corpus.
     """
 
     def __init__(self, config: PretrainConfig, fitted: Any = None) -> None:
@@ -102,15 +102,15 @@ class Pretraining:
 
     @property
     def progress(self) -> float:
-        """The share of all tokens that was read."""
+        """The share of all tokens that has been read."""
         return min(1.0, self.seen / self.config.tokens)
 
     def length(self) -> int:
-        """The length of rows now."""
+        """The current length of rows."""
         return next(length for share, length in self.config.stages if self.progress < share or share == 1.0)
 
     def advance(self) -> float:
-        """Take one step; returns its loss."""
+        """Make one step; return its loss."""
         length, c = self.length(), self.config
         rows = max(1, c.batch_tokens // length)
         seeds = [f"{c.seed}-{self.step}-{i}" for i in range(rows)]
@@ -145,7 +145,7 @@ class Pretraining:
         return (losses * weights).sum() / weights.sum()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that going on needs, but for the tokenizer."""
+        """Return everything needed to resume, except the tokenizer."""
         return {
             "config": self.config.course,
             "network": self.network.state_dict(),
@@ -154,7 +154,7 @@ class Pretraining:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.network.load_state_dict(state["network"])
         for optimiser, own in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(own)
@@ -162,7 +162,7 @@ class Pretraining:
 
 
 def build(config: PretrainConfig, vocabulary: int, end: int) -> Any:
-    """Make the decoder, with random weights from torch's generator."""
+    """Make the decoder with random weights from torch's generator."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     return LlamaForCausalLM(
@@ -218,17 +218,17 @@ def _optimisers(network: Any, config: PretrainConfig) -> list[Any]:
 
 
 def schedule(step: int, progress: float, warmup: int) -> float:
-    """The share of the learning rate: a linear rise, then half a cosine down to a twentieth."""
+    """Return the share of the learning rate: linear warm-up, then a half cosine down to a twentieth."""
     return min(1.0, (step + 1) / warmup) * (0.05 + 0.95 * (1 + math.cos(math.pi * progress)) / 2)
 
 
 def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]], None]) -> Path:
-    """Train, or go on, and save the model in ``out / "model"``.
+    """Train, or resume training, and save the model in ``out / "model"``.
 
     Args:
-        config: How; a folder that holds training of another one is refused.
-        out: Its folder, with ``checkpoint.pt`` and ``metrics.jsonl``.
-        tell: Called with a line of metrics now and then.
+        config: Settings; they must be those of the folder's earlier training.
+        out: Folder with ``checkpoint.pt`` and ``metrics.jsonl``.
+        tell: Called regularly with a line of metrics.
 
     Raises:
         UsageError: if the folder holds training with other settings.
@@ -283,7 +283,7 @@ def _lines(training: Pretraining, out: Path) -> Iterator[dict[str, Any]]:
 
 
 def checkpoint(training: Pretraining, path: Path) -> None:
-    """Save what going on needs; the file is whole or the one before."""
+    """Save everything needed to resume, atomically."""
     import torch
 
     new = path.with_suffix(".new")
@@ -292,7 +292,7 @@ def checkpoint(training: Pretraining, path: Path) -> None:
 
 
 def save(training: Pretraining, folder: Path) -> Path:
-    """Write the model as transformers reads it, in bfloat16."""
+    """Write the model in the format of the transformers library, in bfloat16."""
     import copy
 
     import torch

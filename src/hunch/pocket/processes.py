@@ -1,9 +1,9 @@
 """Random decision processes over short vectors of numbers: the worlds of the pocket model's corpus.
 
-A process is put together from a few rules, each drawn at random: how a number is kept in its range, what an
-action does to it, which places are walled off, and what earns a reward or ends the episode.
+A process is composed of a few random rules: how a number is kept in its range, what an action does to it,
+which places are walled off, and what earns a reward or ends the episode.
 
-The six domains of ICPI, on which the model is judged, are left out by construction: see :func:`held_out`.
+The six domains of ICPI, on which the model is evaluated, are left out by construction: see :func:`held_out`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal["shift", "table", "pull", "drift", "noise", "countdown
 
 MOST_STEPS: Final = 12
 GONE: Final = inf
-"""The place of a thing that is no longer there."""
+"""The place of a thing that has been removed."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Number:
     """One number of the state.
 
     Attributes:
-        low: Its least value.
-        size: How many values it has.
-        edge: What happens beyond the range.
-        kind: What changes it: the action's shift, the action's table, the number before it that pulls it, the
-            number behind it that is its speed, chance, or the clock.
-        real: Whether it starts between two whole numbers.
+        low: Smallest value.
+        size: Number of values.
+        edge: Behaviour beyond the range.
+        kind: What changes it: the action's shift, the action's table, the previous number (which pulls it),
+            the next number (its speed), chance, or the clock.
+        real: True if its first value is not a whole number.
     """
 
     low: int
@@ -59,15 +59,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Goal:
-    """What earns the reward: a test of the state before the action, and perhaps a certain action.
+    """The condition of the reward: a test of the state before the action, and optionally a certain action.
 
     Attributes:
         kind: The first number equals ``value``, or reaches it; all equal ``values``; a pair is equal; or the
-            action hits: things in the first one's column are gone, each for a reward.
-        values: Of the numbers that are tested.
-        action: The only action that counts, or ``None`` where any does.
-        pair: Which two numbers must meet.
-        final: Whether it counts only as the clock runs out.
+            action hits: things in the first one's column are removed, each for a reward.
+        values: Required values of the tested numbers.
+        action: The only action that counts; ``None`` for any.
+        pair: The two numbers that must be equal.
+        final: True if it counts only when the clock runs out.
     """
 
     kind: Literal["equal", "reach", "place", "meet", "hit"]
@@ -77,7 +77,7 @@ class Goal:
     final: bool = False
 
     def met(self, state: Vector, action: int) -> bool:
-        """Whether it is met."""
+        """Return whether the condition is met."""
         if self.action is not None and action != self.action:
             return False
         if self.kind == "equal":
@@ -95,15 +95,15 @@ class Process:
     """A decision process.
 
     Attributes:
-        numbers: Of the state.
-        moves: What each action adds to each number; for a table the number of the table.
-        tables: Where each value of a number leads, by number and table.
-        walls: Places in which an action changes nothing, with the action.
-        goal: What earns the reward.
-        reward: How much it is.
-        ends: Whether the goal ends the episode; a countdown at its least value always does.
-        always_ends: Whether the goal's action ends it also where the goal is not met.
-        things: Whether the numbers are the places of things, two for each.
+        numbers: The numbers of the state.
+        moves: What each action adds to each number; for a table, the index of the table.
+        tables: The next value for each value of a number, by number and table.
+        walls: Pairs of a place and an action that changes nothing there.
+        goal: The condition of the reward.
+        reward: The reward.
+        ends: True if the goal ends the episode; a countdown at its smallest value always does.
+        always_ends: True if the goal's action ends the episode even if the goal is not met.
+        things: True if the numbers are the places of things, two per thing.
     """
 
     numbers: tuple[Number, ...]
@@ -118,7 +118,7 @@ class Process:
 
     @property
     def actions(self) -> range:
-        """The actions' numbers."""
+        """The indices of the actions."""
         return range(len(self.moves))
 
     def start(self, rng: Random) -> Vector:
@@ -176,8 +176,8 @@ def draw(rng: Random, ease: float = 1.0) -> Process:
     """Draw a process.
 
     Args:
-        rng: Source of all chance.
-        ease: From 0 to 1: how often it is of the simplest sort, shifts within a range.
+        rng: Random generator.
+        ease: Probability of the simplest kind, shifts within a range, from 0 to 1.
     """
     while True:
         process = _draw(rng, simple=rng.random() < ease)
@@ -290,7 +290,7 @@ def _walls(rng: Random, numbers: Sequence[Number], actions: int) -> frozenset[tu
 
 
 def held_out(process: Process) -> bool:
-    """Whether a process is too near to one of the domains on which the model is judged.
+    """Return whether a process is too similar to a domain on which the model is evaluated.
 
     These are: a line of eight places from 0 that is not left (Chain, DistractorChain); a board of three by
     three (Maze); four columns with a clock, or with anything that falls (MiniCatch, MiniInvaders); a real

@@ -1,4 +1,4 @@
-"""The pocket model's tokenizer: frequent phrases and numbers of two digits whole, the rest byte pairs."""
+"""The pocket model's tokenizer: frequent phrases and two-digit numbers are tokens, the rest byte pairs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hunch.pocket import corpus, wording
 SIZE: Final = 1024
 END: Final = "<|end|>"
 PIECES: Final = r"\n|-?\d{1,2}| ?[A-Za-z_]+|(?:(?! ?[A-Za-z_]|-?\d)[^\n])+|."
-"""A line end, a number, a word with the blank before it, or signs; no byte pair crosses these borders."""
+"""A line end, a number, a word with the preceding blank, or punctuation; byte pairs do not cross these."""
 
 
 def phrases() -> list[str]:
-    """The form of states, actions and answers between names and numbers; each is one token.
+    """Return frequent phrases between names and numbers, each of which becomes one token.
 
-    Only a third of a document is names and numbers, which have to be read one by one.
+    Only a third of a document consists of names and numbers, which must be read one by one.
     """
     opened = ["[", *(f"{call}{inner}" for call in wording.CALLS for inner in ("(", "(i="))]
     relations = [" == ", " != ", " = ", " is ", ": ", "="]
@@ -49,7 +49,7 @@ def train(seed: str = "tokenizer", documents: int = 2000) -> Any:
     """Fit a tokenizer to the words of the corpus.
 
     Returns:
-        A tokenizer of transformers that puts the start token before every text.
+        A tokenizer of the transformers library that adds the start token before every text.
     """
     return fit(_texts(seed, documents), PIECES, SIZE, phrases())
 
@@ -58,13 +58,13 @@ def fit(texts: Iterable[str], pieces: str, size: int, whole: Sequence[str] = ())
     """Fit byte pairs to texts.
 
     Args:
-        texts: What is read.
-        pieces: A pattern of what no byte pair goes beyond.
-        size: How many tokens there are in all.
-        whole: Texts that are a token each.
+        texts: The texts.
+        pieces: Pattern of pieces that byte pairs do not cross.
+        size: Total number of tokens.
+        whole: Texts that become one token each.
 
     Returns:
-        A tokenizer of transformers that puts the start token before every text.
+        A tokenizer of the transformers library that adds the start token before every text.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, processors, trainers
     from tokenizers import pre_tokenizers as pre

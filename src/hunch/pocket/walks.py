@@ -1,8 +1,8 @@
-"""The corpus of walkthroughs: what someone who sees the whole room does in levels of BabyAI, in words.
+"""The corpus of walkthroughs: an oracle's solutions of BabyAI levels, in words.
 
-A document is one decision: the prompt with which an action prior is asked, and the action. Some targets are
-never sent for, so that a mission about them is new in its combination of words; they stand about in the rooms
-all the same. Layouts are those of seeds up to :data:`EPISODES`.
+A document is one decision: the prompt of an action prior, and the action. Some targets never occur in a
+mission, so that a mission about them is a new combination of words; they are still present in the rooms.
+Layouts are those of seeds up to :data:`EPISODES`.
 
 Levels are those of Chevalier-Boisvert et al., BabyAI, ICLR 2019, in the words of Carta et al., ICML 2023.
 """
@@ -21,18 +21,18 @@ from hunch.pocket.corpus import Document, Piece
 
 LEVELS: Final = ("GoToObj", "GoToLocal", "PickupDist")
 HELD_OUT: Final = ("red ball", "green key", "purple box")
-"""Targets that no document sends for."""
+"""Targets that do not occur in missions."""
 EPISODES: Final = 4000
-"""Layouts of each level."""
+"""Number of layouts per level."""
 MOST_ASTRAY: Final = 4
-"""Steps in any direction before the way begins, at most, so that rooms are seen from everywhere."""
+"""Maximum number of random steps before the walkthrough, so that rooms are seen from everywhere."""
 SIZE: Final = 448
 PIECES: Final = r"\n| ?[A-Za-z]+| ?[^\sA-Za-z]|\s+"
-"""A line end, a word with the blank before it, or a sign; no byte pair crosses these borders."""
+"""A line end, a word with the preceding blank, or punctuation; byte pairs do not cross these."""
 
 
 def phrases() -> list[str]:
-    """What recurs in every prompt, each a token: an observation has four or five tokens for each thing."""
+    """Return phrases that recur in every prompt, each of which becomes one token."""
     ways = product(("", " and"), range(1, 8), ("left", "right", "forward"))
     return [
         *(
@@ -48,13 +48,13 @@ def phrases() -> list[str]:
 
 
 def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None) -> Document:
-    """One decision of the walkthrough of a seed.
+    """Return one decision of the walkthrough of a seed.
 
     Args:
-        seed: Same seed, same document.
-        length: Not asked for: a document is one decision.
-        ease: Not asked for.
-        shape: A level, of which a layout beyond those of training is taken, or None for any of these.
+        seed: The same seed gives the same document.
+        length: Ignored: a document is one decision.
+        ease: Ignored.
+        shape: A level, with a layout outside the training seeds; None for any level.
     """
     rng = Random(seed)
     while True:
@@ -67,7 +67,7 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
 
 @cache
 def walk(level: str, number: int) -> tuple[tuple[str, str], ...]:
-    """Prompts and actions of a way to the end; none where the target is held out, or out of reach."""
+    """Return prompts and actions of a solution; empty if the target is held out, or out of reach."""
     env, rng = _level(level), Random(f"{level}-{number}")
     observation, info = env.reset(seed=number)
     if any(target in info["task"] for target in HELD_OUT):
@@ -91,7 +91,7 @@ def _level(name: str) -> Any:
 
 
 def prompt(state: State) -> str:
-    """The text after which an action is to follow, as action priors and policies write it."""
+    """Return the prompt for an action, in the format of action priors and policies."""
     offered = "\n".join(f"- {action}" for action in state.options)
     return (
         f"Your task is to: {state.task}\n{state.text()}\n"
@@ -101,13 +101,13 @@ def prompt(state: State) -> str:
 
 
 def texts(documents: int = 2000) -> Iterator[str]:
-    """What a tokenizer is fitted to."""
+    """Return texts to which a tokenizer is fitted."""
     for number in range(documents):
         yield "".join(piece.text for piece in document(f"tokenizer-{number}", 0))
 
 
 def fit() -> Any:
-    """Fit a tokenizer: most of what recurs is a token."""
+    """Fit a tokenizer in which most recurring phrases are tokens."""
     from hunch.pocket import tokenizer
 
     return tokenizer.fit(texts(), PIECES, SIZE, phrases())

@@ -96,7 +96,7 @@ class Wording:
         other: The numbers that the hint compares with.
         actions: The text of each action.
         rewards: Before and behind the number of a reward.
-        real_rewards: Whether a reward is written with a point.
+        real_rewards: True if a reward is written with a point.
         done: What is said at the end, and before it.
         reset: The line that opens an episode.
     """

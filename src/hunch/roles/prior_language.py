@@ -24,10 +24,11 @@ def prompt(state: State, listed: bool = True) -> str:
 
     Args:
         state: Where an action is due.
-        listed: Name the admissible actions, as the paper does, or leave the bare transcript.
+        listed: Name the admissible actions, as the paper does, or give the bare transcript, to the letter.
     """
     if not listed:
-        return f"Your task is to: {state.task}\n{state.text()}\n>"
+        past = "".join(f"{seen}\n> {action}\n" for seen, action in state.history)
+        return f"Your task is to: {state.task}\n{past}{state.observation}\n>"
     offered = "\n".join(f"- {action}" for action in state.options)
     return (
         f"Your task is to: {state.task}\n{state.text()}\n"

@@ -1,18 +1,18 @@
-"""Runs programs that language models wrote, and nothing else in Hunch does.
+"""Runs programs written by language models; no other part of Hunch does.
 
     with Sandbox(seconds=5, memory_mb=512) as box:
         reward = box.load(source, function="reward", returns=float, state="fresh")
         reward(observation, action)
         reward.map([(observation, action), (observation, other)])
 
-A warm process, the *zygote*, forks a process for each program, which locks itself in before it sees the
-source: no privileges, no files, no network, no other processes, bounded memory. The caller keeps the time,
-kills, and believes nothing: one bounded answer for each request, plain values only, the type checked here.
-Compute scores in the caller too: a program that computes its own score can return any. How far the kernel
-keeps a program in is tested and recorded as ``Sandbox.isolation``:
+A warm process, the *zygote*, forks a process for each program, which locks itself in before it reads the
+source: no privileges, no files, no network, no other processes, bounded memory. The caller measures the time,
+kills the process if necessary, and trusts nothing: one bounded answer per request, plain values only, types
+checked here. Compute scores in the caller, too: a program that computes its own score can return anything.
+How well the kernel isolates a program is tested and recorded as ``Sandbox.isolation``:
 
 ``kernel+namespaces``
-    Linux: filter of system calls, Landlock where the kernel has it, and namespaces for all programs.
+    Linux: filter of system calls, Landlock if the kernel supports it, and namespaces for all programs.
 ``kernel``
     The same without namespaces, as in default containers.
 ``process``
@@ -21,8 +21,8 @@ keeps a program in is tested and recorded as ``Sandbox.isolation``:
 ``none``
     Windows: programs do not run at all.
 
-What none of this stops: bugs in the kernel or processor, side channels such as timing, and whatever you do
-with a value that a program returned.
+None of this protects from bugs in the kernel or processor, from side channels such as timing, or from what
+you do with a value that a program returned.
 """
 
 from hunch.sandbox.box import Isolation, Sandbox

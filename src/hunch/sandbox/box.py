@@ -19,29 +19,29 @@ from hunch.sandbox.warm import Zygote
 
 Isolation = Literal["kernel+namespaces", "kernel", "process", "none"]
 LEVELS: tuple[Isolation, ...] = ("none", "process", "kernel", "kernel+namespaces")
-"""What keeps a program in, weakest first."""
+"""The isolation levels, weakest first."""
 TYPES = (float, int, str, bool, list, tuple, set, dict, np.ndarray, None)
-"""What ``returns`` may be; None allows any of them."""
+"""Allowed values of ``returns``; None allows any of them."""
 
 
 class Sandbox:
-    """Runs programs that nobody has read.
+    """Runs untrusted programs.
 
     Args:
-        seconds: How long a program may take for a call, for a batch of up to 1,000 calls (see
-            :meth:`Program.map`), or to load.
-        memory_mb: Memory that a program may take beyond what Python and NumPy take, in MiB. Not on macOS.
-        least: The weakest isolation to put up with.
-        modules: What programs may import besides the standard library and NumPy. It is imported once, at the
-            start, with the caller's search path: name only what you trust.
+        seconds: Time limit in seconds for a call, for a batch of up to 1,000 calls (see :meth:`Program.map`),
+            and for loading.
+        memory_mb: Memory limit in MiB beyond what Python and NumPy use. Not on macOS.
+        least: The weakest acceptable isolation.
+        modules: Modules that programs may import besides the standard library and NumPy. They are imported
+            once, at the start, with the caller's search path, so name only modules that you trust.
 
     Attributes:
-        isolation: What keeps programs in here, tested at the start: ``kernel+namespaces``, ``kernel``,
+        isolation: The isolation on this machine, tested at the start: ``kernel+namespaces``, ``kernel``,
             ``process`` or ``none``.
-        locks: The locks that hold, in words.
+        locks: The active locks, in words.
 
     Raises:
-        UsageError: if this machine cannot isolate as much as asked.
+        UsageError: if this machine cannot provide the required isolation.
         HunchError: if the sandbox's own process cannot start.
     """
 
@@ -75,25 +75,25 @@ class Sandbox:
         state: Literal["kept", "fresh"] = "kept",
         finite: bool = True,
     ) -> Program:
-        """Run a source in a process of its own, and return its function as a program.
+        """Run source code in a separate process, and return its function as a program.
 
         Args:
-            source: Python. It may import the standard library and NumPy, and neither see files, network or
-                other processes nor start any.
-            function: Name of the function that the program is.
-            returns: Type of its values; a float may come as an int or as an array of no dimension. None: any
+            source: Python code. It may import the standard library and NumPy, but has no access to files,
+                network or other processes.
+            function: Name of the program's function.
+            returns: Type of its values; an int or a 0-dimensional array is accepted as a float. None: any
                 plain value.
-            state: ``kept``: calls go to one process, which remembers. ``fresh``: each call, or batch of
-                calls, goes to a process that has seen no other, with the same random state before each call;
-                the first batch is also run in another order, and if that makes a difference it is an error.
-            finite: Whether NaN and infinity are refused, in arrays too.
+            state: ``kept``: all calls go to one process, which keeps its state. ``fresh``: each call, or
+                batch of calls, goes to a new process, with the same random state before each call; the first
+                batch is also run in another order, and a different result is an error.
+            finite: True if NaN and infinity are refused, in arrays too.
 
         Raises:
-            ProgramError: if the source does not run, or lacks the function.
+            ProgramError: if the source does not run, or the function is missing.
             UsageError: if an argument is wrong.
         """
         if not isinstance(source, str) or not isinstance(function, str):
-            raise UsageError("A program is a text, and its function the name of one.")
+            raise UsageError("source must be text, and function a name.")
         if returns not in TYPES:
             raise UsageError(
                 "returns must be float, int, str, bool, list, tuple, set, dict, numpy.ndarray or None."
@@ -104,11 +104,11 @@ class Sandbox:
 
     @property
     def pid(self) -> int:
-        """The process to kill to end all programs at once; the next call starts another."""
+        """Id of the process whose end stops all programs; the next call starts another."""
         return self._warm().pid
 
     def start(self) -> Process:
-        """Start a locked process that has not seen a program yet.
+        """Start a locked process without a program.
 
         Raises:
             HunchError: if it is closed, or its own process cannot start again.
@@ -117,11 +117,11 @@ class Sandbox:
             try:
                 process = Process(self._warm())
                 if process.read_locks() != self.locks:
-                    raise HunchError("A program's process has not got the locks that the sandbox promised.")
+                    raise HunchError("A program's process does not have all locks of its sandbox.")
                 return process
             except (EOFError, OSError):
                 continue  # the zygote was killed: once more, with a new one
-        raise HunchError("The sandbox's own process ends again and again.")
+        raise HunchError("The sandbox's own process ends repeatedly.")
 
     def _warm(self) -> Zygote:
         """The zygote, started again if it was killed or belongs to the parent of this process."""
@@ -149,13 +149,14 @@ class Sandbox:
         if LEVELS.index(self.isolation) < LEVELS.index(self.least):
             self._close()
             raise UsageError(
-                f"This machine isolates by {self.isolation!r} only, and {self.least!r} was asked for. "
-                f"'hunch sandbox' says what is missing; least={self.isolation!r} runs programs all the same."
+                f"This machine provides only the isolation {self.isolation!r}, but {self.least!r} is "
+                f"required. 'hunch sandbox' shows what is missing; least={self.isolation!r} runs programs "
+                "anyway."
             )
         return zygote
 
     def close(self) -> None:
-        """End all programs, and the sandbox. May be called twice."""
+        """End all programs and the sandbox. May be called twice."""
         with self._turn:
             self._closed = True
             if self._zygote is not None:

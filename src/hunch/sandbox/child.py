@@ -1,7 +1,7 @@
-"""What runs in a program's own process: it locks itself, takes the source, and answers one request at a time.
+"""Code of a program's own process: it locks itself, reads the source, and answers one request at a time.
 
-Once the source is in, nothing here can be relied on: the program shares the process and may change any of it.
-Whatever has to hold is held by the kernel (:mod:`hunch.sandbox.lock`) or checked by the caller.
+After the source is loaded, nothing here can be relied on, because the program shares the process and may
+change anything. All guarantees are enforced by the kernel (:mod:`hunch.sandbox.lock`) or by the caller.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODULE = "program"
 
 
 def serve(memory: int) -> None:
-    """Lock, say which locks hold, then answer requests until the pipe closes."""
+    """Lock the process, report the active locks, then answer requests until the pipe closes."""
     try:
         locks = lock(memory)
     except OSError as error:
@@ -59,10 +59,10 @@ def _forget_surroundings() -> None:
 
 
 def load(source: str, function: str) -> Callable[..., Any]:
-    """Run the source as a module of its own and return its function.
+    """Run the source as a module and return its function.
 
     Raises:
-        LookupError: if it defines no such function.
+        LookupError: if it does not define the function.
     """
     module = types.ModuleType(MODULE)
     sys.modules[MODULE] = module
@@ -86,21 +86,21 @@ def _compiled(source: str) -> types.CodeType:
 
 
 class MissingFunction(LookupError):  # noqa: N818 (its name is read by people and models)
-    """The program lacks the function that was asked for."""
+    """The program does not define the required function."""
 
 
 class CallError(Exception):
-    """Carries the number of the call that failed; the cause is what it raised."""
+    """Carries the index of the call that failed; its cause is the program's exception."""
 
 
 def call(program: Callable[..., Any], calls: Sequence[Any], chance: tuple[Any, Any] | None) -> list[Any]:
-    """Call the program with each list of arguments, in order, until the values fill an answer.
+    """Call the program with each list of arguments, in order, until an answer is full.
 
     Args:
         program: The function.
-        calls: Trees of the arguments, a list for each call.
-        chance: State of the global random generators, Python's and NumPy's, for each call to begin with;
-            None leaves them as the last call did.
+        calls: Encoded arguments, one list per call.
+        chance: State of the global random generators, Python's and NumPy's, at the start of each call; None
+            does not reset them.
     """
     values: list[Any] = []
     size = 0
@@ -119,7 +119,7 @@ def call(program: Callable[..., Any], calls: Sequence[Any], chance: tuple[Any, A
 
 
 def described(error: BaseException) -> dict[str, Any]:
-    """An exception as data: kind, type, message, line and number of the call."""
+    """Return an exception as data: kind, type, message, line and index of the call."""
     index = None
     if type(error) is CallError and error.__cause__ is not None:
         index, error = error.args[0], error.__cause__

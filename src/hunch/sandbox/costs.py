@@ -1,4 +1,4 @@
-"""What running a program in a sandbox costs, measured."""
+"""Measures the cost of running a program in a sandbox."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def reward(position, action):
     return float(-np.linalg.norm(position)) - 0.1 * action
 """
 ARGUMENTS: tuple[list[float], int] = ([0.3, -0.4], 1)
-"""Of one call; the program is as short as a reward, so that the sandbox's part shows."""
+"""Arguments of a call; the program is as short as a reward, so that the sandbox's overhead shows."""
 
 
 def measure(box: Sandbox, repeats: int = 30) -> dict[str, float]:
-    """Median milliseconds of each thing that costs; takes about a second.
+    """Return the median milliseconds of each operation; takes about a second.
 
     Args:
-        box: A warm sandbox; programs have to be allowed in it.
-        repeats: Starts, and batches of 1,000; calls are ten times as many.
+        box: A warm sandbox in which programs are allowed.
+        repeats: Number of starts, and of batches of 1,000; there are ten times as many calls.
     """
     with box.load(SOURCE, "reward", float) as kept, box.load(SOURCE, "reward", float, state="fresh") as fresh:
         kept.map([ARGUMENTS] * 100)

@@ -1,21 +1,21 @@
-"""What can go wrong with a program, as data: each error may go into a prompt and onto a terminal."""
+"""Errors of programs as data, safe to show in a prompt or on a terminal."""
 
 from __future__ import annotations
 
 from hunch.core import HunchError
 
 MESSAGE = 2_000
-"""Longest message, in characters."""
+"""Maximum characters of a message."""
 
 
 class ProgramError(HunchError):
-    """A program gave no value. One of the five below.
+    """A program returned no value. One of the five subclasses below.
 
     Attributes:
-        type: What it was, in one word: the name of the exception, where the program raised one.
+        type: The error in one word, such as the name of the program's exception.
         message: At most 2,000 printable characters.
-        line: Line of the program's source, counted from 1, where it is known.
-        index: Which of the calls given to ``map``, counted from 0, where it is known.
+        line: Line of the program's source, from 1, if known.
+        index: Index of the call given to ``map``, from 0, if known.
     """
 
     def __init__(self, type: str, message: str, line: int | None = None, index: int | None = None) -> None:
@@ -31,25 +31,25 @@ class ProgramError(HunchError):
 
 
 class ProgramTimeout(ProgramError):  # noqa: N818
-    """It was not done in time, and was killed."""
+    """The program exceeded its time limit and was killed."""
 
 
 class ProgramMemory(ProgramError):  # noqa: N818
-    """It took more memory than it may."""
+    """The program exceeded its memory limit."""
 
 
 class ProgramCrash(ProgramError):  # noqa: N818
-    """It raised an exception, or its process died."""
+    """The program raised an exception, or its process died."""
 
 
 class ProgramRefused(ProgramError):  # noqa: N818
-    """It is no program that can run here, or it tried what the sandbox forbids."""
+    """The program cannot run here, or tried something that the sandbox forbids."""
 
 
 class ProgramValue(ProgramError):  # noqa: N818
-    """What it returned is not a value of the type asked for, or not a plain one at all."""
+    """The program returned a value of the wrong type, or not a plain value."""
 
 
 def printable(text: str, limit: int = MESSAGE) -> str:
-    """The text without control characters and other unprintable ones, cut to a length."""
+    """Return text without unprintable characters, cut to a length."""
     return "".join(c if c.isprintable() else " " for c in text[:limit])

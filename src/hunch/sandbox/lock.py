@@ -1,7 +1,7 @@
-"""The locks that a program's process puts on itself, for good, before it sees the program.
+"""The permanent locks that a program's process applies to itself before it reads the program.
 
 In order: an unprivileged user instead of root; limits on memory, files and processes; no new privileges and
-no capabilities; Landlock, with no file, port or foreign process allowed; the filter of system calls.
+no capabilities; Landlock without any allowed file, port or other process; the filter of system calls.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def libc(call: str, *arguments: Any) -> int:
 
 
 def lock(memory: int) -> list[str]:
-    """Lock this process in and return the locks that hold, in words.
+    """Lock this process in and return the active locks, in words.
 
-    What the system does not have is left out of the list; what it has and refuses is an error.
+    Locks that the system does not support are left out; it is an error if a supported lock fails.
 
     Args:
-        memory: Address space in bytes that the process may take, all in all.
+        memory: Limit of the process's address space in bytes.
 
     Raises:
-        OSError: if a lock that should hold does not.
+        OSError: if a lock fails.
     """
     locks = [_leave_root() if os.geteuid() == 0 else USER, _limit(memory)]
     if not sys.platform.startswith("linux"):
@@ -70,7 +70,7 @@ def lock(memory: int) -> list[str]:
 
 
 def holds() -> bool:
-    """Whether the kernel refuses this process files, sockets, processes and signals: it tries them all."""
+    """Try files, sockets, processes and signals, and return whether the kernel refuses all of them."""
     attempts: list[Callable[[], Any]] = [
         lambda: os.open("/", os.O_RDONLY),
         lambda: os.stat("/"),
@@ -93,7 +93,7 @@ def _refused(attempt: Callable[[], Any]) -> bool:
 
 
 def landlock_version() -> int:
-    """Version of the kernel's Landlock interface; 0 where there is none."""
+    """Return the version of the kernel's Landlock interface; 0 if there is none."""
     try:
         return libc("syscall", _CREATE_RULESET, None, 0, _ASK_VERSION)
     except OSError:

@@ -1,8 +1,8 @@
-"""Namespaces of its own for the zygote and all programs: processes, network, mounts, users.
+"""Separate namespaces for the zygote and all programs: processes, network, mounts, users.
 
-In them there is no other process to see, no network device, and an empty read-only file system. The kernel
-ends everything inside when the zygote ends. They are a second wall: the filter of system calls is the first.
-Default containers and some distributions forbid them; then the isolation recorded says so.
+Inside them there are no other processes, no network device, and an empty read-only file system. The kernel
+ends everything inside when the zygote ends. They are a second barrier; the filter of system calls is the
+first. Default containers and some distributions forbid them, which the recorded isolation shows.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def available() -> bool:
-    """Whether this process may have all of them: a copy of it tries.
+    """Return whether this process can use all namespaces, by trying in a copy.
 
-    Without a filter of system calls they are not used: the caller could not end what a program starts there.
+    Without a filter of system calls they are not used, because the caller could not end a program's children.
     """
     if not sys.platform.startswith("linux") or os.uname().machine not in _PIVOT_ROOT:
         return False
@@ -50,7 +50,7 @@ def available() -> bool:
 
 
 def enter() -> None:
-    """Go on in new namespaces, as the first process there. The one outside waits, and ends with it.
+    """Continue in new namespaces, as their first process. The outer process waits, and ends with it.
 
     Raises:
         OSError: if the kernel refuses.
@@ -70,7 +70,7 @@ def enter() -> None:
 
 
 def empty_root() -> None:
-    """Exchange the file system for an empty, read-only one. What is open or imported stays.
+    """Replace the file system by an empty, read-only one. Open files and imported modules remain.
 
     Raises:
         OSError: if the kernel refuses.

@@ -1,4 +1,4 @@
-"""The caller's side of a program's process. Nothing that comes from there is trusted."""
+"""The caller's side of a program's process. Nothing that the process sends is trusted."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _KINDS: dict[str, type[ProgramError]] = {
     "value": ProgramValue,
 }
 _LAST_WORDS = 0.5
-"""Seconds that a process may take to end after its pipe has closed."""
+"""Maximum seconds for a process to end after its pipe has closed."""
 
 
 class Process:
-    """A locked process: one request, one answer, within a time. Between requests it is stopped.
+    """A locked process: one answer per request, within a time limit. It is paused between requests.
 
     Attributes:
-        owner: The caller's process; a fork of it must not use this one.
+        owner: The caller's process id; a fork of the caller must not use this object.
 
     Raises:
         EOFError, OSError: if the zygote is gone.
@@ -56,11 +56,11 @@ class Process:
         self._end = weakref.finalize(self, _end, self._pipe, self._pid, self._handle, self.owner)
 
     def read_test(self) -> bool:
-        """Of a process started to test its locks: whether they hold."""
+        """Return whether the locks hold, for a process started to test them."""
         return self._receive(1, time.monotonic() + START_UP) == b"+"
 
     def read_locks(self) -> tuple[str, ...]:
-        """Of a process just started: wait until it is locked, and return the locks in words.
+        """Wait until a new process is locked, and return its locks in words.
 
         Raises:
             HunchError: if a lock failed.
@@ -76,13 +76,13 @@ class Process:
         """Send a request and return the answer. After most errors the process is gone; see ``alive``.
 
         Args:
-            request: What JSON can hold.
-            seconds: How long the answer may take.
-            used: How many of those are over.
+            request: Any JSON value.
+            seconds: Time limit for the answer.
+            used: Seconds of the limit that have passed.
 
         Raises:
             UsageError: if the request cannot be sent.
-            ProgramError: if there is no answer in time, or none that may pass, or the program failed.
+            ProgramError: if there is no valid answer in time, or the program failed.
             HunchError: if the process was ended from outside.
         """
         identity = secrets.token_hex(16)
@@ -124,7 +124,7 @@ class Process:
         return answer
 
     def _expect_silence(self) -> None:
-        """Between requests a program has nothing to say.
+        """Between requests per program has nothing to say.
 
         Raises:
             ProgramRefused: if it has said something.
@@ -168,16 +168,16 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked again, as after an exception of the program."""
+        """True if it can answer another request, as after an exception of the program."""
         return self._end.alive
 
     def end(self) -> None:
-        """Kill it. A fork of the caller only lets go of it."""
+        """Kill the process. A fork of the caller only releases it."""
         self._end()
 
 
 def reported(error: Any) -> ProgramError:
-    """The error that a program's process reports, as far as it can be believed."""
+    """Return the error that a program's process reports, as far as it can be trusted."""
     if type(error) is not dict:
         return ProgramRefused("Forgery", "it sent an answer of its own making")
     kind = _KINDS.get(error["kind"], ProgramCrash) if type(error.get("kind")) is str else ProgramCrash

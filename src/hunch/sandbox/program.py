@@ -1,4 +1,4 @@
-"""Programs in a sandbox, as their caller has them."""
+"""The caller's view of a program in a sandbox."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _SOURCE = 2**20
 
 
 class Home(Protocol):
-    """What a program needs of the sandbox that it is in."""
+    """The part of the sandbox that a program needs."""
 
     seconds: float
 
     def start(self) -> Process:
-        """A process to run in."""
+        """Return a process to run in."""
         ...
 
 
 class Program:
-    """A function of a program that nobody has read; call it, or map it. Made by :meth:`Sandbox.load`.
+    """A function of an untrusted program; call it, or map it. Made by :meth:`Sandbox.load`.
 
-    An exception of the program leaves its process as it is. After an error that ended its process, the next
-    call starts it again from its source, and what it remembered is gone; a fork of this process starts its
-    own copy in the same way. Calls from several threads go one after the other.
+    After an exception of the program, its process continues. After an error that ended its process, the next
+    call restarts it from its source without its state; a fork of this process starts its own copy in the same
+    way. Calls from several threads run one after the other.
     """
 
     def __init__(
@@ -54,27 +54,27 @@ class Program:
         """Call the function with plain values.
 
         Raises:
-            ProgramError: if it gives no value of the type asked for.
+            ProgramError: if it does not return a value of the required type.
             UsageError: if an argument cannot be passed.
             HunchError: if the sandbox was killed or is closed.
         """
         return self._run([args])[0]
 
     def map(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
-        """Call the function with each tuple of arguments; some ten times faster than one by one.
+        """Call the function with each tuple of arguments; about ten times faster than single calls.
 
-        Requests hold up to 1,000 calls and have ``seconds`` each. An error of one call is an error of all,
-        and names it by ``index``.
+        Requests hold up to 1,000 calls with ``seconds`` each. An error in one call fails the whole batch, and
+        has the ``index`` of the call.
 
         Raises:
             ProgramError, UsageError, HunchError: as for a call.
         """
         if not all(isinstance(call, tuple | list) for call in calls):
-            raise UsageError("map takes a list of tuples, each the arguments of one call.")
+            raise UsageError("map needs a list of tuples, each with the arguments of one call.")
         return self._run(calls) if len(calls) else []
 
     def close(self) -> None:
-        """End its process. May be called twice."""
+        """End the program's process. May be called twice."""
         with self._turn:
             self._closed = True
             self._end()

@@ -1,7 +1,7 @@
-"""The system calls that a locked program may make, fewer than forty. The kernel refuses all others: EPERM.
+"""The filter of system calls: a locked program may make fewer than forty; others fail with EPERM.
 
-None of them opens a file, makes a socket, starts a process or thread, or sends a signal. What a program holds
-when it is locked (a pipe to its caller, and /dev/null) is all it will ever have.
+None of them opens a file, makes a socket, starts a process or thread, or sends a signal. A program can only
+use what it has when it is locked: a pipe to its caller, and /dev/null.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def supported() -> bool:
-    """Whether there is a table for this processor."""
+    """Return whether there is a table for this processor."""
     return platform.machine() in _AUDIT
 
 
 def rules(machine: str) -> list[tuple[int, int, int, int]]:
-    """The filter as instructions of classic BPF: code, jump if true, jump if false, operand."""
+    """Return the filter as instructions of classic BPF: code, jump if true, jump if false, operand."""
     column = list(_AUDIT).index(machine)
     filter = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -90,10 +90,10 @@ def rules(machine: str) -> list[tuple[int, int, int, int]]:
 
 
 def restrict() -> bool:
-    """Put the filter on this process, for good. Needs ``no_new_privs``.
+    """Apply the filter to this process permanently. Needs ``no_new_privs``.
 
     Returns:
-        Whether it is on; False where the kernel has no filters, or this processor no table.
+        True if it is active; False if the kernel has no filters, or this processor no table.
 
     Raises:
         OSError: if the kernel refuses.

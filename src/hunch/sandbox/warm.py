@@ -1,4 +1,4 @@
-"""The caller's side of the zygote: starts it, asks it for processes, learns how they ended."""
+"""The caller's side of the zygote: starts it, requests processes, and learns how they ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hunch.core import HunchError
 from hunch.sandbox.zygote import FORK, REPLY, REQUEST, TEST, WAIT
 
 START_UP = 120.0
-"""Seconds that the zygote may take to start, or a process to lock itself. Not a program's time."""
+"""Maximum seconds for the zygote to start, or for a process to lock itself; not a program's time limit."""
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "PYTHONHASHSEED": "0",
@@ -30,15 +30,15 @@ _ENVIRONMENT = {
 
 
 class Zygote:
-    """The warm process that a sandbox forks its programs from.
+    """The warm process from which a sandbox forks its programs.
 
     Attributes:
-        owner: The process that started it; no other may use it.
-        walled: Whether it has namespaces of its own.
-        contained: Whether the processes that it forks are locked in by the kernel; assumed until tested.
+        owner: Id of the process that started it; no other may use it.
+        walled: True if it has its own namespaces.
+        contained: True if the kernel locks its forked processes in; assumed until tested.
 
     Raises:
-        HunchError: if it cannot start, with the last line of what it said.
+        HunchError: if it cannot start, with the last line of its output.
     """
 
     def __init__(self, memory: int, modules: Sequence[str]) -> None:
@@ -79,16 +79,16 @@ class Zygote:
 
     @property
     def pid(self) -> int:
-        """The process to kill to end everything."""
+        """Id of the process whose end stops everything."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it runs, belongs to this process, and is in step."""
+        """True if it runs, belongs to this process, and is in sync."""
         return self.owner == os.getpid() and self._control.fileno() >= 0 and self._process.poll() is None
 
     def fork(self, end: socket.socket, *, test: bool) -> tuple[int, int | None]:
-        """Start a process at one end of a pipe; return its number, and a handle to signal it by.
+        """Start a process at one end of a pipe; return its id, and a handle for signals.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -102,7 +102,7 @@ class Zygote:
             return REPLY.unpack(data)[0], handles[0] if handles else None
 
     def wait(self, process: int) -> int:
-        """Wait for the end of a process that was killed; return its exit code, as ``subprocess`` has it.
+        """Wait for the end of a killed process; return its exit code, as in ``subprocess``.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -129,7 +129,7 @@ class Zygote:
         return data
 
     def close(self) -> None:
-        """End it and all its programs. In a process that inherited it, let go of it."""
+        """End it and all its programs. A process that inherited it only releases it."""
         self._control.close()
         if self.owner != os.getpid():
             return

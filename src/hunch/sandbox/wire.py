@@ -1,9 +1,9 @@
-"""What passes between a program and its caller: plain values as JSON with tags, in frames of known length.
+"""The protocol between a program and its caller: plain values as tagged JSON, in frames of known length.
 
-Both ends use this file, and the caller trusts nothing that it decodes: the size, the depth, the number of
-nodes and the types are bounded here. Nothing is ever pickled.
+Both ends use this file. The caller does not trust what it decodes, so size, depth, number of nodes and types
+are limited here. Nothing is pickled.
 
-A float, int, str, bool or None is itself, a list is a list; the others are an object with one tag::
+A float, int, str, bool or None is itself, a list is a list; other values are an object with one tag::
 
     {"t": [...]}  tuple      {"s": [...]}  set      {"d": [[key, value], ...]}  dict
     {"a": ["<f8", [2, 3], "base64 of the bytes in C order"]}  NumPy array
@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 
 FRAME = 8 * 2**20
-"""Largest frame, in bytes."""
+"""Maximum size of a frame in bytes."""
 NODES = 1_000_000
-"""Most commas and opening brackets in a frame: a bound on the values in it."""
+"""Maximum number of commas and opening brackets in a frame, which bounds the number of values."""
 DEPTH = 60
-"""Deepest nesting of lists, tuples, sets and dicts."""
+"""Maximum nesting of lists, tuples, sets and dicts."""
 BITS = 1024
-"""Largest integer, in bits."""
+"""Maximum size of an integer in bits."""
 COLLISIONS = 100
-"""Most keys of a dict or set that may share a hash: more make the caller's own tables slow."""
+"""Maximum number of keys of a dict or set with the same hash; more would make the caller's tables slow."""
 
 _DIGITS = len(str(2**BITS)) + 1
 _HEADER = struct.Struct("!I")
@@ -47,11 +47,11 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 class WireError(ValueError):
-    """A value or frame that may not pass."""
+    """A value or frame is not allowed."""
 
 
 def to_tree(value: Any, depth: int = DEPTH) -> Any:
-    """Turn a plain value into what JSON can hold; NumPy's scalars become Python's.
+    """Turn a plain value into JSON data; NumPy scalars become Python ones.
 
     Raises:
         WireError: if a value is of another type, also of a subclass; too deep; or an integer is too long.
@@ -86,15 +86,15 @@ PLAIN = "float, int, str, bool, None, list, tuple, set, dict and NumPy arrays of
 
 
 def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
-    """Build the value that a tree stands for.
+    """Build the value from JSON data.
 
     Args:
-        tree: What JSON decoding gave.
-        depth: How much deeper it may nest.
-        finite: Whether NaN and infinity are refused, in arrays too.
+        tree: Decoded JSON.
+        depth: Remaining nesting depth.
+        finite: True if NaN and infinity are refused, in arrays too.
 
     Raises:
-        WireError: if the tree is no value of ours.
+        WireError: if the data are not a valid value.
     """
     kind = type(tree)
     if kind is float:
@@ -127,7 +127,7 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
 
 
 def size(tree: Any) -> int:
-    """Bytes of a tree as JSON, at least roughly as many as it takes."""
+    """Estimate the size of a tree as JSON in bytes, at least roughly."""
     kind = type(tree)
     if kind is str:
         return len(tree) * (1 if tree.isascii() else 6) + 3
@@ -139,7 +139,7 @@ def size(tree: Any) -> int:
 
 
 def encode(message: object) -> bytes:
-    """A message as the bytes of a frame, without its length.
+    """Return a message as the bytes of a frame, without its length.
 
     Raises:
         WireError: if it is larger than ``FRAME`` or holds more than ``NODES`` values.
@@ -154,7 +154,7 @@ def decode(payload: bytes) -> dict[str, Any]:
     """Parse the bytes of a frame, with bounds on nodes and integers before anything is built.
 
     Raises:
-        WireError: if it is no JSON object within bounds.
+        WireError: if it is not a JSON object within the limits.
     """
     try:
         message = json.loads(_bounded(payload).decode("ascii"), parse_int=_integer)
@@ -168,7 +168,7 @@ def decode(payload: bytes) -> dict[str, Any]:
 
 
 def framed(payload: bytes) -> bytes:
-    """The bytes with their length in front."""
+    """Return the bytes preceded by their length."""
     return _HEADER.pack(len(payload)) + payload
 
 

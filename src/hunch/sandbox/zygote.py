@@ -1,10 +1,10 @@
-"""The zygote: one warm process with NumPy imported, which becomes a new program's process by forking itself.
+"""The zygote: a warm process with NumPy imported, which forks a new process for each program.
 
-It is started as ``python zygote.py SETTINGS`` with an environment made from nothing, holds no secret, and
-never sees a program: sources go from the caller straight to the forked process, over a pipe of its own.
-On its own socket it understands two requests, each an operation and a process: ``fork`` (with the pipe's end
-attached; answers with the process, and a handle to signal it by) and ``wait`` (answers with how it ended).
-When its caller is gone it ends, and every program with it.
+It is started as ``python zygote.py SETTINGS`` with an empty environment, holds no secrets, and never reads a
+program: sources go from the caller directly to the forked process, over a separate pipe. On its own socket it
+answers two requests, each an operation and a process: ``fork`` (with the pipe's end attached; returns the
+process id, and a handle for signals) and ``wait`` (returns how it ended). When its caller ends, it ends with
+all programs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 REQUEST, REPLY = struct.Struct("!ci"), struct.Struct("!i")
 FORK, WAIT = b"f", b"w"
 TEST = -1
-"""Instead of a process: what is forked shall test its locks, and load no program."""
+"""Process number in a request for a fork that only tests its locks, without a program."""
 
 LIBRARY = """
     __future__ _strptime abc argparse array ast asyncio atexit base64 binascii bisect bz2 calendar cmath
@@ -40,14 +40,14 @@ LIBRARY = """
     unittest.mock urllib.parse uuid warnings weakref zipfile zlib numpy.fft numpy.linalg numpy.ma
     numpy.polynomial numpy.random numpy.testing numpy.typing
 """.split()  # noqa: SIM905
-"""What programs may import: the standard library but for what needs files, network or processes, and NumPy.
-No file can be read later, so it is all imported here."""
+"""Modules that programs may import: NumPy, and the standard library without files, network and processes.
+They are all imported here, because no file can be read later."""
 
 
 def main() -> None:
-    """Set up and serve. The caller's socket comes as standard input.
+    """Set up and serve. The caller's socket is standard input.
 
-    Settings: folders to import from (``path``), ``modules`` besides the library, ``memory`` in bytes.
+    Settings: folders to import from (``path``), additional ``modules``, ``memory`` in bytes.
     """
     settings = json.loads(sys.argv[1])
     control = socket.socket(fileno=os.dup(0))

@@ -1,4 +1,4 @@
-"""The published tables and figures, as recipes that can be run again: ``hunch study NAME``."""
+"""The published tables and figures as studies that can be repeated: ``hunch study NAME``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def find(name: str) -> Study:
     """Return the study of that name.
 
     Raises:
-        UsageError: if there is none, naming near matches.
+        UsageError: if there is none, with similar names.
     """
     if name not in _MODULES:
         raise UsageError(f"There is no study called {name!r}; {suggest(name, _MODULES.keys())}")

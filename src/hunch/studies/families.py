@@ -90,7 +90,7 @@ def measure(lm: LanguageModel, *, shown: int = 16, questions: int = 40, seed: in
         lm: A model that generates.
         shown: Steps shown.
         questions: For each family and piece.
-        seed: Of worlds, wordings and steps; the same for every model.
+        seed: Seed of worlds, wordings and steps; the same for every model.
 
     Raises:
         UsageError: if the model cannot generate.
@@ -116,7 +116,7 @@ def name_actions(
         lm: A model that generates.
         temperatures: Of the sampling; one share each.
         questions: For each temperature.
-        seed: Of worlds, wordings and episodes; the same for every model and temperature.
+        seed: Seed of worlds, wordings and episodes; the same for every model and temperature.
 
     Raises:
         UsageError: if the model cannot generate.

@@ -70,7 +70,7 @@ def search_table(game: Name, seeds: int, calls: int, folder: Path) -> str:
     """What each rule found, and how far the first of them is ahead."""
     found = searched(game, seeds, calls, folder)
     columns = (
-        "line, tests passed, right held out, legal precision, legal recall, consistent inference, all tests"
+        "arm, tests passed, right held out, legal precision, legal recall, consistent inference, all tests"
     )
     columns += ", calls until then"
     lines = [f"| {' | '.join(columns.split(', '))} |", "|---" * 8 + "|"]
@@ -121,7 +121,7 @@ def _wanting(winners: Sequence[dict[str, Any]]) -> str:
 def _by_first(by: dict[str, dict[Any, float]], rows: dict[Name, list[dict[str, Any]]]) -> list[str]:
     """What each rule came to, by whether the first program, the same for all, passes any test."""
     first = {(g, r["key"][1]): r["first"] for g, own in rows.items() for r in own}
-    lines = ["| line | first program passes none | it passes some |", "|---|---|---|"]
+    lines = ["| arm | first program passes none | it passes some |", "|---|---|---|"]
     for line, own in by.items():
         cells = []
         for some in (False, True):

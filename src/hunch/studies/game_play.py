@@ -223,7 +223,7 @@ def speed(games: Sequence[Name], side: int = 64) -> str:
         with loaded(code) as program:
             figures = [_speed(CodedGame(program), side), _speed(Known(GAMES[game]), side)]
         told.append(f"- {game}: {figures[0]:,.0f} in the code, {figures[1]:,.0f} in the rules.")
-    return f"Moves a second of a search, {side} side by side, 100 simulations each:\n\n" + "\n".join(told)
+    return f"Moves per second of a search, {side} side by side, 100 simulations each:\n\n" + "\n".join(told)
 
 
 def _speed(game: Any, side: int) -> float:

@@ -93,7 +93,7 @@ def _models(scale: Scale, data: Path) -> list[Part]:
 def regrets(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Write the picture of regret over steps, and return it with a table of the final regret, in Markdown."""
     env = make(arms[0].config.env)
-    lines = ["| line | seeds | optimum | final regret |", "|---|---|---|---|"]
+    lines = ["| arm | seeds | optimum | final regret |", "|---|---|---|---|"]
     curves: dict[Arm, list[Points]] = {}
     for job in jobs(arms, seeds, folder):
         result = finished(job.folder)

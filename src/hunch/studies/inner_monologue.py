@@ -1,4 +1,4 @@
-"""Inner Monologue: what being told is worth, by how often skills fail.
+"""Inner Monologue: the value of feedback, depending on how often skills fail.
 
 hunch study inner-monologue
 """
@@ -41,7 +41,7 @@ def by_disturbance(lm: str, labels: Sequence[str], data: Path, scale: Scale, fol
         failed = [f"{share(runs[-1], why):.2f}" for why in ("plan", "execution")]
         rows.append((label, *map(success, runs), *failed))
     told = " | ".join(f"p = {p}" for p in DISTURBANCES)
-    return table(f"line | {told} | failed plan, p = {DISTURBANCES[-1]} | failed execution", rows)
+    return table(f"arm | {told} | failed plan, p = {DISTURBANCES[-1]} | failed execution", rows)
 
 
 def against_words(data: Path, scale: Scale, folder: Path) -> str:

@@ -1,5 +1,5 @@
 """Study of "Language Instructed Reinforcement Learning for Human-AI Coordination" (Hu and Sadigh, ICML 2023):
-how often an instruction decides the convention of two players, by how good its reader is.
+how often an instruction decides the convention of two players, depending on the model that reads it.
 
     hunch study instruct-rl
 """
@@ -108,7 +108,7 @@ class Pair(Player):
         return [self.players[state.stream % 2].act([state])[0] for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 class Follower(Player):
@@ -119,7 +119,7 @@ class Follower(Player):
         return [partner(state.text(), state.options) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def score(player: Player, env: Any) -> float:
@@ -200,7 +200,7 @@ def measured(lines: Sequence[Line], words: bool, steps: int, seeds: int, folder:
     shown = {line.label: found[line][0]["choices"] for line in lines if line.label in PICTURED}
     picture = draw(shown, folder / "conventions.png") if len(shown) == len(PICTURED) else ""
     best = np.mean([len(deal) for deal in all_deals(5, 3)])
-    head = "line | evidence | convention | share of 30 situations | with itself | with an instructed speaker"
+    head = "arm | evidence | convention | share of 30 situations | with itself | with an instructed speaker"
     rows = [(line.label, _evidence(line), *_row(found[line])) for line in lines]
     return f"Best return: {best:.2f}.\n\n{table(f'{head} | with the next seed', rows)}{picture}"
 

@@ -1,5 +1,5 @@
-"""Study of "Reward Design with Language Models" (Kwon et al., ICLR 2023): how good a judge must be, and how
-good GPT-3's recorded verdicts are.
+"""Study of "Reward Design with Language Models" (Kwon et al., ICLR 2023): the accuracy that a judge needs,
+and that of GPT-3's recorded verdicts.
 
     hunch study kwon
     hunch study kwon-recorded --data DIR
@@ -77,7 +77,7 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
 def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """How often labels, and the policies trained on them, agree with the objective; in Markdown."""
     lines = [
-        "| line | evidence | labels right | policy right | model calls | cache hits | seconds |",
+        "| arm | evidence | labels right | policy right | model calls | cache hits | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
     for arm in listed:
@@ -93,7 +93,7 @@ def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def labels_right(run: Path) -> float:
-    """Share of a run's verdicts that agree with the environment; nan where nobody judged."""
+    """Share of a run's verdicts that agree with the environment; nan if nobody judged."""
     told = [line["judge_agrees"] for line in read_lines(run / "metrics.jsonl") if "judge_agrees" in line]
     return float(np.mean(told)) if told else float("nan")
 
@@ -135,7 +135,7 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     ) as error:
         raise UsageError(f"{path} holds no prompts with answers: {error}.") from error
     if not all(isinstance(text, str) for pair in pairs for text in pair):
-        raise UsageError(f"{path} holds no prompts with answers: some are no texts.")
+        raise UsageError(f"{path} holds no prompts with answers: some are not text.")
     return pairs
 
 
@@ -145,7 +145,7 @@ class Verdicts:
 
     Attributes:
         name: Domain and objective.
-        right: Whether each label is right, recomputed by our rules.
+        right: True if each label is right, recomputed by our rules.
         unread: Answers that could not be read; they count as wrong.
     """
 
@@ -177,7 +177,7 @@ def recorded(folder: str | Path) -> list[Verdicts]:
     root = Path(folder).expanduser()
     found = [*_matrix(root), *_ultimatum(root)]
     if not found:
-        raise UsageError(f"{folder} is no clone of reward_design_with_llms: it holds no recorded answers.")
+        raise UsageError(f"{folder} is not a clone of reward_design_with_llms: it has no recorded answers.")
     return found
 
 
@@ -194,7 +194,7 @@ def _matrix(root: Path) -> list[Verdicts]:
 
 
 def _labels(named: set[int] | None, game: Game, concept: Concept) -> list[bool]:
-    """Whether each outcome is labelled as it should be."""
+    """Return whether each outcome is labelled as it should be."""
     good = good_outcomes(GAMES[game], concept)
     return [named is not None and (i in named) == (i in good) for i in range(len(JOINT))]
 

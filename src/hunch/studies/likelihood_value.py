@@ -1,4 +1,4 @@
-"""Study of likelihood times value: a prior that errs, a value that is learnt, and both together.
+"""Study of likelihood times value: a prior with errors, a learnt value, and both together.
 
 hunch study likelihood-value
 """
@@ -132,7 +132,7 @@ def measured(env: str, rule: str, steps: int, lms: Sequence[str], seeds: int, fo
         evidence = "-" if line.config.factor == "value" else _model(line.lm).evidence
         every = over_seeds([one["all"] for one in runs])
         rows.append((line.label, evidence, every, over_seeds(late[line.label]), *beaten))
-    head = "line | evidence | success, all steps | success, last quarter | above value | above likelihood"
+    head = "arm | evidence | success, all steps | success, last quarter | above value | above likelihood"
     return f"{table(head, rows)}\n\n{_calibration(found)}"
 
 
@@ -145,7 +145,7 @@ def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
         rows.append((label, f"{np.mean(told):.2f}", f"{mean:.2f}", f"{brier(told, came):.3f}"))
     told, came = ([x for one in found["product"] for x in one[name]] for name in ("told", "came"))
     bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in reliability(told, came)]
-    head = "line | V of the first action | success | Brier score"
+    head = "arm | V of the first action | success | Brier score"
     return f"{table(head, rows)}\n\nThe product's, by what was foretold:\n\n" + table(
         "foretold | came | episodes", bins
     )

@@ -1,5 +1,5 @@
 """Study of "Motif: Intrinsic Motivation from Artificial Intelligence Feedback" (Klissarov, D'Oro et al., ICLR
-2024): do preferences between captions help where the reward is sparse, and how much noise do they bear?
+2024): whether preferences between captions help with sparse rewards, and how much noise they tolerate.
 
     hunch study motif
 """
@@ -93,7 +93,7 @@ def reached(result: Result, wins: int) -> float:
 
 def speeds(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Steps to half and to nine tenths of the episodes by line, in Markdown."""
-    names = ("line", "evidence", "steps to half", "steps to nine tenths", "never", "success", "model calls")
+    names = ("arm", "evidence", "steps to half", "steps to nine tenths", "never", "success", "model calls")
     lines = [f"| {' | '.join(names)} | seconds |", "|---" * (len(names) + 1) + "|"]
     for arm in listed:
         found = [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
@@ -136,7 +136,7 @@ def steering(steps: int) -> tuple[Arm, ...]:
 def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """What happens in the episodes of the last quarter, by goal, in Markdown."""
     told = {"succeeds": "You reach the goal.", "unlocks": "You unlock", "puts down": "You put down"}
-    lines = [f"| line | {' | '.join(told)} |", "|---|" + "---|" * len(told)]
+    lines = [f"| arm | {' | '.join(told)} |", "|---|" + "---|" * len(told)]
     env = make(ENV)
     for arm in listed:
         rates = []
@@ -146,7 +146,7 @@ def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
                 rates.append([_mean(words, events) for words in told.values()])
         cells = [str(over_seeds([own[i] for own in rates])) for i in range(len(told))]
         lines.append(f"| {arm.label} | {' | '.join(cells)} |")
-    return "Times in an episode of the last quarter.\n\n" + "\n".join(lines)
+    return "Counts per episode of the last quarter.\n\n" + "\n".join(lines)
 
 
 def _events(env: Any, episode: Episode) -> Counter[str]:
@@ -168,7 +168,7 @@ def fits(seeds: int, folder: Path) -> str:
     for noise in (*NOISE, 0.4):
         found = np.array([_fit(noise, seed) for seed in range(seeds)])
         lines.append(f"| {noise} | " + " | ".join(str(over_seeds(column)) for column in found.T) + " |")
-    return "Held-out pairs of captions of random play, 2,000 pairs a seed.\n\n" + "\n".join(lines)
+    return "Held-out pairs of captions of random play, 2,000 pairs per seed.\n\n" + "\n".join(lines)
 
 
 def _fit(noise: float, seed: int) -> tuple[float, float, float, float]:

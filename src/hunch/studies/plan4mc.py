@@ -1,4 +1,4 @@
-"""Plan4MC: what a search over a graph of skills is worth, with skills that fail and graphs that are wrong.
+"""Plan4MC: the value of a search over a graph of skills, with failing skills and wrong graphs.
 
 hunch study plan4mc
 """
@@ -164,7 +164,7 @@ def ended(runs: Sequence[Sequence[Played]], explicit: bool) -> float:
 
 
 def said(episode: Played) -> bool:
-    """Whether it was said that there is no plan; to come to the end of one is another thing."""
+    """Return whether it was said that there is no plan; to come to the end of one is another thing."""
     return reason(episode["problem"]) != SILENT
 
 
@@ -220,7 +220,7 @@ def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> st
         )
     )
     told = " | ".join(f"p = {p}" for p in FAILURES)
-    return table(f"line | evidence | {told} | skills an episode, p = 0.3", rows)
+    return table(f"arm | evidence | {told} | skills per episode, p = 0.3", rows)
 
 
 def _skills(runs: Sequence[Sequence[Played]]) -> str:
@@ -295,7 +295,7 @@ class Wanders(Player):
         return [str(self.rng.choice(WALKS)) for _ in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def unfound(data: Path, scale: Scale, folder: Path) -> str:
@@ -312,7 +312,7 @@ def unfound(data: Path, scale: Scale, folder: Path) -> str:
         runs = bench.played(label, agent)
         steps = f"{np.mean([e['steps'] for run in runs for e in run]):.0f}"
         rows.append((label, succeeded(runs), f"{ended(runs, True):.2f}", f"{ended(runs, False):.2f}", steps))
-    return table("line | success | no plan, and says so | fails unsaid | steps an episode", rows)
+    return table("arm | success | no plan, reported | fails unreported | steps per episode", rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

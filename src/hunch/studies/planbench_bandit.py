@@ -1,4 +1,4 @@
-"""Planners to choose from: which solved what, and a bandit that learns whom to ask."""
+"""A choice of planners, and a bandit that learns which planner to ask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hunch.core import FloatArray, UsageError
 from hunch.rl.statistics import Estimate
 
 Hits: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-"""Whether a planner (row) solved a problem (column)."""
+"""True if a planner (row) solved a problem (column)."""
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 Solved: TypeAlias = Mapping[str, Mapping[int, bool]]
 """For each model whether it solved each problem, by the problem's number."""

@@ -30,7 +30,7 @@ class Judged:
     Attributes:
         domain: As the repository calls it.
         model: As the repository calls it.
-        pairs: Whether each plan is valid, and whether the model said so; None where it said neither.
+        pairs: True if each plan is valid, and whether the model said so; None if it said neither.
     """
 
     domain: str
@@ -53,7 +53,7 @@ class Judged:
 
 
 def read_verdict(answer: str) -> bool | None:
-    """Whether an answer calls the plan valid; None where it says neither."""
+    """Return whether an answer calls the plan valid; None if it says neither."""
     found = _VERDICT.search(answer)
     return None if found is None else found[1] is None
 

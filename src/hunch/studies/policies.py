@@ -1,4 +1,4 @@
-"""A language model as the policy: what its reading is worth, how it is normalised, and a prior beside it.
+"""A language model as the policy: the value of pretraining, normalisation by length, and a prior.
 
 hunch study glam | twosome | gflan-prior
 """
@@ -87,7 +87,7 @@ def elsewhere(listed: Sequence[Arm], scale: Scale, folder: Path) -> str:
         found = [_tried(run, scale) for run in runs]
         cells = [str(over_seeds([own[place] for own in found])) for place in ELSEWHERE] if found else []
         lines.append(f"| {each.label} | {' | '.join(cells)} |")
-    told = f"Success in {scale.episodes(EPISODES)} new episodes a seed, of agents trained in GoToRedBall."
+    told = f"Success in {scale.episodes(EPISODES)} new episodes per seed, for agents trained in GoToRedBall."
     return "\n".join([told, "", *lines])
 
 

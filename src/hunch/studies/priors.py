@@ -146,11 +146,12 @@ def _cache(scale: Scale, data: Path) -> list[Part]:
 
 
 _OURS = (
-    "Household games are generated ones in ALFWorld's words and rules, with a limit of 50 steps, and no "
-    "ALFWorld scores. `minilm` is a sentence encoder with the similarity prior, which is ours, in the "
-    "place of a model of 7 billion parameters that writes. Scripted models (L0) know the right action "
-    "and err as often as stated: they say how good a model would have to be, and nothing about models. "
-    "All other settings and where they are from: [DQN-Prior](../methods/dqn_prior.md#settings)."
+    "Household games are generated with ALFWorld's words and rules and a limit of 50 steps, so "
+    "scores are not ALFWorld scores. `minilm` is a sentence encoder with our similarity prior; "
+    "it replaces a generating model with 7 billion parameters. Scripted models (L0) know the "
+    "right action and err with the stated rate: they show how good a model would have to be, "
+    "and nothing about models. All other settings and their sources: "
+    "[DQN-Prior](../methods/dqn_prior.md#settings)."
 )
 
 STUDIES = {

@@ -171,7 +171,7 @@ def checkpoints(folder: Path) -> str:
 
     The best is chosen on the episodes that it is reported on, so it is too good for every line.
     """
-    lines = ["| line | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
+    lines = ["| arm | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
     for arm in sorted({run.parent for run in folder.glob("*/seed-*")}):
         found = [points for run in sorted(arm.glob("seed-*")) if (points := evaluated(run))]
         if found:

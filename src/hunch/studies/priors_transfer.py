@@ -85,18 +85,19 @@ def _transfer(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "priors-transfer": Study(
         "priors-transfer",
-        "Does a Q that was trained with one model's proposals lift other models, on tasks seen and unseen?",
+        "Does a Q that was trained with one model's proposals improve others, on seen and unseen tasks?",
         "With k = 5 and the 7B model that it was trained with, DQN-Prior reaches 0.62 on the training tasks "
         "of Pick and 0.38 on unseen ones; its Q lifts a model of 4B parameters from 0 to 0.35 on seen tasks "
         "and from 0 to 0.08 on unseen ones (table 2).",
-        "Trained as in [DQN-Prior](../methods/dqn_prior.md#settings), where each setting has its source: k = "
-        "5, alpha 0.02, gamma 0.9; 9,000 steps of Household-Pick, 6,000 of Overcooked-Salad. Seen tasks are "
-        "the eight games of pool 0, unseen ones the 28 of pool 7, which may share goals with them. Household "
-        "games are generated ones in ALFWorld's words, and no ALFWorld scores. `minilm` with the similarity "
-        "prior, which is ours, stands in the place of models of 4 to 7 billion parameters: with and without "
-        "the rule against repetition it is a stronger and a weaker prior over one model, and not two models. "
-        "The rule alone, the uniform prior and the scripted models (L0) are controls and support no claim "
-        "about language models. Overcooked has a single task. `--lm SPEC` adds any other model.",
+        "Training is as in [DQN-Prior](../methods/dqn_prior.md#settings), where each setting has its "
+        "source: k = 5, alpha 0.02, gamma 0.9; 9,000 steps of Household-Pick, 6,000 of Overcooked-Salad. "
+        "Seen tasks are the eight games of pool 0. Unseen tasks are the 28 games of pool 7, which may share"
+        " goals with them. Household games are generated with ALFWorld's words, so scores are not ALFWorld "
+        "scores. `minilm` with our similarity prior replaces models with 4 to 7 billion parameters: with "
+        "and without the rule against repetition it is a stronger and a weaker prior over one model, not "
+        "two models. The rule alone, the uniform prior and the scripted models (L0) are controls and "
+        "support no claim about language models. Overcooked has a single task. `--lm SPEC` adds any other "
+        "model.",
         _transfer,
         lm_for="dqn-prior",
     )

@@ -1,4 +1,4 @@
-"""Eureka's loop against its controls, with a scripted writer whose error rates are dials.
+"""Eureka's loop against its controls, with a scripted writer that has dials for its error rates.
 
 hunch study eureka
 """
@@ -51,7 +51,7 @@ def arms(steps: int, lm: str) -> tuple[Arm, ...]:
 def trained_again(folder: Path) -> str:
     """Every run's winner, trained again with new seeds, beside rewards that were written by hand."""
     env = RewardDesign()
-    rows = ["| line | fitness when it was chosen | success trained again |", "|---|---|---|"]
+    rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
     for name, program in (("sparse reward", env.world.sparse), ("reward by hand", env.world.dense)):
         rows.append(f"| {name} | | {_again(env, program):.2f} |")
     for arm, runs in programs_of(folder).items():

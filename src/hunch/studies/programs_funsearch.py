@@ -1,4 +1,4 @@
-"""FunSearch: rules of choosing parents against each other, with the same mutator and equal evaluations.
+"""FunSearch: a comparison of rules of choosing parents, with the same mutator and equal evaluations.
 
 hunch study funsearch
 """
@@ -71,7 +71,7 @@ def packed(folder: Path) -> str:
     """The winners of all runs on instances that no search has seen, beside first fit and best fit."""
     train, test = BinPacking(**SIZE, instances=10), BinPacking(**SIZE, split="test")
     rows = [
-        "| line | excess to train | excess held out | below best fit | programs that failed |",
+        "| arm | excess to train | excess held out | below best fit | programs that failed |",
         "|---|---|---|---|---|",
     ]
     floor = _excess(test, BEST_FIT)
@@ -111,7 +111,7 @@ def capped(n: int) -> Callable[[Path], str]:
     """Tells the largest cap sets found."""
 
     def told(folder: Path) -> str:
-        rows = [f"Known: {KNOWN[n]}.", "", "| line | size, over seeds | largest |", "|---|---|---|"]
+        rows = [f"Known: {KNOWN[n]}.", "", "| arm | size, over seeds | largest |", "|---|---|---|"]
         for arm, runs in programs_of(folder).items():
             sizes = [winner(run)["fitness"] for run in runs]
             mean = over_seeds(sizes)

@@ -58,9 +58,9 @@ class Run:
     """A program on the test problems of its seed.
 
     Attributes:
-        solved: Whether each problem was solved; actions may be written with or without parentheses.
-        strict: Whether it was solved by actions in parentheses, which the repository's own check asks for.
-        error: The first error that it raised; empty where it raised none.
+        solved: True if each problem was solved; actions may be written with or without parentheses.
+        strict: True if it was solved by actions in parentheses, which the repository's own check asks for.
+        error: The first error that it raised; empty if it raised none.
     """
 
     solved: tuple[bool, ...]
@@ -84,13 +84,13 @@ def chats(folder: str | Path) -> list[Chat]:
             programs = tuple(extract(text, "get_plan") for text in texts)
             found.append(Chat(named[1], int(named[2]), named[3], programs))
     if not found:
-        raise UsageError(f"{folder} is no clone of llm-genplan: {cache} holds no conversations.")
+        raise UsageError(f"{folder} is not a clone of llm-genplan: {cache} holds no conversations.")
     return found
 
 
 @cache
 def problems(folder: Path, domain: str, seed: int) -> tuple[Task, ...]:
-    """The first test problems of a seed, by number; none where the clone lacks them."""
+    """The first test problems of a seed, by number; none if the clone lacks them."""
     pddl = folder / "llm_genplan" / "envs" / "assets" / "pddl" / "pg3"
     files = sorted((pddl / f"{domain}_test" / f"seed{seed}").glob("*.pddl"), key=_number)
     if not files:

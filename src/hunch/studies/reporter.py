@@ -1,4 +1,4 @@
-"""Planner, actor, reporter: what training the reporter is worth.
+"""Planner, actor, reporter: the value of training the reporter.
 
 hunch study reporter
 """
@@ -56,7 +56,7 @@ def measured(question: str, data: Path, scale: Scale, folder: Path) -> str:
     flat = [_kept(question, "flat", None, data, scale, folder, seed) for seed in range(scale.seeds)]
     steps = scale.steps(2 * ACTOR_STEPS + STEPS)
     rows.append((f"flat Q-learning, {steps:,} steps", over_seeds([f["success"] for f in flat]), "-"))
-    return table("line | success | episodes of training, seed 0", rows)
+    return table("arm | success | episodes of training, seed 0", rows)
 
 
 def _kept(

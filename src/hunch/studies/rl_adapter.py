@@ -153,7 +153,7 @@ def measured(extrinsic: float, steps: int, lms: tuple[str, ...], seeds: int, fol
         most = max(set(said), key=said.count) if said else "-"
         evidence = "-" if not line.lm else _model(line.lm).evidence
         rows.append((line.label, evidence, over_seeds(achieved), ahead, *scores, rose, most))
-    head = "line | evidence | achievements | closed loop is above | score, first fifth | last fifth"
+    head = "arm | evidence | achievements | closed loop is above | score, first fifth | last fifth"
     return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end', rows)}"
 
 

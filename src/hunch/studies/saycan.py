@@ -1,4 +1,4 @@
-"""SayCan against each of its factors, with skills that were trained.
+"""SayCan against each of its factors, with trained skills.
 
 hunch study saycan
 """
@@ -50,7 +50,7 @@ def factors(models: tuple[str, ...], data: Path, scale: Scale, folder: Path) -> 
         evidence = load(line.lm).evidence if line.lm else "-"
         rows.append((line.label, evidence, success(runs), *failed, *families))
     ahead = "\n".join(f"- {lm}: {_ahead(bench, *lines(lm))}" for lm in models)
-    head = f"line | evidence | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
+    head = f"arm | evidence | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
     return f"{table(head, rows)}\n\nSay x can less say only, over the same episodes, seed by seed:\n\n{ahead}"
 
 

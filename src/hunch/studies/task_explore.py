@@ -1,5 +1,5 @@
 """Study of "Exploiting Contextual Structure to Generate Useful Auxiliary Tasks" (Quartey, Shah and Konidaris,
-2023): what the tasks that are learnt beside a target are worth, and what they cost it.
+2023): the value of auxiliary tasks, and their cost for the target.
 
     hunch study task-explore
 """
@@ -117,7 +117,7 @@ def measured(steps: int, encoders: tuple[str, ...], seeds: int, folder: Path) ->
         runs = found[line.label]
         told = [_over(runs, name) for name in ("curve", "target", "auxiliary", "shared")]
         rows.append((line.label, _model(encoder).evidence if chooses else "-", *told))
-    head = "line | evidence | target, while training | target, trained | auxiliary tasks | cells shared"
+    head = "arm | evidence | target, while training | target, trained | auxiliary tasks | cells shared"
     pairs = (
         ("auxiliary", "TaskExplore", "random behaviour"),
         ("auxiliary", "TaskExplore, epsilon 0.6", "random behaviour"),
@@ -135,7 +135,7 @@ def measured(steps: int, encoders: tuple[str, ...], seeds: int, folder: Path) ->
         )
         for name, one, other in pairs
     ]
-    return f"{table(head, rows)}\n\n{table('of | line | less | seed by seed', less)}"
+    return f"{table(head, rows)}\n\n{table('of | arm | less | seed by seed', less)}"
 
 
 def _over(runs: list[dict[str, Any]], name: str) -> str:

@@ -26,10 +26,10 @@ from hunch.studies.study import Part, Scale, Study
 
 DOMAINS = ("Chain", "Maze")
 EXAMPLES = (4, 8, 16, 32, 64)
-"""Steps that a model is shown."""
+"""Numbers of shown steps."""
 DEPTH = 5
 EPISODES = 20
-"""Episodes to foretell, and to play."""
+"""Numbers of episodes to predict, and to play."""
 STILL = "nothing changes"
 """The control: the same state, no reward, no end."""
 LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-up", STILL)
@@ -46,12 +46,12 @@ ASKED = PromptConfig(prompts="per-episode")
 
 
 class Still:
-    """Says that nothing changes."""
+    """Predicts that nothing changes."""
 
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
-        """The state as it was."""
+        """Predict the same state."""
         return [Prediction(False, 0.0, state) for state in states]
 
 
@@ -79,23 +79,23 @@ def _measured(model: WorldModel, recording: Recording, seed: int) -> dict[str, A
 
 
 class Plan:
-    """Plays what is best in a model, at random where it has nothing to say.
+    """Plays the best action in a model, and at random in unknown states.
 
     Args:
         best: The best action of each state that the model knows.
-        seed: Of what is played at random.
+        seed: Seed of random actions.
     """
 
     def __init__(self, best: dict[str, str], seed: int) -> None:
         self.best, self.rng = best, np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The best action of each."""
+        """Return the best action of each state."""
         drawn = [str(self.rng.choice(state.options)) for state in states]
         return [self.best.get(s.observation, other) for s, other in zip(states, drawn, strict=True)]
 
     def observe(self, transitions: Sequence[Any]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
@@ -110,7 +110,7 @@ def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
 def solved(model: WorldModel, recording: Recording, gamma: float) -> dict[str, str]:
     """The best action of each state from which the episodes to foretell begin, and of those that follow.
 
-    By value iteration in the model, which is asked for each step once; empty where it has too many states.
+    By value iteration in the model, which is asked for each step once; empty if it has too many states.
     """
     texts = recording.texts
     assert texts is not None
@@ -176,7 +176,7 @@ def _figure(row: dict[str, Any], what: str) -> float:
 
 def _by_reward(domain: str, rows: Sequence[dict[str, Any]], examples: Sequence[int]) -> str:
     """Mean return of planning on the seeds on which a reward is among the steps shown, and on the others."""
-    lines = ["| steps shown | line | return with a reward among them | with none |", "|---" * 4 + "|"]
+    lines = ["| steps shown | arm | return with a reward among them | with none |", "|---" * 4 + "|"]
     for n in examples:
         for line in BESIDE:
             by: dict[bool, list[float]] = {True: [], False: []}

@@ -1,1 +1,1 @@
-"""BabyAI in words: what is seen and said of a level, a way to its end, and the environments."""
+"""BabyAI in words: descriptions of a level, an oracle, and the environments."""

@@ -1,4 +1,4 @@
-"""The BabyAI levels with one room, in words, as Gymnasium environments."""
+"""The one-room BabyAI levels in words, as Gymnasium environments."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ class BabyAI(GridEnv):
     mission as the level of ``minigrid`` does.
 
     Args:
-        reward: What success pays: 1 (``"sparse"``); the level's own 1 - 0.9 steps / limit, with its own step
-            limit (``"babyai"``); or the same with ``max_steps`` for a limit (``"horizon"``).
-        prompt: Make the observation the prompt of Carta et al., with the last three lists of descriptions
+        reward: Reward of success: 1 (``"sparse"``); the level's own 1 - 0.9 steps / limit, with the level's
+            step limit (``"babyai"``); or the same with ``max_steps`` as the limit (``"horizon"``).
+        prompt: Use the prompt of Carta et al. as the observation, with the last three lists of descriptions
             and the two actions between them, and recommend no further history to ``hunch.make``.
-        wording: The words of the actions: the paper's, ``"synonyms"`` for them, or ``"lengths"``: of one to
-            six words each.
-        max_steps: The step limit of an episode. 30 is that of the priors paper.
-        render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
+        wording: Words of the actions: the paper's, ``"synonyms"``, or ``"lengths"`` (one to six words each).
+        max_steps: Step limit of an episode (priors paper: 30).
+        render_mode: ``"ansi"``, or ``"rgb_array"`` as drawn by ``minigrid``.
 
     Raises:
         UsageError: if there is no such ``reward`` or ``wording``, or ``minigrid`` is not installed.
@@ -75,7 +74,7 @@ class BabyAI(GridEnv):
         return self._level
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return a shortest way to success that leaves all else in its place; None if there is none.
+        """Return a shortest solution that moves nothing else; None if there is none.
 
         Raises:
             UsageError: outside an episode.

@@ -1,4 +1,4 @@
-"""A shortest way to the end of a BabyAI level, by someone who sees the whole room."""
+"""Finds a shortest solution of a BabyAI level, with full view of the room."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Cell = tuple[int, int]
 
 
 def plan(level: Any) -> tuple[str, ...] | None:
-    """Return a shortest sequence of actions that fulfils the mission from here, by breadth-first search.
+    """Return a shortest sequence of actions that fulfils the mission, by breadth-first search.
 
-    Nothing is moved but what the mission asks to move, and no box is opened; what is in a hand that has to
-    be free is put down. The level itself is left alone.
+    It moves only what the mission asks to move, opens no box, and puts down an object if the hand must be
+    free. The level itself is not changed.
 
     Args:
         level: A level of the ``minigrid`` package whose mission is to go to, pick up or put next to.
@@ -65,7 +65,7 @@ class _Mission:
         self.movable = [] if goes else [thing for thing in self.targets if thing.can_pickup()]
 
     def fulfilled(self, scene: _Scene, action: str, following: _Scene) -> bool:
-        """Whether an action that leads from one scene to the next ends the level."""
+        """Return whether an action that leads from one scene to the next ends the level."""
         if self.puts:
             x, y = scene.ahead
             beside = [cell for cell, thing in scene.things if thing in self.beside]

@@ -1,4 +1,4 @@
-"""What the agent sees of a BabyAI level, in the words of Carta et al. (2023), and their prompt."""
+"""Describes a BabyAI level in the words of Carta et al. (2023), and builds their prompt."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ WORDINGS: Mapping[Wording, tuple[str, ...]] = {
         "toggle",
     ),
 }
-"""The actions in their order: in the paper's words, in others, and in one to six words."""
+"""The actions in order: in the paper's words, in synonyms, and in one to six words."""
 HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Steps (x, y) of the four headings: right, down, left, up, each a right turn from the one before."""
+"""Steps (x, y) of the four headings: right, down, left, up, each a right turn from the previous one."""
 AHEAD, ASIDE = 6, 3
-"""How many cells the agent sees ahead, and to each side; it sees nothing behind."""
+"""Number of cells that the agent sees ahead, and to each side; it sees nothing behind."""
 _RAYS = {
     "forward": [(0, n) for n in range(1, AHEAD + 1)],
     "left": [(-n, 0) for n in range(1, ASIDE + 1)],
     "right": [(n, 0) for n in range(1, ASIDE + 1)],
 }
 _View = dict[tuple[int, int], Any]
-"""What stands in each cell in view, by steps to the right and steps forward."""
+"""Content of each cell in view, by steps to the right and steps forward."""
 
 
 def describe(level: Any) -> tuple[str, ...]:
     """Describe what is carried, then the walls straight ahead, left and right, then the things in view.
 
-    Things come by columns of the view from left to right and, within a column, from far to near. The room is
-    a single one: no wall stands in it and things do not block sight, so all of it in view is seen.
+    Things are ordered by columns of the view from left to right and, within a column, from far to near. There
+    is only one room without inner walls, and things do not block the view, so everything in range is seen.
 
     Args:
         level: A level of the ``minigrid`` package with one room.
@@ -53,11 +53,11 @@ def prompt(
     actions: Sequence[str],
     possible: Sequence[str] = ACTIONS,
 ) -> str:
-    """Return the prompt of Carta et al. (2023): the actions, the goal, and what is remembered.
+    """Return the prompt of Carta et al. (2023): the actions, the goal, and recent observations.
 
     Args:
         mission: The goal.
-        observations: Lists of descriptions, the last one of now. The paper keeps three.
+        observations: Lists of descriptions, the last one current. The paper keeps three.
         actions: The actions taken between them, one fewer.
         possible: All actions.
     """

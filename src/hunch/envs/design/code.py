@@ -1,4 +1,4 @@
-"""What can be told of a program without running it: where it is in an answer, and what is wrong with it."""
+"""Extracts programs from answers, and checks them without running them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _VERSION = re.compile(r"_v\d+$")
 
 
 def blocks(answer: str) -> list[str]:
-    """The fenced blocks of Python in an answer, in order; a block that was cut off counts."""
+    """Return the fenced blocks of Python in an answer, in order, including a block that was cut off."""
     return [code for tag, code in _FENCE.findall(answer) if tag.lower() in _PYTHON and code.strip()]
 
 
 def extract(answer: str, function: str = "") -> str:
-    """All code of an answer as one program, helpers included; empty where there is none.
+    """Return all code of an answer as one program, with helper functions; empty if there is none.
 
-    Blocks are joined in order, and of several definitions of one name the last is kept, as running them one
-    after the other would. A function called like ``function`` with a version, as in ``priority_v2``, is
-    renamed; where several versions stand there, the last is meant.
+    Blocks are joined in order, and of several definitions of a name the last is kept, as if they were run in
+    sequence. A function named like ``function`` with a version, as in ``priority_v2``, is renamed; of several
+    versions, the last is used.
 
     Args:
-        answer: What a model wrote: prose with fenced blocks, or bare code.
-        function: Name of the function that is asked for.
+        answer: A model's answer: prose with fenced blocks, or bare code.
+        function: Name of the required function.
     """
     found = blocks(answer) or ([_bare(answer)] if _BEGINS.search(answer) else [])
     parsed = [(code, tree) for code in found if (tree := _parsed(code)) is not None]
@@ -38,12 +38,12 @@ def extract(answer: str, function: str = "") -> str:
 
 
 def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> str:
-    """What keeps a program from being run, in a sentence; empty if nothing is seen.
+    """Return the reason why a program cannot be run, in a sentence; empty if none is found.
 
     Args:
-        program: Python.
-        function: The function that it has to define at its top level.
-        parameters: What the function is called with, in order.
+        program: Python code.
+        function: The function that it must define at top level.
+        parameters: Parameters of the function, in order.
     """
     if not program.strip():
         return "the answer holds no code"
@@ -71,13 +71,13 @@ def _signature_flaw(found: ast.FunctionDef, parameters: Sequence[str]) -> str:
 
 
 def quoted(program: str, line: int | None) -> str:
-    """A line of a program as it is shown behind an error; empty where the line is not known."""
+    """Return a line of a program as shown after an error; empty if the line is unknown."""
     lines = program.splitlines()
     return f" (line {line}: `{lines[line - 1].strip()}`)" if line and 0 < line <= len(lines) else ""
 
 
 def canonical(program: str) -> str:
-    """The program without comments, docstrings and its way of setting; two that agree are the same."""
+    """Return the program without comments, docstrings and formatting, to compare programs."""
     tree = _parsed(program)
     if tree is None:
         return program.strip()
@@ -112,7 +112,7 @@ def _bare(answer: str) -> str:
 
 
 def _doubled(tree: ast.Module, function: str) -> bool:
-    """Whether a name is defined twice, or the function bears a version."""
+    """Return whether a name is defined twice, or the function bears a version."""
     names = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     versioned = any(_plain(name, function) != name for name in names)
     return versioned or len(set(names)) < len(names)

@@ -1,7 +1,7 @@
-"""Genetic programming on Python's syntax trees: random changes of a function, and no model at all.
+"""Genetic programming on Python's syntax trees: random changes of a function, without a model.
 
-The changes know nothing of the problem, so a search that gets anywhere with them owes it to its rule of
-choosing parents. It is the writer with which search rules are compared at equal evaluations.
+The changes use no knowledge of the problem, so any progress of a search is due to its choice of parents. This
+writer is used to compare search rules with equal numbers of evaluations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TEMPLATES = (
     "{0} * {1}",
     "{0} / ({1} + 1e-6)",
 )
-"""Expressions that may come into a program; the places take other expressions."""
+"""Expressions that may be inserted into a program; placeholders take other expressions."""
 
 _SWAPS: dict[type, tuple[type, ...]] = {
     kind: group
@@ -44,16 +44,16 @@ _SWAPS: dict[type, tuple[type, ...]] = {
     for kind in group
 }
 LARGEST = 200
-"""Most nodes of a function; a larger child is drawn again."""
+"""Maximum number of nodes of a function; a larger child is drawn again."""
 
 
 def mutate(programs: Sequence[str], function: str, rng: np.random.Generator) -> str:
-    """A changed copy of the last program; the others lend pieces of theirs.
+    """Return a changed copy of the last program, with pieces of the others.
 
     Args:
-        programs: Parents that define the function; those that do not parse are passed over.
-        function: The function that is changed.
-        rng: The source of chance.
+        programs: Parents that define the function; those that do not parse are ignored.
+        function: The function to change.
+        rng: Random generator.
 
     Returns:
         The whole program with its function changed; empty if no parent can be changed.
@@ -145,7 +145,7 @@ def _expressions(body: ast.FunctionDef) -> Iterator[_Place]:
 
 
 def _is_value(parent: ast.AST, child: object) -> bool:
-    """Whether it is an expression that another can stand for."""
+    """Return whether it is an expression that another can stand for."""
     if not isinstance(child, ast.expr) or isinstance(parent, (ast.Expr, ast.Attribute, ast.Subscript)):
         return False
     if isinstance(child, ast.Constant) and isinstance(child.value, str):

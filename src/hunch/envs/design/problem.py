@@ -1,8 +1,9 @@
-"""Design problems: the problem, the trial of a program, and a problem of one's own from a function.
+"""Design problems: the problem, the trial of a program, and an environment made from your own function.
 
 A design problem is a text environment whose action is a program. The observation is the problem; a step runs
 the program and returns its fitness as the reward and the feedback as ``info["event"]``. An episode is one
-step, one trial, so that a population is streams, and budget, cache, resume and report are those of any run.
+step, that is one trial. So a population is a set of streams, and budget, cache, resume and report work as for
+any run.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from hunch.sandbox import ProgramError, ProgramTimeout
 
 @dataclass(frozen=True)
 class Problem:
-    """What a program is written for; agents find it in ``World.texts``.
+    """A problem for program writers, available to agents in ``World.texts``.
 
     Attributes:
-        task: What the program is for, in a sentence.
-        interface: What it has to define, with types and units.
+        task: The task in a sentence.
+        interface: What the program must define, with types and units.
         source: Code that its author may read, such as the environment's without its reward.
-        function: The function that it has to define; empty where any text may be a program.
-        parameters: What the function is called with, in order.
-        start: A first program, from which a search may begin; may be empty.
-        also: Further functions that it has to define, with what they are called with.
+        function: The function that it must define; empty if any text may be a program.
+        parameters: Parameters of the function, in order.
+        start: A first program for a search; may be empty.
+        also: Further functions that it must define, with their parameters.
     """
 
     task: str
@@ -43,33 +44,33 @@ class Problem:
 
     @property
     def asked(self) -> str:
-        """What an author is to write, as in "the function `step`"; empty where any text may be a program."""
+        """What to write, as in "the function `step`"; empty if any text may be a program."""
         names = [f"`{name}`" for name in (self.function, *self.also) if name]
         if len(names) < 2:
             return f"the function {names[0]}" if names else ""
         return f"the functions {', '.join(names[:-1])} and {names[-1]}"
 
     def text(self) -> str:
-        """The problem as an author reads it."""
+        """Return the text of the problem for authors."""
         code = f"```python\n{self.source.strip()}\n```" if self.source else ""
         return "\n\n".join(part for part in (self.task, self.interface, code) if part)
 
     def flaw(self, program: str) -> str:
-        """What keeps a program from being run, seen without running it; empty if nothing is."""
+        """Return why a program cannot be run, without running it; empty if nothing is found."""
         wanted = {self.function: self.parameters, **self.also} if self.function else {}
         return next(filter(None, (flaw(program, *function) for function in wanted.items())), "")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of a program.
+    """The result of a program.
 
     Attributes:
-        fitness: What it is worth, larger being better; None where it failed.
-        feedback: What is told of it: a table of components, a traceback with the program's line.
-        scores: Its score on each input, where there are several.
+        fitness: Its fitness, larger is better; None if it failed.
+        feedback: Feedback, such as a table of components or a traceback with the program's line.
+        scores: Its score on each input, if there are several.
         components: Parts of the fitness by name.
-        error: Why it failed; empty where it did not.
+        error: Why it failed; empty if it did not.
     """
 
     fitness: float | None
@@ -89,18 +90,18 @@ class DesignProblem(TextEnv):
     :mod:`hunch.sandbox`, whose errors are such failures.
 
     Args:
-        evaluate: Runs a program, given as text; returns its fitness, a mapping of figures with ``"fitness"``
-            among them, or a :class:`Trial`. What it raises is the program's error.
-        task: What the program is for, in a sentence.
-        interface: What it has to define, with types and units.
+        evaluate: Runs a program given as text; returns its fitness, a mapping of numbers that includes
+            ``"fitness"``, or a :class:`Trial`. An exception counts as the program's error.
+        task: The task in a sentence.
+        interface: What the program must define, with types and units.
         source: Code that its author may read, such as the environment's without its reward.
-        target: The fitness from which on the problem counts as solved.
-        function: The function that a program has to define; one that does not fails without being run.
-        parameters: What the function is called with.
+        target: Fitness at which the problem counts as solved.
+        function: The function that a program must define; a program without it fails without being run.
+        parameters: Parameters of the function.
         start: A first program.
-        also: Further functions that it has to define, with what they are called with.
-        trials: File that keeps finished trials, so that none is paid twice; empty for none, ``"user"`` for
-            the one of this user. A change of ``evaluate`` needs another file.
+        also: Further functions that it must define, with their parameters.
+        trials: File that keeps finished trials, so that none is run twice; empty for no file, ``"user"`` for
+            the user's file. Use another file after a change of ``evaluate``.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -108,7 +109,7 @@ class DesignProblem(TextEnv):
     """
 
     seeded: bool = False
-    """Whether a trial depends on chance; then its seed is part of what it is known by."""
+    """True if a trial is random; then its seed is part of its key."""
 
     def __init__(
         self,
@@ -139,21 +140,21 @@ class DesignProblem(TextEnv):
         return self.problem
 
     def identity(self) -> str:
-        """What tells trials of this problem from those of another: all that a fitness depends on."""
+        """Return what identifies trials of this problem: everything that a fitness depends on."""
         return f"{type(self).__name__}: {self.problem}"
 
     def ready(self) -> None:
-        """Find out, before anything is asked of a model, whether programs can be run and scored."""
+        """Check, before a model is asked, whether programs can be run and scored."""
 
     def run(self, program: str, seed: int) -> float | Mapping[str, float] | Trial:
-        """Run a program and score it here, where it cannot reach; for problems that are classes.
+        """Run a program and score it; override this for problems that are classes.
 
         Args:
-            program: Python that has no :meth:`Problem.flaw`.
-            seed: The only source of chance.
+            program: Python code without a :meth:`Problem.flaw`.
+            seed: Seed of all randomness.
 
         Raises:
-            ProgramError: if the program fails; so does anything else that it brings up.
+            ProgramError: if the program fails; other exceptions count as failures, too.
         """
         if self.evaluate is None:
             raise UsageError("A design problem needs a function evaluate(program).")
@@ -212,7 +213,7 @@ def _trial(found: Any) -> Trial:
         found = Trial(float(found))
     if not isinstance(found, Trial):
         raise UsageError(
-            f"evaluate returns a number, figures with 'fitness' or a Trial, not {type(found).__name__}."
+            f"evaluate must return a number, numbers with 'fitness' or a Trial, not {type(found).__name__}."
         )
     finite = found.fitness is not None and math.isfinite(found.fitness)
     return found if finite or found.error else Trial(None, error=f"fitness {found.fitness} is no number")

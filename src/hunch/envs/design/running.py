@@ -1,4 +1,4 @@
-"""The sandbox in which design problems run programs: one for a process, started when first needed."""
+"""The sandbox in which design problems run programs: one per process, started when first needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hunch.sandbox import Sandbox
 
 @cache
 def box(seconds: float = 5.0, memory_mb: int = 512) -> Sandbox:
-    """The sandbox of this process with these limits.
+    """Return the sandbox of this process with these limits.
 
     Raises:
         UsageError: if this machine cannot isolate programs.
@@ -22,6 +22,6 @@ def box(seconds: float = 5.0, memory_mb: int = 512) -> Sandbox:
 
 @cache
 def fingerprint(*modules: ModuleType) -> str:
-    """A hash of the code of some modules: trials of other code are other trials."""
+    """Return a hash of the code of some modules, so that trials of changed code are run again."""
     code = "".join(inspect.getsource(module) for module in modules)
     return hashlib.sha256(code.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Recorded transitions to write a world model from, and others that are held out."""
+"""Recorded transitions from which a world model is written, and held-out ones for its evaluation."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.world_model import Prediction, Step, TrueCopy, frozen, right, steps_of
 
 SMALL = 2_000
-"""Most states of a base that is played well, and held out, by going through all of them."""
+"""Maximum number of states of an environment that is enumerated for good play and held-out steps."""
 LENGTH = 100
-"""Most steps of a recorded episode."""
+"""Maximum steps of a recorded episode."""
 HELD_OUT = 200
-"""Most steps that are held out."""
+"""Maximum number of held-out steps."""
 
 
 def collected(env: Any, episodes: int) -> tuple[list[Step], list[Step]]:
-    """Play, and hold other transitions out.
+    """Record transitions by playing, and hold others out.
 
     Raises:
-        UsageError: if there are no episodes, or the environment cannot be placed.
+        UsageError: if there are no episodes, or the environment cannot be set to a given state.
     """
     if episodes < 1:
-        raise UsageError("A world model is written from at least one episode.")
+        raise UsageError("A world model needs at least one recorded episode.")
     model, rng = TrueCopy(env), np.random.default_rng(0)
     starts = [frozen(env.reset(seed=seed)[1]["raw"]) for seed in range(episodes)]
     best = _best(model, starts)
@@ -60,7 +60,7 @@ def _best(model: TrueCopy, starts: Sequence[Any]) -> dict[Any, str] | None:
 
 
 def played(env: Any, seed: int, best: dict[Any, str] | None, rng: np.random.Generator) -> list[Step]:
-    """The steps of an episode, played at random, or as well as can be."""
+    """Return the steps of an episode, played at random or optimally."""
 
     def act(state: State) -> str:
         return best[frozen(state.raw)] if best else str(rng.choice(state.options))
@@ -74,23 +74,23 @@ def _true(model: TrueCopy, state: Any, action: str, rng: np.random.Generator) ->
 
 
 def given(data: Sequence[Sequence[Transition]]) -> tuple[list[Step], list[Step]]:
-    """Recorded transitions, of which the last fifth is held out.
+    """Return recorded transitions, with the last fifth held out.
 
     Raises:
         UsageError: if there are none.
     """
     steps = steps_of(t for episode in data for t in episode)
     if len(steps) < 2:
-        raise UsageError("A world model is written from recorded transitions, and there are none.")
+        raise UsageError("A world model needs recorded transitions, and there are none.")
     kept = max(1, len(steps) * 4 // 5)
     return steps[:kept], steps[kept:]
 
 
 def refuse_contradictions(steps: Sequence[Step]) -> None:
-    """Refuse transitions that no program without chance could foretell.
+    """Check that a deterministic program could predict the transitions.
 
     Raises:
-        UsageError: naming two of them.
+        UsageError: if two of them contradict each other.
     """
     first: dict[Any, Step] = {}
     for step in steps:
@@ -98,5 +98,5 @@ def refuse_contradictions(steps: Sequence[Step]) -> None:
         if not right(Prediction(known.done, known.reward, known.next_state), step):
             raise UsageError(
                 f"The transitions contradict each other: from {step.state!r} {step.action!r} led to "
-                f"{known[2:]!r} and to {step[2:]!r}. A program without chance cannot foretell both."
+                f"{known[2:]!r} and to {step[2:]!r}. A deterministic program cannot predict both."
             )

@@ -1,4 +1,4 @@
-"""Finished trials, kept so that none is paid twice: in memory, and in a file where one is named."""
+"""Stores finished trials in memory and optionally in a file, so that none is run twice."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hunch.core import HunchError
 PER_USER = "~/.cache/hunch/trials.sqlite"
 MOST = 20_000
 _MEMORY: dict[str, dict[str, Any]] = {}
-"""Trials of this process, over all its environments; the oldest are forgotten beyond :data:`MOST`."""
+"""Trials of this process, over all its environments; the oldest are dropped beyond :data:`MOST`."""
 
 
 class Trials:
     """Trials of one problem.
 
     Args:
-        path: SQLite file; ``"user"`` for the one of this user (:func:`per_user`), empty for memory alone.
-        identity: What tells the problem from others.
+        path: SQLite file; ``"user"`` for the user's file (:func:`per_user`), empty for memory only.
+        identity: Identifies the problem.
     """
 
     def __init__(self, path: str, identity: str) -> None:
@@ -33,11 +33,11 @@ class Trials:
         self.identity = hashlib.sha256(identity.encode()).hexdigest()
 
     def key(self, program: str, seed: int) -> str:
-        """What a trial is known by: the problem, the program and the seed."""
+        """Return the key of a trial: problem, program and seed."""
         return hashlib.sha256(f"{self.identity}\n{seed}\n{program}".encode()).hexdigest()
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The fields of a finished trial, if it is known."""
+        """Return the fields of a finished trial, if it is known."""
         if key in _MEMORY or not self.path:
             return _MEMORY.get(key)
         with self._file() as file:
@@ -45,7 +45,7 @@ class Trials:
         return None if row is None else _remember(key, _read(row[0]))
 
     def put(self, key: str, trial: Any) -> None:
-        """Keep a finished trial.
+        """Store a finished trial.
 
         Raises:
             HunchError: if it cannot be written.
@@ -81,7 +81,7 @@ def _remember(key: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def per_user() -> Path:
-    """The file of this user: beside the answers that ``HUNCH_CACHE`` names, or in the home folder."""
+    """Return the user's file: next to the answers in ``HUNCH_CACHE``, or in the home folder."""
     named = os.environ.get("HUNCH_CACHE")
     if not named:
         return Path(PER_USER).expanduser()

@@ -1,1 +1,1 @@
-"""The Game of 24 as a text environment, and what GPT-4 was recorded to propose in it."""
+"""The Game of 24 as a text environment, and recorded proposals of GPT-4."""

@@ -13,9 +13,9 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.game24.rules import TARGET, Numbers, numbers, operations, shown, solution, solvable
 
 HIGHEST = 13
-"""Puzzles are drawn from the numbers 1 to this, as on playing cards."""
+"""Largest number in drawn puzzles, as on playing cards."""
 MOST_GAMES = 1_000
-"""Of the 1,362 such puzzles that can be solved."""
+"""Maximum number of drawn puzzles, of the 1,362 that can be solved."""
 
 
 class Game24(TextEnv):
@@ -28,15 +28,15 @@ class Game24(TextEnv):
     ``{"puzzle": "4 4 6 8"}`` this one.
 
     Args:
-        puzzles: The pool: puzzles such as ``"4 4 6 8"`` as a sequence, or in one text with semicolons
-            between. Default: puzzles drawn at random that can be solved.
-        games: How many are drawn.
-        pool_seed: Which ones.
-        max_steps: The step limit of an episode.
+        puzzles: The pool: puzzles such as ``"4 4 6 8"`` as a sequence, or in one text separated by
+            semicolons. Default: random puzzles that can be solved.
+        games: Number of puzzles to draw.
+        pool_seed: Seed of the pool.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if an option is out of range or a puzzle is none.
+        UsageError: if an option is out of range or a puzzle is invalid.
     """
 
     task = "use each of the numbers once, with + - * /, to make 24"
@@ -97,7 +97,7 @@ class Game24(TextEnv):
 
 @lru_cache(maxsize=16)
 def drawn(games: int, seed: int) -> tuple[Numbers, ...]:
-    """Different puzzles of four numbers from 1 to 13 that can be solved."""
+    """Return different puzzles of four numbers from 1 to 13 that can be solved."""
     rng = np.random.default_rng(seed)
     found: dict[Numbers, None] = {}
     while len(found) < games:

@@ -1,4 +1,4 @@
-"""The rules of the Game of 24 in exact arithmetic, and all that can be reached."""
+"""The rules of the Game of 24 in exact arithmetic, and its solutions."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def numbers(given: str | Iterable[int | str | Fraction]) -> Numbers:
 
 
 def shown(left: Iterable[Fraction]) -> str:
-    """Numbers as text, fractions as ``8/3``."""
+    """Return numbers as text, fractions as ``8/3``."""
     return " ".join(map(str, left))
 
 
 @lru_cache(maxsize=100_000)
 def operations(left: Numbers) -> dict[str, Numbers]:
-    """Every legal operation on two of the numbers, in words such as ``4 + 6 = 10``, with what is left then.
+    """Return each legal operation on two of the numbers, such as ``4 + 6 = 10``, with the numbers left.
 
-    Sums and products are named once, the smaller number first; differences and quotients in both orders.
-    Nothing is divided by zero.
+    Sums and products are listed once, the smaller number first; differences and quotients in both orders.
+    There is no division by zero.
     """
     found: dict[str, Numbers] = {}
     for i in range(len(left)):
@@ -67,7 +67,7 @@ def _on(a: Fraction, b: Fraction) -> Iterable[tuple[str, Fraction]]:
 
 @lru_cache(maxsize=1_000_000)
 def solution(left: Numbers) -> tuple[str, ...] | None:
-    """Operations that leave 24 alone, exactly; None if there are none."""
+    """Return operations that leave exactly 24; None if there are none."""
     if len(left) == 1:
         return () if left[0] == TARGET else None
     for text, after in operations(left).items():
@@ -78,5 +78,5 @@ def solution(left: Numbers) -> tuple[str, ...] | None:
 
 
 def solvable(left: Numbers) -> bool:
-    """Whether 24 can be reached."""
+    """Return whether 24 can be reached."""
     return solution(left) is not None

@@ -1,8 +1,8 @@
-"""What GPT-4 was recorded to propose in the Game of 24, and how it judged that.
+"""Recorded proposals and judgements of GPT-4 in the Game of 24.
 
 The files are those of Tree of Thoughts (Yao et al., NeurIPS 2023): a clone of
-github.com/princeton-nlp/tree-of-thought-llm or a part of it; they may be compressed (``.json.gz``). Whether
-an answer is right is computed here, exactly; the labels in the files are not used.
+github.com/princeton-nlp/tree-of-thought-llm or a part of it, possibly compressed (``.json.gz``). Whether an
+answer is right is computed here exactly; the labels in the files are not used.
 """
 
 from __future__ import annotations
@@ -30,18 +30,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Tree:
-    """The recorded search, as proposals and values at numbers left.
+    """The recorded search: proposals and values by the numbers left.
 
-    A proposal counts if the numbers that it says are left are exactly what a legal operation leaves, so none
-    that rounds does; what was proposed after one stands at the rounded numbers, which exact play never
-    reaches. What was proposed for the same numbers in the trees of several puzzles is taken together.
+    A proposal counts only if its remaining numbers are exactly those of a legal operation, so proposals with
+    rounded numbers do not count, and what follows them is never reached. Proposals for the same numbers in
+    the trees of several puzzles are combined.
 
     Attributes:
         puzzles: The puzzles, in the order of the file.
-        proposals: For numbers left the proposed operations, in the order proposed, each in the words of
-            ``hunch/Game24-v0``.
-        values: For numbers left GPT-4's value, each time that it judged them.
-        found: For each puzzle whether an answer of the recorded search is right.
+        proposals: For numbers left, the proposed operations in order, in the words of ``hunch/Game24-v0``.
+        values: For numbers left, all values that GPT-4 gave them.
+        found: For each puzzle, whether an answer of the recorded search is right.
     """
 
     puzzles: tuple[Numbers, ...]
@@ -50,13 +49,13 @@ class Tree:
     found: tuple[bool, ...]
 
     def within(self, left: Numbers) -> bool:
-        """Whether 24 can be reached by proposals alone."""
+        """Return whether 24 can be reached by proposals only."""
         if len(left) == 1:
             return left[0] == TARGET
         return any(self.within(operations(left)[text]) for text in self.proposals.get(left, ()))
 
     def uniform(self, left: Numbers) -> float:
-        """Probability that proposals drawn uniformly reach 24; where there are none, play is lost."""
+        """Return the probability that uniformly drawn proposals reach 24; without proposals play is lost."""
         if len(left) == 1:
             return float(left[0] == TARGET)
         after = {operations(left)[text] for text in self.proposals.get(left, ())}
@@ -65,7 +64,7 @@ class Tree:
 
 @lru_cache(maxsize=100_000)
 def uniform(left: Numbers) -> float:
-    """Probability that operations drawn uniformly, of those that leave different numbers, reach 24."""
+    """Return the probability that uniformly drawn operations (with distinct results) reach 24."""
     if len(left) == 1:
         return float(left[0] == TARGET)
     after = set(operations(left).values())
@@ -73,7 +72,7 @@ def uniform(left: Numbers) -> float:
 
 
 def right(answer: str, puzzle: Numbers) -> bool:
-    """Whether an answer such as ``Answer: (4 + 8) * (6 - 4) = 24`` uses each number once and makes 24."""
+    """Return whether an answer such as ``Answer: (4 + 8) * (6 - 4) = 24`` is a right solution."""
     line = answer.strip().splitlines()[-1] if answer.strip() else ""
     expression = line.lower().replace("answer:", "").partition("=")[0].strip()
     try:
@@ -99,7 +98,7 @@ def _evaluated(node: ast.expr) -> tuple[Fraction, list[Fraction]]:
                     return a * b, used + more
                 case ast.Div():
                     return a / b, used + more
-    raise ValueError("the answer is no sum, difference, product or quotient of whole numbers")
+    raise ValueError("the answer is not a sum, difference, product or quotient of whole numbers")
 
 
 def tree(folder: str | Path) -> Tree:
@@ -121,7 +120,7 @@ def tree(folder: str | Path) -> Tree:
             for step in record["steps"][:_STEPS]:
                 _read_step(step, puzzle, proposals, values)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            raise UsageError(f"{path} is of another form: record {len(puzzles)} has no such steps.") from None
+            raise UsageError(f"{path} has another format: record {len(puzzles)} has no such steps.") from None
         puzzles.append(puzzle)
         found.append(any(right(answer, puzzle) for answer in record["ys"]))
     return Tree(tuple(puzzles), _fixed(proposals), _fixed(values), tuple(found))
@@ -152,7 +151,7 @@ def _read_step(
 
 
 def left_after(text: str) -> Numbers | None:
-    """The numbers that the last line of a text says are left; None if it says none."""
+    """Return the numbers left according to the last line of a text; None if it names none."""
     lines = [line for line in text.splitlines() if line.strip()]
     match = _LEFT.search(lines[-1]) if lines else None
     try:
@@ -170,11 +169,11 @@ def _operation(here: Numbers, there: Numbers, text: str) -> str | None:
 
 
 def samples(folder: str | Path, kind: str) -> list[tuple[bool, ...]]:
-    """Whether each of the recorded single answers is right, puzzle by puzzle.
+    """Return whether each of the recorded single answers is right, puzzle by puzzle.
 
     Args:
         folder: The repository.
-        kind: ``"standard"``, answers at once, or ``"cot"``, answers after steps written down.
+        kind: ``"standard"`` for direct answers, or ``"cot"`` for answers after written steps.
 
     Raises:
         UsageError: if the file is missing, damaged or of another form.
@@ -190,7 +189,7 @@ def samples(folder: str | Path, kind: str) -> list[tuple[bool, ...]]:
 
 
 def figures(folder: str | Path) -> dict[str, float]:
-    """Recompute the figures of the recordings: rates over the puzzles, and the areas under two curves."""
+    """Recompute the results of the recordings: rates over the puzzles, and the areas under two curves."""
     recorded = tree(folder)
     puzzles, n = recorded.puzzles, len(recorded.puzzles)
     roots = [{operations(p)[text] for text in recorded.proposals.get(p, ())} for p in puzzles]
@@ -246,5 +245,5 @@ def _records(path: Path, fields: Sequence[str]) -> list[dict[str, Any]]:
         raise UsageError(f"{path} holds no records.")
     for record in records:
         if not isinstance(record, dict) or not all(isinstance(record.get(field), list) for field in fields):
-            raise UsageError(f"{path} is of another form: a record has no list of {' and '.join(fields)}.")
+            raise UsageError(f"{path} has another format: a record has no list of {' and '.join(fields)}.")
     return records

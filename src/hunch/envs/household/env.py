@@ -24,7 +24,7 @@ _RISK = (
 
 
 class Household(TextEnv):
-    """Household tasks of several kinds, by turns, from a fixed pool of games.
+    """Household tasks of several kinds, in turn, from a fixed pool of games.
 
     One game of the pool is drawn at each reset.
     The observation is the engine's answer to the last command, the actions are the admissible commands,
@@ -35,24 +35,24 @@ class Household(TextEnv):
     Generated games are ALFWorld-style: results on them are not ALFWorld scores.
 
     Args:
-        games: Size of the pool; by default 28 generated games of each kind, or all that there are in files.
-        kinds: The kinds of task, a sequence or words with commas between; by default all six. The
-            environments of a single kind take no other.
-        split: Of generated games ``"train"``, or ``"unseen"``, which shares no goal with it. Of ALFWorld's
-            own games, if they are on this machine, ``"official:train"``, ``"official:valid_seen"`` or
+        games: Size of the pool. Default: 28 generated games per kind, or all games in files.
+        kinds: The kinds of task, as a sequence or separated by commas. Default: all six. Environments of a
+            single kind accept no other.
+        split: For generated games ``"train"``, or ``"unseen"`` with other goals. For ALFWorld's own games, if
+            they are installed, ``"official:train"``, ``"official:valid_seen"`` or
             ``"official:valid_unseen"``.
         placement: ``"typical"`` puts things where one would look for them, ``"uniform"`` anywhere they fit.
-        pool_seed: Which pool of generated games.
-        path: A ``game.tw-pddl`` file, or a folder searched for such files; used instead of the games of a
-            split, whatever kind of task the files hold.
+        pool_seed: Seed of the pool of generated games.
+        path: A ``game.tw-pddl`` file, or a folder that is searched for such files; used instead of the games
+            of a split, for any kind of task.
         engine: ``"hunch"`` is our simulator, ``"textworld"`` the real engine (extra ``alfworld``): the same
-            texts, far slower, not safe in threads. It evaluates a file's grammar as Python.
-        max_steps: The step limit of an episode.
+            texts, far slower, not thread-safe. It evaluates a file's grammar as Python.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if an option is out of range, a game file is missing or damaged, or the real engine is
-            asked for and not installed.
+        UsageError: if an option is out of range, a game file is missing or damaged, or the real engine is not
+            installed.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 8}  # type: ignore[misc]
@@ -93,7 +93,7 @@ class Household(TextEnv):
 
     @property
     def simulator(self) -> Simulator:
-        """The game in play; where the real engine plays it, our simulator in the same state.
+        """The current game; with the real engine, our simulator in the same state.
 
         Raises:
             UnknownGoalError: if its goal is not one of the six known kinds.
@@ -101,7 +101,7 @@ class Household(TextEnv):
         return self._play if isinstance(self._play, Simulator) else self._play.simulator()
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return the shortest scripted way to the goal, with full knowledge; None if there is none.
+        """Return the shortest scripted solution, with full knowledge; None if there is none.
 
         Raises:
             UnknownGoalError: if the goal is not one of the six known kinds.
@@ -112,7 +112,7 @@ class Household(TextEnv):
         own = KINDS if self.kind is None else (self.kind,)
         wanted = own if kinds is None else kinds.split(",") if isinstance(kinds, str) else kinds
         if not isinstance(wanted, Sequence) or not wanted:
-            raise UsageError(f"kinds must name one or more of {', '.join(own)}.")
+            raise UsageError(f"kinds must be one or more of {', '.join(own)}.")
         for kind in wanted:
             _check_choice("kinds", kind, own)
         return tuple(kind for kind in own if kind in wanted)

@@ -1,4 +1,4 @@
-"""Which games there are to play: generated ones, files, and ALFWorld's own."""
+"""Pools of games: generated ones, files, and ALFWorld's own."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OFFICIAL_SPLITS = ("official:train", "official:valid_seen", "official:valid_unse
 
 @lru_cache(maxsize=256)
 def house(game: Game) -> House:
-    """Return a game made ready for our simulator.
+    """Return a game prepared for our simulator.
 
-    Environments that play the same game share it, with all the texts that it remembers.
+    Environments with the same game share it, including its cached texts.
     """
     return House(generate(game) if isinstance(game, Recipe) else read(game))
 
@@ -34,18 +34,18 @@ def house(game: Game) -> House:
 def generated(
     kinds: Sequence[Kind], split: Split, placement: Placement, seed: int, games: int | None
 ) -> tuple[Recipe, ...]:
-    """Return a pool of generated games, the kinds by turns; by default :data:`PER_KIND` of each."""
+    """Return a pool of generated games, with the kinds in turn. Default: :data:`PER_KIND` of each kind."""
     each = range(PER_KIND if games is None else games)
     return tuple(islice((Recipe(kind, split, placement, seed, i) for i in each for kind in kinds), games))
 
 
 def official(kinds: Sequence[Kind], split: str, games: int | None) -> tuple[Path, ...]:
-    """Return ALFWorld's own games of a split, the kinds by turns, each in the order of its paths.
+    """Return ALFWorld's own games of a split, with the kinds in turn, each sorted by path.
 
-    They are looked for in ``ALFWORLD_DATA``, else where ``alfworld-download`` puts them.
+    They are read from ``ALFWORLD_DATA``, else from the default folder of ``alfworld-download``.
 
     Raises:
-        UsageError: if they are not there, or a file is damaged.
+        UsageError: if they are missing, or a file is damaged.
     """
     root = Path(os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").expanduser()
     folder = root / "json_2.1.1" / split.removeprefix(OFFICIAL)

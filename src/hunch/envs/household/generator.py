@@ -40,14 +40,14 @@ _TREATABLE = {"clean": v.CLEANABLE, "heat": v.HEATABLE, "cool": v.COOLABLE}
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Names one game.
+    """The recipe of one game.
 
     Attributes:
         kind: The kind of task.
-        split: Whether its goal is one for training or a held-out one.
-        placement: Whether things are where they usually are, or anywhere they fit.
-        seed: The pool of games it belongs to.
-        index: Its number in the pool; two pools that differ in length begin with the same games.
+        split: Split of its goal: for training, or held out.
+        placement: Placement of things: where they usually are, or anywhere they fit.
+        seed: Seed of its pool of games.
+        index: Its number in the pool; pools of different sizes begin with the same games.
     """
 
     kind: Kind
@@ -72,10 +72,10 @@ class _Room:
 
 
 def generate(recipe: Recipe) -> Problem:
-    """Return the game that a recipe names: the same on every machine.
+    """Return the game of a recipe, the same on every machine.
 
-    Goals go round the pairs of the split in an order that the pool's seed decides. Room, furniture and number
-    of objects do not depend on ``placement``, only where the objects are does.
+    Goals cycle through the pairs of the split in an order given by the pool's seed. ``placement`` affects
+    only the places of objects, not the room, the furniture or the number of objects.
     """
     goals = list(pairs(recipe.kind, recipe.split))
     _stream(replace(recipe, placement="typical", index=-1)).shuffle(goals)
@@ -89,7 +89,7 @@ def generate(recipe: Recipe) -> Problem:
 
 @lru_cache(maxsize=16)
 def pairs(kind: Kind, split: Split) -> tuple[Goal, ...]:
-    """Return the goals of a split: each object with each receptacle that it can be brought to in a room."""
+    """Return the goals of a split: pairs of an object and a receptacle that it can be put into."""
     held_out = split == "unseen"
     return tuple(
         goal

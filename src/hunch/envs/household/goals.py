@@ -21,7 +21,7 @@ TASK_TYPES: dict[str, Kind] = {
     "pick_cool_then_place_in_recep": "cool",
     "pick_two_obj_and_place": "picktwo",
 }
-"""What ALFWorld calls the kinds."""
+"""ALFWorld's names of the kinds."""
 
 SENTENCES: dict[Kind, tuple[str, str]] = {
     "pick": ("put a {object} in {target}", "put some {object} on {target}"),
@@ -53,12 +53,12 @@ _MOST_LITERALS = 8  # no known goal has more
 
 
 class UnknownGoalError(UsageError):
-    """A game whose goal is none of the six kinds, so that only the real engine can tell when it is won."""
+    """The game's goal is none of the six kinds, so only the real engine can detect its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What has to be achieved.
+    """The goal of a game.
 
     Attributes:
         kind: One of :data:`KINDS`.
@@ -80,9 +80,10 @@ class Goal:
 
 
 def recognise(tree: Tree) -> Goal:
-    """Return the goal that a PDDL condition states.
+    """Return the goal of a PDDL condition.
 
-    Variables may have any names and conditions any order, but it has to mean what one of the six kinds means.
+    Variables may have any names and conditions any order, but the meaning must be that of one of the six
+    kinds.
 
     Raises:
         UnknownGoalError: if it does not.
@@ -139,7 +140,7 @@ class _Condition:
         return sorted(word.removesuffix("type") for word in named)
 
     def same_as(self, other: _Condition) -> bool:
-        """Whether the two differ in the names of variables at most."""
+        """Return whether the two differ in the names of variables at most."""
         if len(self.literals) != len(other.literals) or sorted(self.types.values()) != sorted(
             other.types.values()
         ):

@@ -1,4 +1,4 @@
-"""A game made ready for play: everything that never changes, with numbers for names and bit masks for sets.
+"""A game prepared for play: everything that never changes, with numbers for names and bit masks for sets.
 
 A set of objects (or of receptacles) is an integer whose bit ``i`` stands for object (receptacle) ``i``; they
 are numbered in the order of their identifiers, which is the order in which the engine lists them.
@@ -15,7 +15,7 @@ from hunch.envs.household.problem import Fact, Problem
 
 
 class Move(NamedTuple):
-    """What a command does: a verb with an object and a receptacle by number, -1 where it has none."""
+    """A parsed command: a verb with an object and a receptacle by number, -1 if there is none."""
 
     verb: str
     thing: int = -1
@@ -23,7 +23,7 @@ class Move(NamedTuple):
 
 
 class Menu(NamedTuple):
-    """The admissible commands, sorted, and what each does."""
+    """The admissible commands, sorted, with their moves."""
 
     commands: tuple[str, ...]
     moves: dict[str, Move]
@@ -38,7 +38,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 class House:
-    """The unchanging part of a game. Copies are shared, so that copying a game in play is cheap.
+    """The constant part of a game. It is shared by copies, so that copying a game is cheap.
 
     Attributes:
         things: The names of the objects, such as ``"mug 2"``.
@@ -46,7 +46,7 @@ class House:
         locations: The names of the places.
         place: For each receptacle its place, -1 for none.
         at: For each place the receptacles there.
-        fits: For each object the set of receptacles that take it.
+        fits: For each object the set of receptacles that it fits into.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -71,11 +71,11 @@ class House:
         self.listing: Callable[[int], str] = lru_cache(maxsize=512)(self._listing)
 
     def pairs(self, predicate: str) -> list[tuple[int, int]]:
-        """The numbers of the two arguments of each fact of a predicate."""
+        """Return the numbers of the two arguments of each fact of a predicate."""
         return [(self._numbers[a], self._numbers[b]) for a, b in self._facts.get(predicate, ())]
 
     def those(self, predicate: str) -> int:
-        """The set of which a predicate holds at the start."""
+        """Return the set for which a predicate holds at the start."""
         return _mask(self._numbers[name] for (name,) in self._facts.get(predicate, ()))
 
     def _lay_out(self) -> None:
@@ -128,7 +128,7 @@ class House:
             self.goal_targets &= self.toggleable
 
     def of_class(self, name: str) -> int:
-        """The set of objects (or of receptacles) of a class such as ``"mug"`` (``"cabinet"``)."""
+        """Return the set of objects (or receptacles) of a class such as ``"mug"`` (``"cabinet"``)."""
         typed = self._facts.get("objecttype", []) + self._facts.get("receptacletype", [])
         return _mask(self._numbers[id] for id, kind in typed if kind == f"{name}type")
 
@@ -183,7 +183,7 @@ class House:
         return moves
 
     def put(self, thing: str, receptacle: str) -> str:
-        """The command that puts an object somewhere."""
+        """Return the command that puts an object somewhere."""
         return (
             f"put {thing} in/on {receptacle}"
             if self.problem.wording.put_in_on

@@ -1,4 +1,4 @@
-"""A scripted way to the goal, by someone who knows where everything is."""
+"""A scripted solution with full knowledge of the game."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hunch.envs.household.simulator import Simulator
 
 
 def plan(simulator: Simulator) -> tuple[str, ...] | None:
-    """Return the commands of the shortest script that reaches the goal from here.
+    """Return the commands of the shortest script that reaches the goal.
 
-    Every suitable object is tried with every suitable receptacle (or lamp). The game itself is left alone.
+    Every suitable object is tried with every suitable receptacle (or lamp). The game itself is not changed.
 
     Returns:
-        The commands, empty if the goal is reached already, or None if no script reaches it.
+        The commands, empty if the goal is already reached, or None if no script reaches it.
     """
     if simulator.won:
         return ()

@@ -1,4 +1,4 @@
-"""Just enough PDDL to read the problem inside a game file. Nothing is evaluated."""
+"""A minimal PDDL reader for the problem inside a game file. Nothing is evaluated."""
 
 from __future__ import annotations
 

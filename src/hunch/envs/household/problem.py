@@ -1,8 +1,7 @@
-"""A game as data, and its file: the ``game.tw-pddl`` format of ALFWorld.
+"""A game as data, and its file in the ``game.tw-pddl`` format of ALFWorld.
 
 A game file is JSON with the keys ``pddl_domain``, ``grammar``, ``pddl_problem``, ``solvable`` and
-``walkthrough``. We read the problem and look for a few phrases in the grammar. Nothing in a file is ever
-evaluated.
+``walkthrough``. Only the problem and a few phrases of the grammar are read; nothing in a file is evaluated.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _TASK = re.compile(r'"Your task is to: ((?:[^"\\]|\\.)*?)\.?"')
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Where the texts of a game differ between versions of ALFWorld.
+    """The differences between the texts of ALFWorld's versions.
 
     Attributes:
         put_in_on: ``put O in/on R`` (before 0.4) instead of ``move O to R``.
@@ -76,7 +75,7 @@ class Wording:
 
     @classmethod
     def of(cls, grammar: str) -> Wording:
-        """Find out from the text of a game's grammar; a grammar without actions means the newest."""
+        """Detect the version from a game's grammar; a grammar without actions means the newest."""
         return cls(
             put_in_on="put {o} in/on {r}" in grammar,
             arrive_at_place="You arrive at {lend.name}" in grammar,
@@ -87,12 +86,12 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A game: what there is, what holds at the start, and what has to be achieved.
+    """A game: its objects, the facts at the start, and the goal.
 
     Attributes:
         objects: Name and type (agent, location, receptacle, object, rtype, otype) of everything, sorted.
-        facts: What holds at the start, each as predicate and arguments in lower case, sorted.
-        goal: What has to be achieved.
+        facts: Facts at the start, each as predicate and arguments in lower case, sorted.
+        goal: The goal.
         task: The task in one sentence, without the full stop.
         wording: The version of the texts.
     """
@@ -114,10 +113,10 @@ class Problem:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object that a file holds, or an empty one if it holds something else.
+    """Return the JSON object in a file, or an empty one if it holds something else.
 
     Raises:
-        UsageError: if the file cannot be read, is absurdly large, or is not JSON.
+        UsageError: if the file cannot be read, is too large, or is not JSON.
     """
     try:
         with path.open("rb") as file:
@@ -151,7 +150,7 @@ def read(path: Path) -> Problem:
 
     Raises:
         UnknownGoalError: if the goal is not one of the six known kinds.
-        UsageError: if the file cannot be read or is not a game that we can play, with what is wrong.
+        UsageError: if the file cannot be read or is not a game that can be played, with the reason.
     """
     game = load(path)
     try:
@@ -162,19 +161,19 @@ def read(path: Path) -> Problem:
 
 
 def contents(problem: Problem, *, domain: str = "", grammar: str = "") -> dict[str, Any]:
-    """Return what the file of a game holds.
+    """Return the contents of a game's file.
 
     Args:
         problem: The game.
         domain: The PDDL domain, which only the real engine needs.
         grammar: The engine's grammar with its ``UNKNOWN GOAL`` in place, which only the real engine needs;
-            it has to be of the version that ``problem.wording`` says.
+            its version must be that of ``problem.wording``.
 
     Raises:
-        UsageError: if the wording of the grammar is not the problem's.
+        UsageError: if the versions of grammar and problem differ.
     """
     if grammar and Wording.of(grammar) != problem.wording:
-        raise UsageError("The grammar has another wording than the problem.")
+        raise UsageError("The grammar and the problem are from different versions.")
     sentence = json.dumps(problem.task)[1:-1]
     return {
         "pddl_domain": domain,
@@ -204,7 +203,7 @@ def parse_problem(pddl: str, grammar: str) -> Problem:
 
     Raises:
         UnknownGoalError: if the goal is not one of the six known kinds.
-        ValueError: if it is malformed, with what is wrong.
+        ValueError: if it is malformed, with the reason.
     """
     if len(pddl) > _MOST_CHARACTERS:
         raise ValueError(f"its problem is longer than {_MOST_CHARACTERS:,} characters")
@@ -232,12 +231,12 @@ def task_in(grammar: str) -> str:
     """Return the task's sentence as a grammar states it; empty if it does not.
 
     Raises:
-        ValueError: if it is no text.
+        ValueError: if it is not text.
     """
     found = _TASK.search(grammar)
     task: str = json.loads(f'"{found[1]}"', strict=False) if found else ""
     if re.search("[\ud800-\udfff]", task):
-        raise ValueError("the sentence of its task is no text")
+        raise ValueError("the sentence of its task is not text")
     return task
 
 

@@ -1,9 +1,9 @@
-"""The household engine: exactly the rules and texts of ALFWorld 0.4 on TextWorld, oddities included.
+"""The household engine, with exactly the rules and texts of ALFWorld 0.4 on TextWorld, including oddities.
 
-Faithful oddities: ``use`` always turns on, a closed fridge cools and a closed microwave heats, objects that
-lie about cannot be examined, a movable receptacle is always "normal" however hot or clean, and ``look`` lists
-as lying "next to" the receptacles only what was taken from one of them and put into another at the same
-place.
+Oddities that are kept: ``use`` always turns on, a closed fridge cools and a closed microwave heats, objects
+that lie about cannot be examined, a movable receptacle is always "normal" even if hot or clean, and ``look``
+lists as "next to" the receptacles only objects that were taken from one of them and put into another at the
+same place.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ Available commands:
 
 
 class Simulator:
-    """A game in play.
+    """A running game.
 
     Sets are bit masks over the house's numbers (see :mod:`hunch.envs.household.house`).
 
     Attributes:
-        house: What never changes.
+        house: The constant part of the game.
         location: The agent's place.
         held: The object in hand, or -1.
         opened: The receptacles that are open.
         contents: For each receptacle the objects in it.
         lying: For each place the objects there.
         taken: For each receptacle the objects that were taken from it and not put back.
-        clean, hot, cool, sliced, toggled: The objects that are so.
+        clean, hot, cool, sliced, toggled: The objects in this state.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class Simulator:
         return f"-= Welcome to TextWorld, ALFRED! =-\n\n{room}\n\n{task}"
 
     def step(self, command: str) -> str:
-        """Carry out a command and return the answer: "Nothing happens." if it is not admissible."""
+        """Execute a command and return the answer: "Nothing happens." if it is not admissible."""
         move = self.menu.moves.get(command.strip())
         if move is None:
             return NOTHING_HAPPENS
@@ -119,7 +119,7 @@ class Simulator:
 
     @property
     def won(self) -> bool:
-        """Whether the goal is achieved now."""
+        """True if the goal is achieved."""
         house, kind = self.house, self.house.problem.goal.kind
         if kind == "examine":
             lit = house.goal_targets & self.toggled
@@ -130,7 +130,7 @@ class Simulator:
         return any(inside.bit_count() > 1 for inside in placed) if kind == "picktwo" else any(placed)
 
     def treated(self, kind: str) -> int:
-        """The set of objects that are in the state that a kind of goal asks for."""
+        """Return the set of objects in the state that a kind of goal requires."""
         return {"clean": self.clean, "heat": self.hot, "cool": self.cool}.get(kind, -1)
 
     def _menu(self) -> Menu:

@@ -1,11 +1,11 @@
-"""The real engine in the place of our simulator: TextWorld with ALFWorld's rules (extra ``alfworld``).
+"""The real engine instead of our simulator: TextWorld with ALFWorld's rules (extra ``alfworld``).
 
-It needs Linux or macOS, Python below 3.13 and a C++ compiler to install. It is **not safe in threads**: use
-processes. It **evaluates the grammar of a game as Python**: give it files from people you trust only.
+It needs Linux or macOS, Python below 3.13 and a C++ compiler to install. It is **not thread-safe**: use
+processes. It **evaluates the grammar of a game as Python**: use only files from people you trust.
 
-As it comes it works out the same things again and again. Here two pure functions are remembered, how a
-problem translates and what a command is called, and the planner's own translation is left out. All texts,
-commands and wins stay the same.
+The engine repeats expensive work. Here the results of two pure functions are cached (translations of problems
+and names of commands), and the planner's own translation is skipped. All texts, commands and wins stay the
+same.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _MOST_IDLE = 32
 
 
 class TextWorldGame:
-    """A game in play on the real engine, as :class:`Simulator` is one on ours.
+    """A running game on the real engine, like :class:`Simulator` for ours.
 
-    A copy, and what comes out of a pickle, is another engine that has played the same commands.
+    A copy or an unpickled game is a new engine that has replayed the same commands.
 
     Args:
-        game: What to play: a recipe, or a file, whose grammar will be evaluated.
-        commands: What has been played already.
+        game: A recipe, or a file whose grammar will be evaluated.
+        commands: Commands to replay.
 
     Raises:
         UsageError: if the engine is not installed, or cannot play the game.
@@ -73,7 +73,7 @@ class TextWorldGame:
 
     @property
     def won(self) -> bool:
-        """Whether the goal is achieved now."""
+        """True if the goal is achieved now."""
         return bool(self._state["won"])
 
     def introduction(self) -> str:
@@ -81,7 +81,7 @@ class TextWorldGame:
         return self._introduction
 
     def step(self, command: str) -> str:
-        """Carry out a command and return the answer.
+        """Execute a command and return the answer.
 
         Raises:
             UsageError: if the grammar of the game has no answer.

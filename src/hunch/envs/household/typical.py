@@ -1,8 +1,8 @@
 """Where things usually are: the weights of ``placement="typical"``.
 
-These numbers are our own judgement, not data: 6 where one would look first, 3 for a usual place, 1 for a
-possible one, and ``ELSEWHERE`` for any other receptacle that the thing fits into. They are what makes common
-sense worth something in a generated game; with ``placement="uniform"`` it is worth nothing.
+These numbers are our own judgement, not data: 6 for the first place to look, 3 for a usual place, 1 for a
+possible one, and ``ELSEWHERE`` for any other receptacle that the thing fits into. They make common sense
+useful in a generated game; with ``placement="uniform"`` it is useless.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a house holds: receptacles, objects, what fits where, and what can be done with it.
+"""Contents of a house: receptacles, objects, what fits where, and what can be done with it.
 
 Names are the engine's, in lower case. Which object fits into which receptacle and what can be cleaned,
-heated, cooled or sliced are facts of ALFWorld. How often things occur in a room follows, roughly, the room
-layouts that ALFWorld ships.
+heated, cooled or sliced is taken from ALFWorld. The numbers of things in a room roughly follow ALFWorld's
+room layouts.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ LAMP_STANDS = {
     "desklamp": frozenset(["desk", "sidetable", "dresser", "shelf"]),
     "floorlamp": frozenset(["sidetable", "coffeetable", "dresser", "desk", "shelf"]),
 }
-"""Where lamps stand: nobody can move them, so nothing but their place at the start is needed."""
+"""Places of lamps, which cannot be moved."""
 
 
 def places(thing: str) -> frozenset[str]:
@@ -195,7 +195,7 @@ RECEPTACLES: dict[str, dict[str, tuple[float, int, int]]] = {
         "cart": (0.15, 1, 1),
     },
 }
-"""For each room and receptacle: the probability that there is any, and the least and greatest number."""
+"""For each room and receptacle: the probability that there is any, and the minimum and maximum number."""
 
 OBJECTS: dict[str, dict[str, tuple[float, int]]] = {
     "kitchen": {
@@ -236,4 +236,4 @@ OBJECTS: dict[str, dict[str, tuple[float, int]]] = {
         **dict.fromkeys(["tissuebox", "dishsponge"], (0.3, 2)),
     },
 }
-"""For each room and object: the probability that there is any, and the greatest number then."""
+"""For each room and object: the probability that there is any, and the maximum number."""

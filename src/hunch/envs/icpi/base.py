@@ -1,4 +1,4 @@
-"""What the six domains have in common."""
+"""Base class of the six domains."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ S = TypeVar("S")
 
 
 Step: TypeAlias = tuple[S, float, bool, bool]
-"""What an action led to in the domain itself: the next state, the reward, the end, the success."""
+"""The result of an action in the domain: next state, reward, end, success."""
 
 
 class Domain(TextEnv, Generic[S]):
     """A small decision process whose states are assertions in Python.
 
-    Every action is admissible always. ``info["state"]`` is the state in plain numbers,
+    All actions are always admissible. ``info["state"]`` is the state in plain numbers, and
     ``info["optimal"]`` the best return from the start state, discounted by ``texts.log_gamma`` and without
-    regard to ``max_steps``. ``reset(options={"state": ...})`` starts from a state in the form of
+    the limit ``max_steps``. ``reset(options={"state": ...})`` starts from a state in the form of
     ``info["state"]``.
 
     Args:
         hints: Add a clause that compares the numbers of the state.
-        max_steps: The step limit of an episode; it truncates.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Attributes:
         texts: The pieces of prompts about the domain.
-        form: The form of a start state given by hand, in words.
+        form: The form of a given start state, in words.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
@@ -79,7 +79,7 @@ class Domain(TextEnv, Generic[S]):
             raise UsageError(f"{name} has no reset option {unknown.pop()!r}; there is: state.")
         state = self._read(options["state"])
         if state is None:
-            raise UsageError(f"A state of {name} is {self.form}; not {options['state']!r}.")
+            raise UsageError(f"A state of {name} must be {self.form}, not {options['state']!r}.")
         return state
 
     def _move(self, action: str) -> Outcome:
@@ -103,10 +103,10 @@ class Domain(TextEnv, Generic[S]):
 
 
 def whole(low: int, high: int, *numbers: Any) -> bool:
-    """Whether these are integers, and no booleans, from ``low`` to ``high``."""
+    """Return whether these are integers (not booleans) from ``low`` to ``high``."""
     return all(type(number) is int and low <= number <= high for number in numbers)
 
 
 def compare(x: float, y: float) -> str:
-    """Return the sign that stands between two numbers."""
+    """Return the comparison sign between two numbers."""
     return "<" if x < y else ">" if x > y else "=="

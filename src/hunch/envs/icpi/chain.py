@@ -33,7 +33,7 @@ class Chain(Domain[tuple[int, ...]]):
 
     Args:
         hints: Add a clause that compares the state with the goal.
-        max_steps: The step limit of an episode; it truncates.
+        max_steps: Step limit of an episode; it truncates.
         render_mode: ``"ansi"`` or ``"rgb_array"``: the agent is ``@``, the goal ``G``.
     """
 

@@ -35,7 +35,7 @@ class Maze(Domain[Cell]):
 
     Args:
         hints: Add a clause that compares the cell with the goal.
-        max_steps: The step limit of an episode; it truncates.
+        max_steps: Step limit of an episode; it truncates.
         render_mode: ``"ansi"`` or ``"rgb_array"``: the agent is ``@``, the goal ``G``.
     """
 

@@ -45,12 +45,12 @@ class MiniCatch(Domain[Catch]):
     A step moves the paddle by one column or none, within 0 to 3, and the ball down by one row. With the ball
     on row 0, any action closes the episode and moves nothing: reward 1 if the paddle is in the ball's column.
     Episodes start with the paddle in column 2 and the ball on row 4 of any column, and take 5 steps. A state
-    is ``{"paddle_x": ..., "ball_x": ..., "ball_y": ...}``; the optimum is 1 where the paddle can be there in
+    is ``{"paddle_x": ..., "ball_x": ..., "ball_y": ...}``; the optimum is 1 if the paddle can be there in
     time, as it can from every drawn start, and 0 elsewhere.
 
     Args:
         hints: Add clauses that repeat the columns and the ball's row and compare the columns.
-        max_steps: The step limit of an episode; 5 never binds.
+        max_steps: Step limit of an episode; 5 never binds.
         render_mode: ``"ansi"`` or ``"rgb_array"``: the paddle is ``@``, the ball ``o``, which a paddle that
             catches it hides.
     """

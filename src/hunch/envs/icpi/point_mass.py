@@ -39,12 +39,12 @@ class PointMass(Domain[Motion]):
 
     The text rounds to two decimals, ``info["state"]`` does not: ``[position, velocity]``. The optimum is 0.8
     to the power of the fewest steps to rest near the origin, 2 or 4 from drawn starts; from a state given by
-    hand it may be more than ``max_steps`` allow, and it is 0 where the velocity is not a whole number and so
+    hand it may be more than ``max_steps`` allow, and it is 0 if the velocity is not a whole number and so
     never gets to 0.
 
     Args:
         hints: Add clauses that say on which side the mass is, and whether it is at rest.
-        max_steps: The step limit of an episode; it truncates.
+        max_steps: Step limit of an episode; it truncates.
         render_mode: ``"ansi"`` or ``"rgb_array"``: positions -8 to 8, rounded; the mass is ``@``, and stays
             on the rim when it is farther away.
     """

@@ -1,4 +1,4 @@
-"""The text of a state, read back: which domain it is of, and its numbers."""
+"""Parses the text of a state: its domain and its numbers."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ DOMAINS = tuple(_FORMS)
 
 
 def read(text: str) -> tuple[type[Domain[Any]], Any] | None:
-    """Read the text of a state.
+    """Parse the text of a state.
 
     Returns:
-        The domain and the state in the form of ``info["state"]``, numbers as the text rounds them; ``None``
-        if it is no state of these domains.
+        The domain and the state in the form of ``info["state"]``, with the text's rounded numbers; ``None``
+        if it is not a state of these domains.
     """
     for domain, (form, numbers) in _FORMS.items():
         if match := re.match(form, text):
@@ -59,16 +59,16 @@ def read(text: str) -> tuple[type[Domain[Any]], Any] | None:
 
 
 def texts_of(observation: str) -> Texts:
-    """Return the words of the domain that an observation is of.
+    """Return the texts of the domain of an observation.
 
     Raises:
-        UsageError: if it is none of the domains of ICPI.
+        UsageError: if it is not a domain of ICPI.
     """
     found = read(observation)
     if found is None:
         names = ", ".join(domain.__name__ for domain in DOMAINS)
         raise UsageError(
-            f"These methods know the words of the domains of ICPI ({names}), "
-            f"and this is none of their states: {observation[:60]!r}. Give the agent texts of your own."
+            f"These methods have prompts for the domains of ICPI only ({names}), "
+            f"and this is not one of their states: {observation[:60]!r}. Pass your own texts to the agent."
         )
     return found[0].texts

@@ -1,7 +1,7 @@
-"""What prompts about a domain are made of, and how a model's answers are read.
+"""Builds the parts of prompts about a domain, and parses a model's answers.
 
-A domain speaks Python: a state is an assertion, an action a call. The pieces take and give plain values, so
-that prompts can be put together without an environment at hand.
+States and actions are written as Python: a state is an assertion, an action a call. All methods work on plain
+values, so that prompts can be built without an environment.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ _REWARD = re.compile(r"reward == (-?\d+)")
 
 
 class Texts:
-    """The words of a domain, with the numbers that planning in it takes.
+    """The texts of a domain, and the numbers needed for planning in it.
 
-    A completion is what a model wrote up to the stop string, without it. Leading blanks are dropped, the
-    stop string is put back, and what does not read as the piece that was asked for is ``None``.
+    A completion is a model's text up to the stop string, without it. Leading blanks are dropped, the stop
+    string is added again, and anything that cannot be parsed gives ``None``.
 
     Attributes:
         actions: The text of each action by its name, in the order of the indices.
         reset: The line that opens an episode in a policy prompt.
-        state_start: What the text of a state begins with.
-        clauses: How many clauses of it, joined by "and", come before the hint.
-        reward_end: What follows the line of the reward.
-        policy_reward_form: How the number of a reward is written in policy prompts.
-        policy_done: Whether policy prompts say if a transition was the last.
-        policy_end: What follows the next state of a last transition in policy prompts; ``None`` where that
-            state is not shown.
-        action_stop: The end of an action's text; so are ``done_stop``, ``reward_stop`` and ``state_stop``.
-        gamma: The discount of planning.
-        log_gamma: The discount of reported returns, and of ``info["optimal"]``.
-        max_rollout_steps: How many transitions a model's rollout may have.
-        success_threshold: The return that an episode worth imitating exceeds.
+        state_start: Beginning of the text of a state.
+        clauses: Number of its clauses, joined by "and", before the hint.
+        reward_end: Text after the line of the reward.
+        policy_reward_form: Number format of a reward in policy prompts.
+        policy_done: True if policy prompts show whether a transition was the last.
+        policy_end: Text after the next state of a last transition in policy prompts; ``None`` if that state
+            is not shown.
+        action_stop: Stop string of an action; so are ``done_stop``, ``reward_stop`` and ``state_stop``.
+        gamma: Discount in planning.
+        log_gamma: Discount of reported returns, and of ``info["optimal"]``.
+        max_rollout_steps: Maximum number of transitions in a model's rollout.
+        success_threshold: Return above which an episode is imitated.
     """
 
     actions: ClassVar[Mapping[str, str]]
@@ -54,20 +54,20 @@ class Texts:
     success_threshold: ClassVar[float] = 0.0
 
     def without_hint(self, state: str) -> str:
-        """Return the text of a state without its hint; one that has none stays as it is."""
+        """Return the text of a state without its hint, if it has one."""
         clauses = state.split(" and ", self.clauses)
         return state if len(clauses) <= self.clauses else " and ".join(clauses[:-1]) + self.state_stop
 
     def done(self, done: bool) -> str:
-        """Say whether a transition was the last."""
+        """Return the text that says whether a transition was the last."""
         return "assert done\n" if done else "assert not done\n"
 
     def reward(self, reward: float) -> str:
-        """Say what a transition earned, in a reward prompt."""
+        """Return the text of a reward in a reward prompt."""
         return f"assert reward == {int(reward)}\n{self.reward_end}"
 
     def policy_reward(self, reward: float) -> str:
-        """Say what a transition earned, in a policy prompt."""
+        """Return the text of a reward in a policy prompt."""
         return f"assert reward == {self.policy_reward_form(reward)}\n{self.reward_end}"
 
     def transition(self, state: str, action: str, reward: float, done: bool, next_state: str) -> str:
@@ -75,10 +75,10 @@ class Texts:
 
         Args:
             state: The text of the state.
-            action: The action's name.
-            reward: What it earned.
-            done: Whether the domain itself ended here; a step limit does not count.
-            next_state: The text of the state that followed.
+            action: Name of the action.
+            reward: Reward of the step.
+            done: True if the domain itself ended here; a step limit does not count.
+            next_state: The text of the next state.
         """
         text = state + self.actions[action] + self.policy_reward(reward)
         if self.policy_done:
@@ -88,7 +88,7 @@ class Texts:
         return text
 
     def read_action(self, completion: str) -> str | None:
-        """Return the name of the action that the completion is, to the letter."""
+        """Return the name of the action that the completion matches exactly."""
         text = completion.lstrip() + self.action_stop
         return next((name for name, known in self.actions.items() if known == text), None)
 
@@ -98,13 +98,13 @@ class Texts:
         return "assert done" in text if text.startswith("assert") and "done" in text else None
 
     def read_reward(self, completion: str) -> float | None:
-        """Return the whole number that the completion says was earned; 0 if it says several."""
+        """Return the whole number that the completion gives as the reward; 0 if there are several."""
         found = _REWARD.findall(completion.lstrip() + self.reward_stop)
         if not found:
             return None
         return float(found[0]) if len(found) == 1 else 0.0
 
     def read_state(self, completion: str) -> str | None:
-        """Return the text of the state that the completion is; beyond its beginning nothing is checked."""
+        """Return the text of the state in the completion; only its beginning is checked."""
         text = completion.lstrip() + self.state_stop
         return text if text.startswith(self.state_start) else None

@@ -1,4 +1,4 @@
-"""The kitchen as two environments: errands in everyday words, and the skills that they take."""
+"""The kitchen as two environments: errands in everyday words, and the skills that they need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hunch.envs.kitchen.world import ACTIONS, CONTAINERS, DONE, HAND, NOWHERE, P
 from hunch.ranges import Share
 
 CHANGE: Final = 10
-"""Steps after which the person thinks better of it."""
+"""Steps after which the person may change their mind."""
 QUESTIONS: Final = {f"ask where the {thing} is": thing for thing in THINGS}
 Family = Literal["all", "primitive", "words", "nouns", "long"]
 Verb = Literal["reach", "pick up", "put down", "open"]
@@ -40,17 +40,17 @@ class Kitchen(_Room):
     ends the episode. Success is that the errand is done by then; it pays 1, all else nothing.
 
     Args:
-        family: Which of the thirty errands: all, primitive, words, nouns or long.
-        disturbance: How often what the hand tries fails and knocks the thing away; a twentieth of it is how
-            often somebody moves a thing in a step.
-        changes: How often the person thinks better of it: another errand after ten steps, which
-            ``info["task"]`` and ``info["event"]`` tell.
-        asking: Whether the person can be asked where things are; the answer is in ``info["event"]``.
-        max_steps: The step limit of an episode.
+        family: Family of errands, of thirty in all: all, primitive, words, nouns or long.
+        disturbance: Probability that an attempt of the hand fails and knocks the thing away; in each step,
+            somebody moves a thing with a twentieth of this probability.
+        changes: Probability that the person asks for another errand after ten steps, which is shown in
+            ``info["task"]`` and ``info["event"]``.
+        asking: True if the person can be asked where things are; the answer is in ``info["event"]``.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``; the robot is ``@``.
 
     Raises:
-        UsageError: if there is no such family, or a share is none.
+        UsageError: if there is no such family, or a probability is out of range.
     """
 
     texts = EXAMPLES
@@ -135,7 +135,7 @@ class KitchenSkill(_Room):
 
     Args:
         verb: reach, pick up, put down or open.
-        max_steps: The step limit of an episode. Default: what a planner allows the skill.
+        max_steps: Step limit of an episode. Default: the limit that planners use.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Raises:
@@ -189,4 +189,4 @@ class KitchenSkill(_Room):
 
 
 _HELD = {"put down": 0.7, "reach": 0.1}
-"""How often what the hand holds at first is the aim itself, by verb."""
+"""Probability that the hand holds the aim itself at first, by verb."""

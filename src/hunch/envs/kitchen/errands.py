@@ -1,4 +1,4 @@
-"""Thirty instructions in four families, as in SayCan, each with what has to hold at the end."""
+"""Thirty instructions in four families, as in SayCan, each with its goal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hunch.envs.kitchen.world import CONTAINERS, DONE, HOMES, NOWHERE, PLACES, S
 
 
 class Fact(NamedTuple):
-    """Something that holds in a scene: a thing is at a place or held, or a place is near or open.
+    """A fact in a scene: a thing is at a place or held, or a place is near or open.
 
     Attributes:
         kind: at, held, near or open.
         what: The thing, or the place.
-        place: For at: where it is to be.
+        place: For at: the place.
     """
 
     kind: str
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
     place: str = ""
 
     def holds(self, scene: Scene) -> bool:
-        """Whether it does."""
+        """Return whether it holds in a scene."""
         if self.kind == "near":
             return scene.beside == self.what
         if self.kind == "open":
@@ -32,11 +32,11 @@ class Fact(NamedTuple):
 
 
 Goal: TypeAlias = tuple[tuple[Fact, ...], ...]
-"""Alternatives, each of facts that hold together."""
+"""Alternatives, each a set of facts that must hold together."""
 
 
 def reached(goal: Goal, scene: Scene) -> bool:
-    """Whether a goal is."""
+    """Return whether a goal is reached."""
     return any(all(fact.holds(scene) for fact in facts) for facts in goal)
 
 
@@ -44,9 +44,9 @@ class Errand(NamedTuple):
     """An instruction.
 
     Attributes:
-        text: As it is said.
+        text: Text of the instruction.
         family: primitive, words, nouns or long.
-        goal: What has to hold when the robot says that it is done.
+        goal: What must hold when the robot says that it is done.
     """
 
     text: str
@@ -108,14 +108,14 @@ FAMILIES: Final = ("primitive", "words", "nouns", "long")
 
 
 def possible(goal: Goal, scene: Scene) -> bool:
-    """Whether what one of the alternatives needs is there."""
+    """Return whether the things for one of the alternatives exist."""
     return any(
         all(f.what not in THINGS or scene.place_of(f.what) != NOWHERE for f in facts) for facts in goal
     )
 
 
 class Example(NamedTuple):
-    """An instruction with a plan for it, as a planner may be shown some."""
+    """An instruction with a plan, as an example for planners."""
 
     task: str
     plan: tuple[str, ...]
@@ -155,4 +155,4 @@ def _examples() -> Iterator[Example]:
 
 
 EXAMPLES: Final = tuple(_examples())
-"""Plain instructions of every kind with their plans, where everything is at home."""
+"""Plain instructions of every kind with their plans, with everything in its usual place."""

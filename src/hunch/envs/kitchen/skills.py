@@ -1,8 +1,7 @@
-"""The skills of the kitchen: what each is to reach, what it looks at, and which of its words mean what.
+"""The skills of the kitchen: their goals, their observations and their actions.
 
-A skill is one of four verbs with an aim, such as "pick up" with the apple. What is learnt of a verb is shared
-by all its aims: the learner sees where the aim is, not which one it is. So one run trains all skills of a
-verb.
+A skill is one of four verbs with an aim, such as "pick up" with the apple. All aims of a verb share what is
+learnt: the learner sees where the aim is, but not which one it is. So one run trains all skills of a verb.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from hunch.core import State
 from hunch.envs.kitchen.world import CONTAINERS, FLOOR, HAND, MOVES, OPEN, PLACES, RELEASE, THINGS, Scene
 
 VERBS: Final[dict[str, int]] = {"reach": 14, "pick up": 3, "put down": 2, "open": 3}
-"""Each verb with the steps that it may take."""
+"""Maximum number of steps of each verb."""
 GRASP: Final = "grasp"
 WORDS: Final[dict[str, tuple[str, ...]]] = {
     "reach": tuple(MOVES),
@@ -23,7 +22,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
     "put down": (RELEASE,),
     "open": (*MOVES, OPEN),
 }
-"""The primitive actions of each verb. Of putting down only the value is learnt: whether it can be done."""
+"""The primitive actions of each verb. For putting down, only its value is learnt: whether it is possible."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +39,18 @@ class Subtask:
 
     @property
     def name(self) -> str:
-        """How a planner calls it."""
+        """Name for the planner."""
         if self.verb == "reach":
             return f"{'find' if self.aim in THINGS else 'go to'} the {self.aim}"
         return f"{self.verb} the {self.aim}"
 
     @property
     def steps(self) -> int:
-        """How many steps it may take."""
+        """Maximum number of steps."""
         return VERBS[self.verb]
 
     def reached(self, before: Any, after: Any) -> bool:
-        """Whether a step between scenes ends in what it is for; they are alike where none was taken."""
+        """Return whether a step between scenes reaches the goal; the scenes are equal without a step."""
         scene: Scene = after
         if self.aim not in THINGS:
             return self.aim in scene.opened if self.verb == "open" else scene.beside == self.aim
@@ -63,7 +62,7 @@ class Subtask:
         return place == HAND or (place == scene.beside and scene.seen(self.aim))
 
     def view(self, state: State) -> State:
-        """What the skill looks at: where robot and aim are, and what the hand holds."""
+        """Return the skill's observation: the places of robot and aim, and what the hand holds."""
         scene: Scene = state.raw
         row, column = scene.robot
         held = {None: "nothing", self.aim: "it"}.get(scene.held, "something else")
@@ -85,12 +84,12 @@ class Subtask:
 
     @property
     def words(self) -> Mapping[str, str]:
-        """The environment's action for each action of the view, where they differ."""
+        """The environment's action for each action of the view, if they differ."""
         return {GRASP: f"grasp the {self.aim}"}
 
 
 def subtasks(verb: str) -> tuple[Subtask, ...]:
-    """All skills of a verb."""
+    """Return all skills of a verb."""
     aims = {"reach": (*THINGS, *PLACES), "open": CONTAINERS}.get(verb, THINGS)
     return tuple(Subtask(verb, aim) for aim in aims)
 
@@ -100,7 +99,7 @@ SKILLS: Final = {each.name: each for verb in VERBS for each in subtasks(verb)}
 
 
 def ideally(scene: Scene, plan: list[str]) -> Scene:
-    """Where a plan leads if everything works that can; skills that cannot work change nothing."""
+    """Return the scene after a plan in which every possible skill works; others change nothing."""
     for name in plan:
         if name in SKILLS:
             scene = _ideal(scene, SKILLS[name])

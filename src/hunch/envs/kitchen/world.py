@@ -1,7 +1,7 @@
 """The rules of the kitchen: a robot with one hand, places in a room, things on or in them.
 
-A primitive action is a step on the floor, or one try of the hand. The hand slips now and then. With a
-disturbance, what the hand tries may knock the thing away to another place, and things are moved by others.
+A primitive action is a step on the floor, or one attempt of the hand. The hand sometimes slips. With a
+disturbance, an attempt may knock the thing away to another place, and things are moved by others.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PLACES: Final[dict[str, Cell]] = {
     "bin": (5, 0),
     "person": (5, 3),
 }
-"""What stands where; no cell of the floor is beside two places."""
+"""The cell of each place; no floor cell is next to two places."""
 CONTAINERS: Final = ("fridge", "drawer")
 SURFACES: Final = ("sink", "counter", "table")
-"""Where things may lie at first, and roll to."""
+"""Surfaces on which things may lie at first, and to which they may roll."""
 HOMES: Final[dict[str, str]] = {
     "apple": "",
     "orange": "",
@@ -38,11 +38,11 @@ HOMES: Final[dict[str, str]] = {
     "water": "fridge",
     "chips": "drawer",
 }
-"""The things, each with the container in which it always is at first; "" for any surface."""
+"""The things, each with its container at the start; "" for any surface."""
 THINGS: Final = tuple(HOMES)
 HAND, NOWHERE = "hand", "nowhere"
 ABSENT: Final = 0.5
-"""How often a thing is not there today."""
+"""Probability that a thing is missing in an episode."""
 MOVES: Final[dict[str, Cell]] = {
     "go north": (-1, 0),
     "go south": (1, 0),
@@ -53,9 +53,9 @@ RELEASE, OPEN, DONE = "release", "open", "done"
 GRASPS: Final = {f"grasp the {thing}": thing for thing in THINGS}
 ACTIONS: Final = (*MOVES, *GRASPS, DONE, OPEN, RELEASE)
 SLIP: Final = 0.1
-"""How often the hand tries in vain, and nothing happens."""
+"""Probability that an attempt of the hand has no effect."""
 MEDDLING: Final = 0.05
-"""How often somebody moves a thing, as a share of the disturbance, in every step."""
+"""Probability per step that somebody moves a thing, as a share of the disturbance."""
 FLOOR: Final = tuple(
     (row, column) for row in range(SIZE) for column in range(SIZE) if (row, column) not in PLACES.values()
 )
@@ -63,12 +63,12 @@ FLOOR: Final = tuple(
 
 @dataclass(frozen=True)
 class Scene:
-    """All that changes.
+    """The state of the kitchen.
 
     Attributes:
-        robot: Its cell.
+        robot: Cell of the robot.
         where: The place of each thing, in the order of :data:`THINGS`; ``"hand"`` for the one that is held,
-            ``"nowhere"`` for one that is not there.
+            ``"nowhere"`` for a missing one.
         opened: The containers that are open, sorted.
     """
 
@@ -88,27 +88,27 @@ class Scene:
         return next((p for p, (r, c) in PLACES.items() if abs(r - row) + abs(c - column) == 1), None)
 
     def place_of(self, thing: str) -> str:
-        """Where a thing is."""
+        """Return the place of a thing."""
         return self.where[THINGS.index(thing)]
 
     def closed(self, place: str | None) -> bool:
-        """Whether a place is a container that is closed."""
+        """Return whether a place is a closed container."""
         return place in CONTAINERS and place not in self.opened
 
     def seen(self, thing: str) -> bool:
-        """Whether a thing is in sight: there at all, and in no closed container."""
+        """Return whether a thing is visible: not missing, and not in a closed container."""
         place = self.place_of(thing)
         return place != NOWHERE and not self.closed(place)
 
     def with_thing(self, thing: str, place: str) -> Scene:
-        """The same scene with a thing elsewhere."""
+        """Return the same scene with a thing at another place."""
         spots = list(self.where)
         spots[THINGS.index(thing)] = place
         return replace(self, where=tuple(spots))
 
 
 def draw(rng: np.random.Generator) -> Scene:
-    """A scene to begin with: all containers are closed, the hand is empty, some things are not there."""
+    """Return a first scene: all containers are closed, the hand is empty, some things are missing."""
     spots = [home or SURFACES[rng.integers(len(SURFACES))] for home in HOMES.values()]
     where = tuple(NOWHERE if rng.random() < ABSENT else spot for spot in spots)
     return Scene(FLOOR[rng.integers(len(FLOOR))], where)
@@ -118,13 +118,13 @@ def step(scene: Scene, action: str, rng: np.random.Generator, disturbance: float
     """Take a primitive action.
 
     Args:
-        scene: Before it.
-        action: One of :data:`ACTIONS`; what is impossible changes nothing.
-        rng: Source of chance.
-        disturbance: How often a try of the hand fails and knocks the thing away, or a container sticks.
+        scene: The scene before the action.
+        action: One of :data:`ACTIONS`; an impossible action changes nothing.
+        rng: Random generator.
+        disturbance: Probability that an attempt fails and knocks the thing away, or a container sticks.
 
     Returns:
-        The scene after it, and what happened, in words.
+        The scene after the action, and what happened, in words.
     """
     slips, fails, meddles = rng.random(3)
     scene, event = _tried(scene, action, rng, slips < SLIP, fails < disturbance)
@@ -176,7 +176,7 @@ def _other(place: str, rng: np.random.Generator) -> str:
 
 
 def told(scene: Scene) -> str:
-    """The scene in words: what the robot knows of it."""
+    """Describe what the robot knows about the scene."""
     row, column = scene.robot
     beside = f", beside the {scene.beside}" if scene.beside else ""
     lines = [
@@ -195,12 +195,12 @@ def told(scene: Scene) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as a list in a sentence."""
+    """Join words to a list in a sentence."""
     return " and ".join(words) if words else "nothing in it"
 
 
 def grid(scene: Scene) -> list[str]:
-    """The map: the robot is @, a place its first letter, in capitals where it is a closed container."""
+    """Return the map: the robot is @, a place its first letter, a capital for a closed container."""
     cells = [["."] * SIZE for _ in range(SIZE)]
     for place, (row, column) in PLACES.items():
         cells[row][column] = place[0].upper() if scene.closed(place) else place[0]

@@ -1,1 +1,1 @@
-"""Overcooked in words: its rules, what is seen and said of them, and the environments."""
+"""Overcooked in words: its rules, its descriptions, and the environments."""

@@ -75,12 +75,12 @@ SALAD = Kitchen(
 
 
 class Scene(NamedTuple):
-    """All that changes in a kitchen.
+    """The state of a kitchen.
 
     Attributes:
         agent: The cook's cell.
         cells: The cell of each item, in the order of ``Kitchen.homes``.
-        chops: How often each food has been chopped, 0 to 3.
+        chops: Number of chops of each food, 0 to 3.
     """
 
     agent: Cell
@@ -89,13 +89,13 @@ class Scene(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a macro-action led to.
+    """The result of a macro-action.
 
     Attributes:
-        scene: The scene afterwards.
+        scene: The next scene.
         reward: The primitive rewards, discounted from the first step of this macro-action.
-        steps: How many primitive steps it took.
-        delivered: Whether the wanted dish was served.
+        steps: Number of primitive steps.
+        delivered: True if the wanted dish was served.
     """
 
     scene: Scene
@@ -114,7 +114,7 @@ def play(kitchen: Kitchen, scene: Scene, macro: int) -> Result:
 
 
 def near(cell: Cell, agent: Cell) -> bool:
-    """Whether a cell is in sight."""
+    """Return whether a cell is in sight."""
     return abs(cell[0] - agent[0]) <= SIGHT and abs(cell[1] - agent[1]) <= SIGHT
 
 

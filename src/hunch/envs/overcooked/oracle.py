@@ -1,4 +1,4 @@
-"""The best way to serve the dish, by value iteration over all scenes that can be reached."""
+"""The optimal way to serve the dish, by value iteration over all reachable scenes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the cook sees of a kitchen, as a vector, as a text, and as the labels of the macro-actions.
+"""The cook's view of a kitchen as a vector, as a text, and as labels of the macro-actions.
 
-All three are made of what is in sight after a macro-action; there is no memory of what was seen before.
+All three depend only on what is in sight after a macro-action; there is no memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EMPTY_HAND = "don't have anything in hand"
 
 
 class View(NamedTuple):
-    """What a scene looks like.
+    """The cook's view of a scene.
 
     Attributes:
         text: The sentences without the closing one.
@@ -32,13 +32,13 @@ class View(NamedTuple):
 
 @cache
 def look(kitchen: Kitchen, scene: Scene) -> View:
-    """Look at a scene from where the cook stands."""
+    """Return the cook's view of a scene."""
     sight = _Sight(kitchen, scene)
     return View(" ".join(sight.sentences()), tuple(sight.labels()), tuple(sight.vector()))
 
 
 def dish(kitchen: Kitchen) -> str:
-    """Return what is to be served, in the words of the closing half sentence."""
+    """Return the dish to serve, in the words of the closing half sentence."""
     return f"the dish of a bowl only containing chopped {_listed(kitchen.recipe)}"
 
 
@@ -131,7 +131,7 @@ class _Sight:
         yield f"chop {self.food_in_front()}"
 
     def says_put(self) -> bool:
-        """Whether walking to a board is called putting; a chopped food in hand is put there unsaid."""
+        """Return whether walking to a board is called putting; a chopped food in hand is put there unsaid."""
         return bool(self.hand) and (self.hand[-1] == BOWL or self.chops[self.hand[-1]] < CHOPS)
 
     def food_in_front(self) -> str:

@@ -21,11 +21,11 @@ Words = Literal["plain", "mystery", "pddl"]
 
 
 class Planning(TextEnv):
-    """Reach the goal of a planning problem by actions that apply in every state as its domain says.
+    """Reach the goal of a planning problem with the actions of its domain.
 
-    The observation tells all that is true, the actions are those that apply now, in the order of the domain
-    and of the objects. Reward 1 when the goal is reached, which ends the episode, otherwise 0. A state in
-    which no action applies ends it too.
+    The observation lists all true facts; the actions are those that apply now, in the order of the domain and
+    of the objects. Reward 1 when the goal is reached, which ends the episode, otherwise 0. A state in which
+    no action applies also ends it.
 
     Attributes:
         grounded: The problem in play, with its actions grounded.
@@ -46,13 +46,13 @@ class Planning(TextEnv):
 
     @property
     def rules(self) -> str:
-        """What each action needs and does, a line each, in the environment's words."""
+        """Return the requirements and effects of each action, one per line, in the environment's words."""
         return self.wording.rules(self.grounded.problem.domain)
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return the actions of a plan from here to the goal; None if there is none.
+        """Return the actions of a plan to the goal; None if there is none.
 
-        It is a shortest one where breadth-first search finds it within 20,000 states.
+        It is a shortest plan if breadth-first search finds it within 20,000 states.
 
         Raises:
             HunchError: if none was found within a further 200,000 states of greedy search.
@@ -93,21 +93,21 @@ class Planning(TextEnv):
 class Strips(Planning):
     """Solve planning problems that are given in PDDL.
 
-    Files may use :strips, :typing, :equality and :negative-preconditions. Where several problems are given,
-    one is drawn at each reset; ``info["problem"]`` names it, and ``reset(options={"problem": i})`` plays
+    Files may use :strips, :typing, :equality and :negative-preconditions. If there are several problems, one
+    is drawn at each reset; ``info["problem"]`` names it, and ``reset(options={"problem": i})`` plays
     number ``i``.
 
     Args:
-        domain: A PDDL file; by default Blocksworld's.
-        problem: A PDDL file of a problem, or a folder with such files; by default Sussman's anomaly.
-        words: ``"pddl"`` tells states and actions as they stand in the files. The words of Blocksworld and
-            of Logistics may be used where a domain has their names: ``"blocksworld"``,
-            ``"blocksworld-mystery"``, ``"logistics"``, ``"logistics-mystery"``.
-        max_steps: The step limit of an episode.
+        domain: A PDDL file. Default: Blocksworld.
+        problem: A PDDL file of a problem, or a folder with such files. Default: Sussman's anomaly.
+        words: ``"pddl"`` writes states and actions as in the files. The words of Blocksworld and Logistics
+            can be used for domains with the same names: ``"blocksworld"``, ``"blocksworld-mystery"``,
+            ``"logistics"``, ``"logistics-mystery"``.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if a file is missing or damaged, or asks for more of PDDL than this.
+        UsageError: if a file is missing or damaged, or uses other features of PDDL.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ def _files(path: Path) -> Sequence[Path]:
 
 
 class Generated(Planning):
-    """A planning problem that is drawn anew at each reset."""
+    """A planning problem that is drawn at each reset."""
 
     least: ClassVar[Mapping[str, int]] = {}
 
@@ -200,7 +200,7 @@ class Blocksworld(Generated):
     Args:
         blocks: How many.
         words: ``"plain"``, PlanBench's words; ``"mystery"``, its other names for the same; or ``"pddl"``.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -228,7 +228,7 @@ class Logistics(Generated):
         packages: How many.
         airplanes: How many.
         words: ``"plain"``, PlanBench's words; ``"mystery"``, its other names for the same; or ``"pddl"``.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -263,7 +263,7 @@ class Gripper(Generated):
     Args:
         balls: How many.
         rooms: How many.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -287,7 +287,7 @@ class Ferry(Generated):
     Args:
         cars: How many.
         places: How many.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -311,7 +311,7 @@ class Miconic(Generated):
     Args:
         floors: How many.
         passengers: How many.
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
     Raises:

@@ -134,7 +134,7 @@ class Ground:
             raise UsageError(f"The problem has more than {MOST_OPERATORS:,} actions.")
 
     def _holds(self, condition: Condition, binding: Mapping[str, str]) -> bool:
-        """Whether equalities and static literals hold."""
+        """Return whether equalities and static literals hold."""
         return (
             all(binding.get(a, a) == binding.get(b, b) for a, b in condition.equal)
             and all(binding.get(a, a) != binding.get(b, b) for a, b in condition.unequal)

@@ -74,7 +74,7 @@ class Domain:
     actions: Mapping[str, Action]
 
     def fits(self, given: Types, wanted: Types) -> bool:
-        """Whether an object of the given types may stand where one of the wanted types belongs."""
+        """Return whether an object of the given types may stand where one of the wanted types belongs."""
         return any(self.supertypes[kind] & set(wanted) for kind in given)
 
 

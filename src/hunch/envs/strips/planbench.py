@@ -1,8 +1,8 @@
-"""What language models answered to PlanBench's problems.
+"""Recorded answers of language models to PlanBench's problems.
 
-The files are those of github.com/karthikv792/LLMs-Planning, a clone of it or a part; they may be compressed
-(``.json.gz``). Of each answer the problem is read from the prompt that the model was given, and the plan as
-the authors extracted it from the answer. The authors' own labels are not used.
+The files are those of github.com/karthikv792/LLMs-Planning, a clone of it or a part, possibly compressed
+(``.json.gz``). The problem is read from the model's prompt, and the plan as the authors extracted it from the
+answer. The authors' own labels are not used.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SERVICE = re.compile(r"(_chat|_aws|_groq|-api)$")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model answered to one problem.
+    """A model's answer to one problem.
 
     Attributes:
-        instance: The problem's number.
+        instance: Number of the problem.
         statement: The problem.
-        plan: The plan that it gave; None if none could be found in the answer.
-        text: All that it wrote; empty if nothing was recorded.
+        plan: The plan; None if none was found in the answer.
+        text: The whole answer; empty if it was not recorded.
         prompt: Length of the prompt in characters.
-        truth: The plan that the authors give as a solution; empty if they give none.
-        month: When it was recorded, such as ``"2024-10"``; empty where the file does not say.
+        truth: The authors' solution; empty if there is none.
+        month: Month of the recording, such as ``"2024-10"``; empty if unknown.
     """
 
     instance: int
@@ -49,10 +49,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Repair:
-    """A model's plans for one problem, each after what a verifier said of the last.
+    """A model's plans for one problem, each after a verifier's feedback on the previous one.
 
     Attributes:
-        instance: The problem's number.
+        instance: Number of the problem.
         statement: The problem.
         plans: The plans in order.
     """
@@ -68,9 +68,9 @@ class Recording:
 
     Attributes:
         path: The file.
-        domain: As the repository calls it, such as ``"mystery_blocksworld_3"``.
-        model: The model, without the name of the service that ran it.
-        prompt: How it was asked, such as ``"zero-shot"`` or ``"one-shot PDDL"``.
+        domain: Name in the repository, such as ``"mystery_blocksworld_3"``.
+        model: The model, without the name of its service.
+        prompt: Kind of prompt, such as ``"zero-shot"`` or ``"one-shot PDDL"``.
     """
 
     path: Path
@@ -151,7 +151,7 @@ def _month(response: Any) -> str:
 
 
 def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number of each problem in a file, and what was recorded of it.
+    """Return the number of each problem in a file, and its record.
 
     Raises:
         UsageError: if the file is damaged or of another form.
@@ -160,14 +160,14 @@ def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             yield int(record["instance_id"]), record
         except (KeyError, TypeError, ValueError):
-            raise UsageError(f"{path}: a record has no instance_id that is a number.") from None
+            raise UsageError(f"{path}: a record has no numeric instance_id.") from None
 
 
 def _instances(path: Path) -> list[dict[str, Any]]:
     data = _load(path)
     instances = data.get("instances") if isinstance(data, dict) else None
     if not isinstance(instances, list) or not all(isinstance(record, dict) for record in instances):
-        raise UsageError(f"{path} is no file of PlanBench's results: it has no list of instances.")
+        raise UsageError(f"{path} is not a file of PlanBench's results: it has no list of instances.")
     return instances
 
 
@@ -181,7 +181,7 @@ def _load(path: Path) -> Any:
 
 
 def recordings(folder: str | Path) -> list[Recording]:
-    """Find the plans that models gave, one recording for each domain, model and prompt.
+    """Find the recorded plans of models, one recording per domain, model and prompt.
 
     Args:
         folder: The repository.
@@ -193,7 +193,7 @@ def recordings(folder: str | Path) -> list[Recording]:
 
 
 def repaired(folder: str | Path) -> list[Recording]:
-    """Find the plans that models gave after a verifier's feedback.
+    """Find the recorded plans of models after a verifier's feedback.
 
     Args:
         folder: The repository.
@@ -205,7 +205,7 @@ def repaired(folder: str | Path) -> list[Recording]:
 
 
 def executions(folder: str | Path) -> list[Recording]:
-    """Find the states that models foretold after some actions.
+    """Find the recorded predictions of states after some actions.
 
     Args:
         folder: The repository.

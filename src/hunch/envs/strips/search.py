@@ -1,7 +1,7 @@
 """Search for plans: breadth-first, A* and greedy best-first, with two heuristics by relaxation.
 
-A plan is a list of operators. A search gives None where there is no plan, and raises
-:class:`SearchLimitError` where it has looked at as many states as it may: then it is not known.
+A plan is a list of operators. A search returns None if there is no plan, and raises
+:class:`SearchLimitError` if it reaches its limit of states without an answer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hunch.envs.strips.task import Task
 
 Plan: TypeAlias = list[Operator]
 Heuristic: TypeAlias = Callable[[int], float]
-"""An estimate of the steps from a state to the goal; infinity where there is no way."""
+"""An estimate of the steps from a state to the goal; infinity if there is no way."""
 
 
 class SearchLimitError(HunchError):
-    """A search has looked at as many states as it may."""
+    """A search has reached its limit of states."""
 
     def __init__(self, states: int) -> None:
         super().__init__(f"No plan was found among the first {states:,} states.")
@@ -34,11 +34,11 @@ def breadth_first(task: Task, state: int | None = None, *, states: float = inf) 
 
     Args:
         task: The problem.
-        state: Where to begin. Default: the start.
-        states: Look at no more than so many states.
+        state: First state. Default: the start.
+        states: Maximum number of states.
 
     Raises:
-        SearchLimitError: if that is not enough.
+        SearchLimitError: if the limit is reached.
     """
     start = task.init if state is None else state
     came: _Came = {start: None}
@@ -56,31 +56,31 @@ def breadth_first(task: Task, state: int | None = None, *, states: float = inf) 
 
 
 def astar(task: Task, heuristic: Heuristic, state: int | None = None, *, states: float = inf) -> Plan | None:
-    """Return a plan by A*; a shortest one if the heuristic never says too much.
+    """Return a plan by A*; a shortest one if the heuristic never overestimates.
 
     Args:
         task: The problem.
         heuristic: The estimate, such as ``relaxed(task, max)``.
-        state: Where to begin. Default: the start.
-        states: Look at no more than so many states.
+        state: First state. Default: the start.
+        states: Maximum number of states.
 
     Raises:
-        SearchLimitError: if that is not enough.
+        SearchLimitError: if the limit is reached.
     """
     return _best_first(task, heuristic, state, states, weight=1)
 
 
 def greedy(task: Task, heuristic: Heuristic, state: int | None = None, *, states: float = inf) -> Plan | None:
-    """Return a plan by greedy best-first search, fast and often longer than need be.
+    """Return a plan by greedy best-first search, fast but often longer than necessary.
 
     Args:
         task: The problem.
         heuristic: The estimate, such as ``relaxed(task, sum)``.
-        state: Where to begin. Default: the start.
-        states: Look at no more than so many states.
+        state: First state. Default: the start.
+        states: Maximum number of states.
 
     Raises:
-        SearchLimitError: if that is not enough.
+        SearchLimitError: if the limit is reached.
     """
     return _best_first(task, heuristic, state, states, weight=0)
 
@@ -125,17 +125,17 @@ def _way(came: _Came, state: int) -> Plan:
 
 
 def goal_count(task: Task) -> Heuristic:
-    """How many facts of the goal are still wrong: neither admissible nor misleading, and cheap."""
+    """Return the number of goal facts that do not hold yet: cheap, but not admissible."""
     return lambda state: (task.goal & ~state).bit_count() + (task.avoid & state).bit_count()
 
 
 def relaxed(task: Task, combine: Callable[[list[float]], float]) -> Heuristic:
-    """Steps to the goal if actions deleted nothing (Bonet and Geffner, 2001).
+    """Return a heuristic: steps to the goal if actions deleted nothing (Bonet and Geffner, 2001).
 
     Args:
         task: The problem.
-        combine: How the costs of several facts make one: ``max`` never says too much (h_max), ``sum`` guides
-            better and may (h_add). What has to be false counts as reached.
+        combine: How the costs of several facts are combined: ``max`` never overestimates (h_max), ``sum``
+            guides better but may (h_add). Negative conditions count as reached.
     """
     operators = task.ground.operators
     needed = [tuple(ones(operator.needs)) for operator in operators]
@@ -182,13 +182,13 @@ def _reach(
 
 
 def plan(task: Task, state: int | None = None, *, exact: int = 20_000, states: int = 200_000) -> Plan | None:
-    """Return a plan: a shortest one where breadth-first search soon finds it, else one by greedy search.
+    """Return a plan: a shortest one if breadth-first search finds it soon, else one by greedy search.
 
     Args:
         task: The problem.
-        state: Where to begin. Default: the start.
-        exact: States that breadth-first search may look at.
-        states: States that greedy search with h_add may look at.
+        state: First state. Default: the start.
+        exact: Maximum number of states for breadth-first search.
+        states: Maximum number of states for greedy search with h_add.
 
     Raises:
         SearchLimitError: if both are not enough.

@@ -1,4 +1,4 @@
-"""PlanBench's words read back: problems from prompts, plans from what models wrote."""
+"""Parses PlanBench's texts: problems from prompts, and plans from answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _moves(pick_up: str, put_down: str, stack: str, unstack: str) -> dict[str, s
 
 @dataclass(frozen=True, eq=False)
 class Dialect:
-    r"""One way in which PlanBench words a domain.
+    r"""One wording of a domain in PlanBench.
 
     Attributes:
         domain: Name of our domain with the same rules.
@@ -54,7 +54,7 @@ class Dialect:
     symbols: Mapping[str, str]
 
     def problem(self, init: str, goal: str) -> Problem | None:
-        """The problem that a prompt states; None if a fact is not in this dialect."""
+        """Return the problem in a prompt; None if a fact is not in this wording."""
         facts = [self._fact(item) for item in _ITEMS.split(init)]
         wanted = [self._fact(item) for item in _ITEMS.split(goal)]
         known = [fact for fact in facts if fact is not None]
@@ -80,22 +80,21 @@ class Dialect:
         return _compiled(self)
 
     def name(self, words: str) -> str | None:
-        """The name in PDDL of an object, which may be that name already; None if it is no object."""
+        """Return the PDDL name of an object, which may already be that name; None if it is not an object."""
         for pattern, name in self.objects:
             if match := re.fullmatch(pattern, words):
                 return match.expand(name)
         return None
 
     def action(self, atom: Atom) -> Atom:
-        """A recorded action with the names of our domain; ``?`` stands before what is none of its actions."""
+        """Return a recorded action with the names of our domain; unknown actions get the prefix ``?``."""
         name = self.symbols.get(atom[0], f"?{atom[0]}")
         return (name, *(self.name(term) or term for term in atom[1:]))
 
     def plan(self, text: str) -> list[Atom]:
-        """The plan in a text: for each line with the verb of an action, that action with the objects named.
+        """Return the plan in a text: for each line with the verb of an action, that action and its objects.
 
-        Where the text has ``[PLAN]``, what comes before its last one is left out, and what comes after
-        ``[PLAN END]`` too.
+        If the text has ``[PLAN]``, everything before the last one and after ``[PLAN END]`` is ignored.
         """
         body = text.lower().rpartition("[plan]")[2].partition("[plan end]")[0]
         return [atom for line in body.splitlines() if (atom := self._line(line)) is not None]
@@ -198,13 +197,13 @@ DIALECTS = (PLAIN, MYSTERY, RANDOM, OBFUSCATED, LOGISTICS, DECEPTIVE)
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A problem as a prompt states it, and in which dialect; none where it is in PDDL."""
+    """A problem of a prompt, and its wording; None if it is in PDDL."""
 
     problem: Problem
     dialect: Dialect | None
 
     def plan(self, written: str | Iterable[str]) -> list[Atom]:
-        """The actions in parentheses that a text or its lines hold, with the names of the problem."""
+        """Return the actions in parentheses in a text or lines, with the names of the problem."""
         lines = written.splitlines() if isinstance(written, str) else written
         text = "\n".join(line.partition(";")[0] for line in lines)
         atoms = [tuple(match[1].lower().split()) for match in _LISTED.finditer(text)]
@@ -212,15 +211,15 @@ class Statement:
         return named if self.dialect is None else [self.dialect.action(atom) for atom in named]
 
     def plan_in_words(self, text: str) -> list[Atom]:
-        """The plan that a model wrote, in PDDL or in words as the problem is."""
+        """Return the plan that a model wrote, in PDDL or in words like the problem."""
         return self.plan(text) if self.dialect is None else self.dialect.plan(text)
 
 
 def read_statement(prompt: str) -> Statement:
-    """Read the problem that a prompt asks about, the last one if it shows others as examples.
+    """Read the problem of a prompt; the last one if others are examples.
 
     Raises:
-        UsageError: if there is none, or it is worded in no known way.
+        UsageError: if there is none, or its wording is unknown.
     """
     head, mark, problem = prompt.rpartition("[QUERY PROBLEM]")
     if mark:
@@ -232,13 +231,13 @@ def read_statement(prompt: str) -> Statement:
 
 
 def read_execution(prompt: str) -> tuple[Statement, list[Atom]]:
-    """Read from where and by which actions a prompt goes on, the last one if it shows others as examples.
+    """Read the first state and the actions of a prompt; the last ones if others are examples.
 
     Returns:
-        A problem whose goal is where it begins, and the actions.
+        A problem whose goal is its first state, and the actions.
 
     Raises:
-        UsageError: if there are none, or they are worded in no known way.
+        UsageError: if there are none, or their wording is unknown.
     """
     inits = _INIT.findall(prompt)
     sequence, end, _ = prompt.rpartition("[ACTION SEQUENCE]\n")[2].partition("[ACTION SEQUENCE END]")
@@ -255,7 +254,7 @@ def _in_words(init: str, goal: str) -> Statement:
         problem = dialect.problem(init, goal)
         if problem is not None:
             return Statement(problem, dialect)
-    raise UsageError(f"The prompt states a problem in words that are not known: {init[:60]!r}.")
+    raise UsageError(f"The prompt states a problem in an unknown wording: {init[:60]!r}.")
 
 
 @lru_cache(maxsize=8192)
@@ -277,4 +276,4 @@ def _expression(text: str) -> str:
         depth += (text[place] == "(") - (text[place] == ")")
         if depth == 0:
             return text[start : place + 1]
-    raise UsageError("The prompt has no PDDL where it should have.")
+    raise UsageError("The prompt lacks the expected PDDL.")

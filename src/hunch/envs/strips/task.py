@@ -1,4 +1,4 @@
-"""One grounded problem: start, goal, and whether a plan is right and why not."""
+"""A grounded problem: start, goal, and the validation of plans."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hunch.envs.strips.pddl import Action, Atom, Condition, Problem
 
 
 class Verdict(NamedTuple):
-    """What came of a plan.
+    """The validation of a plan.
 
     Attributes:
-        valid: Whether every action applied and the goal held at the end.
-        step: The place of the action that did not apply, counted from 0; the plan's length if all did.
+        valid: True if every action applied and the goal held at the end.
+        step: Index of the action that did not apply, from 0; the plan's length if all did.
         reason: Why it is not valid, in words; empty if it is.
-        lacking: Atoms that had to be true and were not, of that action or of the goal.
-        offending: Atoms that had to be false and were not.
+        lacking: Atoms that should have been true, for that action or the goal.
+        offending: Atoms that should have been false.
         state: The last state that was reached.
     """
 
@@ -42,8 +42,8 @@ class Task:
         init: The state at the start.
         goal: Facts that have to be true at the end.
         avoid: Facts that have to be false at the end.
-        constant: What is true always: no action changes it.
-        possible: False if the goal asks for a fact that no action brings about.
+        constant: Facts that are always true, because no action changes them.
+        possible: False if the goal contains a fact that no action can reach.
 
     Raises:
         UsageError: if there are too many actions.
@@ -66,27 +66,27 @@ class Task:
         )
 
     def solved(self, state: int) -> bool:
-        """Whether the goal holds."""
+        """Return whether the goal holds."""
         return state & self.goal == self.goal and not state & self.avoid and self.possible
 
     def applicable(self, state: int) -> list[Operator]:
-        """The operators that apply in a state."""
+        """Return the operators that apply in a state."""
         return self.ground.applicable(state)
 
     def holds(self, atom: Atom, state: int) -> bool:
-        """Whether an atom without variables is true in a state."""
+        """Return whether an atom without variables is true in a state."""
         place = self.ground.index.get(atom)
         return atom in self.constant if place is None else bool(state >> place & 1)
 
     def true(self, state: int) -> frozenset[Atom]:
-        """All that is true in a state."""
+        """Return all facts that are true in a state."""
         return self.constant | {fact for i, fact in enumerate(self.ground.facts) if state >> i & 1}
 
     def verify(self, plan: Sequence[Atom]) -> Verdict:
-        """Carry out a plan from the start, and say whether it reaches the goal and, if not, why.
+        """Execute a plan from the start, and return whether it reaches the goal and, if not, why.
 
         Args:
-            plan: Actions by name and objects. What the domain has no such action for does not apply.
+            plan: Actions by name and objects. Unknown actions do not apply.
         """
         state = self.init
         for step, atom in enumerate(plan):
@@ -113,7 +113,7 @@ class Task:
         shown = f"({' '.join(atom)})"
         action = self.problem.domain.actions.get(atom[0]) if atom else None
         if action is None:
-            raise UsageError(f"{shown} is no action of the domain")
+            raise UsageError(f"{shown} is not an action of the domain")
         if len(atom) != len(action.parameters) + 1:
             raise UsageError(f"{shown} has {len(atom) - 1} objects and needs {len(action.parameters)}")
         for term, (_, types) in zip(atom[1:], action.parameters, strict=True):

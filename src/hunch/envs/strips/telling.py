@@ -1,4 +1,4 @@
-"""A grounded problem put into words once, so that each state is put together from ready pieces."""
+"""Texts of a grounded problem, prepared once, so that each state is composed from ready pieces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hunch.envs.strips.wording import Wording, listed
 
 
 class Telling:
-    """The words for the states and actions of some problems with the same objects.
+    """The texts of the states and actions of problems with the same objects.
 
     Args:
         ground: Their actions and facts.
-        wording: How they are put into words.
-        constant: What is true always.
+        wording: The wording.
+        constant: Facts that are always true.
 
     Attributes:
         labels: The words for each operator, by its number.
@@ -37,13 +37,13 @@ class Telling:
         self._pieces = [(bits[atom], text) for atom in ordered if (text := wording.fact(atom))]
 
     def state(self, state: int) -> str:
-        """The words for a state."""
+        """Return the text of a state."""
         state |= self._always
         facts = [text for bit, text in self._pieces if state & bit]
         return f"Now {listed(facts)}." if facts else "Now nothing is true."
 
     def actions(self, operators: Iterable[Operator]) -> tuple[str, ...]:
-        """The words for operators."""
+        """Return the texts of operators."""
         labels = self.labels
         return tuple([labels[operator.number] for operator in operators])
 
@@ -54,5 +54,5 @@ def _shared(ground: Ground, wording: Wording, constant: frozenset[Atom]) -> Tell
 
 
 def telling(task: Task, wording: Wording) -> Telling:
-    """The words for a task; tasks with the same objects and static facts share them."""
+    """Return the texts for a task; tasks with the same objects and static facts share them."""
     return _shared(task.ground, wording, task.constant)

@@ -17,16 +17,16 @@ _ITEMS = re.compile(r", and |, | and ")
 
 @dataclass(frozen=True, eq=False)
 class Wording:
-    r"""How a domain is put into words.
+    r"""The wording of a domain.
 
     Attributes:
         name: Its name, as in the option ``words``.
-        predicates: A sentence for each predicate, with ``{}`` for its objects; empty for those that are not
-            told. Predicates that are not there are told as they stand in PDDL.
+        predicates: A sentence for each predicate, with ``{}`` for its objects; empty for hidden ones. Other
+            predicates are written as in PDDL.
         actions: The same for actions.
         objects: The words for objects.
-        others: Rules for the words of objects that are not there: a pattern, and its words with ``\1``.
-        symbols: Other names of predicates and actions, by which facts are put in order.
+        others: Rules for the words of other objects: a pattern, and its words with ``\1``.
+        symbols: Other names of predicates and actions, by which facts are sorted.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Wording:
     symbols: Mapping[str, str] = field(default_factory=dict)
 
     def thing(self, name: str) -> str:
-        """The words for an object."""
+        """Return the words for an object."""
         if name in self.objects:
             return self.objects[name]
         for pattern, words in self.others:
@@ -46,25 +46,25 @@ class Wording:
         return name
 
     def action(self, atom: Atom) -> str:
-        """The words for an action."""
+        """Return the words for an action."""
         return self._told(atom, self.actions)
 
     def fact(self, atom: Atom) -> str:
-        """The words for a fact; empty if it is not told."""
+        """Return the sentence for a fact; empty if it is hidden."""
         return self._told(atom, self.predicates)
 
     def facts(self, atoms: Iterable[Atom]) -> str:
-        """The words for several facts, in the order of their names."""
+        """Return the sentences for several facts, sorted by name."""
         return listed([text for atom in sorted(atoms, key=self.place) if (text := self.fact(atom))])
 
     def goal(self, goal: Condition) -> str:
-        """The words for a goal."""
+        """Return the words for a goal."""
         wanted = [self.fact(atom) for atom in sorted(goal.positive, key=self.place)]
         unwanted = [f"not {self.fact(atom)}" for atom in sorted(goal.negative, key=self.place)]
         return listed([text for text in wanted + unwanted if text])
 
     def rules(self, domain: Domain) -> str:
-        """What each action needs and does, a line each, for a prompt."""
+        """Return the requirements and effects of each action, one per line, for a prompt."""
         return "\n".join(self._rule(action) for action in domain.actions.values())
 
     def _rule(self, action: Action) -> str:
@@ -79,7 +79,7 @@ class Wording:
         return f"{head} ({told}{differ})"
 
     def place(self, atom: Atom) -> str:
-        """By what facts are put in order."""
+        """Return the key by which facts are sorted."""
         return " ".join((self.symbols.get(atom[0], atom[0]), *atom[1:]))
 
     def _told(self, atom: Atom, templates: Mapping[str, str]) -> str:
@@ -89,7 +89,7 @@ class Wording:
 
 
 def listed(items: Sequence[str]) -> str:
-    """Items with commas between, and an "and" before the last."""
+    """Join items with commas, and an "and" before the last."""
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
@@ -210,4 +210,4 @@ WORDINGS: Mapping[str, Wording] = {
     "logistics": FREIGHT,
     "logistics-mystery": MYSTERY_FREIGHT,
 }
-"""The wordings by name; ``"pddl"`` tells everything as it stands in the files."""
+"""The wordings by name; ``"pddl"`` writes everything as in the files."""

@@ -152,7 +152,7 @@ class Leduc:
 
 
 def _over(moves: str) -> bool:
-    """Whether a round of betting has ended with a call."""
+    """Return whether a round of betting has ended with a call."""
     return len(moves) > 1 and moves.endswith("c")
 
 

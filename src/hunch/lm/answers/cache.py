@@ -141,8 +141,8 @@ class Cached(Answering):
                 embedded = sum(question.verb == "embed" for question in part)
                 seconds, left = time.perf_counter() - start, left - len(part)
                 self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds), len(part))
-                self._let_through(0)
                 answers |= self._keep(part)
+                self._let_through(0)
                 start = time.perf_counter()
         finally:
             self._count(Usage(seconds=time.perf_counter() - start), left)

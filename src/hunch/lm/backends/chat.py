@@ -11,6 +11,15 @@ from hunch.lm.prompts import Message, text_of, without_system
 
 TODAY: Final = date(2025, 1, 1)
 """Date for templates that print one; with the real date, the prompt would change every day."""
+CODES: Final = {code: TODAY.strftime(f"%{code}") for code in "aAbBdmyYHIpMSjUwW"} | {"-d": "1", "-m": "1"}
+CLOCK: Final = "".join(
+    [
+        "{% macro strftime_now(format) %}{{ format",
+        *(f"|replace('%{code}', '{value}')" for code, value in CODES.items()),
+        " }}{% endmacro %}\n",
+    ]
+)
+"""Template code that hides the function of transformers that tells the real date."""
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
 REPLY: Final = "Q9"
 
@@ -32,6 +41,7 @@ class Template:
             UsageError: if it cannot be used.
         """
         self._tokenizer, self._parts = tokenizer, False
+        self._template = CLOCK + tokenizer.get_chat_template()
         self._see_that_it_prints()
         self.system = self._knows_system()
         self._extra, self._lead, self.joint = self._seam()
@@ -90,7 +100,7 @@ class Template:
                 tokenize=False,
                 add_generation_prompt=messages[-1].role != "assistant",
                 continue_final_message=goes_on,
-                strftime_now=TODAY.strftime,
+                chat_template=self._template,
             )
         except Exception as error:  # a template is a program, and may raise anything
             raise UsageError(f"The model's chat template rejects these messages ({error}).") from error

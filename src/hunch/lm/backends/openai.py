@@ -235,6 +235,8 @@ class OpenAIModel(RemoteModel):
         for text, choice in zip(texts, chosen, strict=True):
             if not choice.get("logprobs") or not str(choice["text"]).startswith(text):
                 raise self._cannot("does not return the log-probabilities of a prompt (echo)")
+        if not reply.get("usage"):
+            raise self._cannot("does not count the tokens of a prompt")
         rows = [tokens_of(choice["logprobs"]) for choice in chosen]
         written = sum(map(len, rows)) - reply["usage"]["prompt_tokens"]
         if written not in (0, len(rows) * self._echo):

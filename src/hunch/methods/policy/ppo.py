@@ -150,7 +150,7 @@ class PolicyPlayer:
         return draw(self.agent.probabilities(seen), seen, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def draw(shares: Sequence[FloatArray], states: Sequence[State], rng: np.random.Generator) -> list[str]:

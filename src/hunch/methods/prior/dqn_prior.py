@@ -61,7 +61,7 @@ class DQNPriorConfig(QConfig):
     """Use the settings of the authors' code for ALFWorld or for the kitchens, unless you set an option."""
     k: PositiveInt | None = 5
     """Proposals per state (paper: 5); none for all actions with a positive prior."""
-    proposals: Literal["kept", "visited", "fresh"] = "kept"
+    proposals: Literal["kept", "visited", "fresh"] = "visited"
     """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
@@ -174,6 +174,16 @@ class DQNPrior(Agent):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Note the next states, and store the steps with both candidate sets."""
         self.schedule.observe(transitions, self._rows(transitions))
+        if self.config.proposals != "kept" and len(self.sets) > 2 * self.learner.replay.capacity:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop the candidates of arrivals that no stored step refers to any more."""
+        stored = self.learner.replay.rows[: len(self.learner.replay)]
+        held = [row for rows in self.schedule.held.values() for row in rows]
+        rows = np.array([*stored, *held])[:, [3, 4]]
+        used = {*rows.astype(int).flat, *(arrival.candidates for arrival in self.here.values())}
+        self.sets = {key: proposal for key, proposal in self.sets.items() if key in used}
 
     def _rows(self, transitions: Sequence[Transition]) -> list[Row]:
         """Return steps as rows of the replay buffer."""

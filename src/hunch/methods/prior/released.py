@@ -16,7 +16,6 @@ Config = TypeVar("Config", bound=Any)
 
 _BOTH: Final[dict[str, Any]] = {
     "gamma": 0.99,
-    "proposals": "visited",
     "epsilon": (0.2, 0.2, 1),
     "warmup": 0,
     "optimiser": "adamw",
