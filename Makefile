@@ -58,7 +58,7 @@ test-engine: $(ENGINE)/.ready
 # the recordings: see their pages.
 study: setup
 	for name in priors-knowledge priors-online priors-offline priors-transfer priors-k priors-temperature \
-		priors-cache priors-encoder icpi icpi-models abilities funsearch eureka code-world-models worldcoder \
+		priors-cache priors-encoder icpi icpi-models abilities funsearch eureka text2reward code-policies code-world-models worldcoder \
 		game-models text-world-models kwon motif ellm saycan inner-monologue reporter plan4mc spring glam twosome \
 		gflan-prior instruct-rl likelihood-value task-explore rl-adapter; do \
 		$(BIN)/hunch study $$name || exit 1; done
@@ -69,6 +69,7 @@ bench: setup
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/prompts.py
 	$(BIN)/python benchmarks/planning.py
+	$(BIN)/python benchmarks/sandbox.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"

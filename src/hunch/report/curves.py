@@ -129,7 +129,7 @@ def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "succe
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    figure = _figure(len(panels))
+    figure = blank(len(panels))
     for subfigure, (title, arms) in zip(
         figure.subfigures(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
     ):
@@ -152,7 +152,7 @@ def draw_lines(
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    figure = _figure(len(panels))
+    figure = blank(len(panels))
     for axes, (title, lines) in zip(
         figure.subplots(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
     ):
@@ -172,7 +172,12 @@ def draw_lines(
     return path
 
 
-def _figure(panels: int) -> Any:
+def blank(panels: int) -> Any:
+    """An empty picture for so many panels, one below the other.
+
+    Raises:
+        UsageError: if matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:

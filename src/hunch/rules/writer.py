@@ -167,7 +167,7 @@ WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 def revised(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     """Return an answer: a new reward, or a revision of the last one in the prompt by its feedback."""
-    function, variables = wanted(prompt), _variables(prompt)
+    function, variables = wanted(prompt), listed(prompt)
     if not variables:
         return "I do not see which variables the function may read."
     last = programs(prompt, function)
@@ -175,10 +175,10 @@ def revised(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     if parts:
         told = prompt.rpartition("```")[2]
         parts = _repaired(parts, variables, told, rng, dials.repair)
-        parts = [_damaged(part, variables, rng) if rng.random() < dials.damage else part for part in parts]
+        parts = [damaged(part, variables, rng) if rng.random() < dials.damage else part for part in parts]
     else:
         parts = [_drawn(variables, rng) for _ in range(int(rng.integers(1, 4)))]
-    code = _program(function, list(variables), parts)
+    code = written(function, list(variables), parts)
     if rng.random() < dials.crash:
         code = _misspelt(code, list(variables), rng)
     if rng.random() < dials.malformed:
@@ -186,7 +186,7 @@ def revised(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     return f"The reward has {len(parts)} parts.\n\n```python\n{code}```\n"
 
 
-def _variables(prompt: str) -> dict[str, int]:
+def listed(prompt: str) -> dict[str, int]:
     """The variables that the interface lists, with their size; 0 for a number a step."""
     return {name: int(size or 0) for name, size in _VARIABLE.findall(prompt)}
 
@@ -196,7 +196,8 @@ def _parts(program: str) -> list[Part]:
     return [Part(float(weight), code) for _, weight, code in _PART.findall(program)]
 
 
-def _program(function: str, variables: Sequence[str], parts: Sequence[Part]) -> str:
+def written(function: str, variables: Sequence[str], parts: Sequence[Part]) -> str:
+    """The program of these parts, each of them told as a component."""
     lines = [f"    part_{i} = {part.weight!r} * {part.expression}" for i, part in enumerate(parts)]
     names = [f"part_{i}" for i in range(len(parts))]
     components = ", ".join(f'"{name}": {name}' for name in names)
@@ -272,7 +273,7 @@ def _mended(
     return part
 
 
-def _damaged(part: Part, variables: dict[str, int], rng: np.random.Generator) -> Part:
+def damaged(part: Part, variables: dict[str, int], rng: np.random.Generator) -> Part:
     """A part with an error of a general kind: its sign, its scale, a wrong variable, or another shape."""
     kind = int(rng.integers(4))
     if kind == 0:

@@ -33,6 +33,8 @@ _MODULES = {
     "genplan": "programs_genplan",
     "game24": "game24",
     "eureka": "programs_eureka",
+    "text2reward": "programs_text2reward",
+    "code-policies": "programs_policies",
     "code-world-models": "code_world_models",
     "worldcoder": "worldcoder",
     "game-models": "game_models",

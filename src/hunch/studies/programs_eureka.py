@@ -5,16 +5,32 @@ hunch study eureka
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+import hunch
+from hunch import lm
 from hunch.envs.design.reward import RewardDesign
-from hunch.methods.program.eureka import EurekaConfig
-from hunch.rl.statistics import over_seeds
-from hunch.roles.program import Feedback
+from hunch.envs.design.worlds import WORLDS
+from hunch.methods.program.agent import ProgramAgent
+from hunch.methods.program.eureka import Eureka, EurekaConfig
+from hunch.report.frontier import draw_frontier
+from hunch.rl.statistics import Estimate, over_pairs, over_seeds
+from hunch.roles.program import Attempt, Feedback, ModelWriter, best
+from hunch.rules.writer import Part as PartOfReward
+from hunch.rules.writer import damaged, listed, written
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch.studies.code_world_models import kept
+from hunch.studies.own_programs import OwnRewards
 from hunch.studies.programs_funsearch import programs_of, tried, winner
 from hunch.studies.study import Part, Scale, Study
+
+Row = dict[str, Any]
 
 CONTROLS: dict[str, Feedback] = {
     "Eureka": "own",
@@ -23,14 +39,202 @@ CONTROLS: dict[str, Feedback] = {
     "best of n": "fresh",
 }
 """The lines, and what their writer is shown."""
-WRITER = "scripted:writer"
-DIALS = ((0.4, 0.1), (0.8, 0.0), (0.1, 0.2))
-"""Repair and break rates of the writer."""
+WORLD: dict[str, Any] = {"world": "docking"}
+"""Where rewards are designed: chosen by the sparse and the hand-written reward, before any writer ran."""
+PROGRAMS, BATCH = 32, 8
+"""Programs of a run, and of a batch."""
+MAIN = (0.4, 0.1)
+"""Repair and break rate of the writer of the main comparison."""
+RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
+"""Repair and break rates of the frontier."""
+GOOD = (
+    PartOfReward(-1.0, "np.linalg.norm(position - dock, axis=1)"),
+    PartOfReward(-0.3, "np.linalg.norm(velocity, axis=1)"),
+)
+"""The reward by hand, as the writer would write it."""
+FAULTS = 48
+"""Damaged copies of it, of which one revision each is looked at."""
 AGAIN = 5
 """New seeds with which a winner is trained again."""
+RECORDED = {
+    "GPT-4, ferry": (1.00, 0.00),
+    "GPT-4, hiking": (0.64, 0.14),
+    "GPT-4, gripper": (0.38, 0.00),
+    "GPT-4, miconic": (0.00, 0.00),
+    "GPT-4 without thoughts, ferry": (0.24, 0.12),
+    "GPT-3.5, hiking": (0.01, 0.67),
+}
+"""Repair and break rates of recorded models on planning programs, by ``hunch study genplan`` (L2)."""
 
 
-def arms(steps: int, lm: str) -> tuple[Arm, ...]:
+RUNS = "runs.jsonl"
+"""The runs of all parts: the frontier has those of the main comparison in it."""
+
+
+# ---- runs -------------------------------------------------------------------------------------------------
+
+
+def writer(repair: float, damage: float) -> str:
+    """The scripted writer with these dials; one answer in ten crashes."""
+    return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
+
+
+def searched(steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
+    """A run of Eureka or a control, with the writer at these dials."""
+    model = lm.load(writer(repair, damage), cache=None)
+    agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
+    return designed(agent, BATCH, steps, seed)
+
+
+def designed(agent: ProgramAgent, streams: int, steps: int, seed: int) -> Row:
+    """A run of any search: its winner, trained again, and the best so far after each batch."""
+    hunch.train(agent, [OwnRewards(**WORLD, trials="") for _ in range(streams)], steps, seed=seed)
+    top = best(agent.attempts)
+    found = [attempt.fitness or 0.0 for attempt in agent.attempts]
+    return {
+        "fitness": top.fitness if top else 0.0,
+        "again": again(OwnRewards(**WORLD, trials=""), top.program) if top else 0.0,
+        "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
+        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
+        "program": top.program if top else "",
+    }
+
+
+def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
+    """Mean success over new trainings, of seeds from the first on; a failure of one counts as 0."""
+    return sum(tried(env, program, seed=first + i).fitness or 0.0 for i in range(AGAIN)) / AGAIN
+
+
+def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
+    """The runs of a line at a setting of the dials, by seed."""
+    return sorted(
+        (r for r in found if r["key"][:3] == [line, repair, damage]), key=lambda r: int(r["key"][3])
+    )
+
+
+def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
+    """Success of one line's winners less that of another's, on the same seeds."""
+    return over_pairs([one["again"] - other["again"] for one, other in zip(first, second, strict=True)])
+
+
+# ---- what is told -----------------------------------------------------------------------------------------
+
+
+def bed_table(seeds: int, folder: Path) -> str:
+    """The sparse and the hand-written reward in each world."""
+    keys = [(bed, kind, seed) for bed in WORLDS for kind in ("sparse", "dense") for seed in range(seeds)]
+    found = kept(folder / "runs.jsonl", keys, _bare)
+    lines = ["| world | sparse reward | hand-written reward |", "|---|---|---|"]
+    for bed in WORLDS:
+        cells = [
+            over_seeds([row["success"] for row in found if row["key"][:2] == [bed, kind]]).short()
+            for kind in ("sparse", "dense")
+        ]
+        lines.append(f"| {bed} | {' | '.join(cells)} |")
+    return "Success at the end of a training.\n\n" + "\n".join(lines)
+
+
+def _bare(bed: Any, kind: str, seed: int) -> Row:
+    env = OwnRewards(world=bed, trials="")
+    return {"success": tried(env, getattr(env.world, kind), seed=seed).fitness}
+
+
+def line_table(seeds: int, steps: int, folder: Path) -> str:
+    """Eureka and its controls at the main setting of the dials."""
+    keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
+    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    by_line = {line: rows_of(found, line, *MAIN) for line in CONTROLS}
+    lines = [
+        "| arm | fitness when chosen | success, trained again | programs that failed | Eureka is ahead by |",
+        "|---|---|---|---|---|",
+    ]
+    for line, rows in by_line.items():
+        failed = sum(row["failed"] for row in rows) / (steps * len(rows))
+        difference = "" if line == "Eureka" else ahead(by_line["Eureka"], rows).short()
+        chosen, now = (over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again"))
+        lines.append(f"| {line} | {chosen} | {now} | {failed:.0%} | {difference} |")
+    batches = [
+        f"- {line}: {', '.join(f'{over_seeds(list(batch)).value:.2f}' for batch in _columns(rows))}"
+        for line, rows in by_line.items()
+    ]
+    return "\n".join([*lines, "", "Best fitness so far after each batch:", "", *batches])
+
+
+def _columns(rows: Sequence[Row]) -> Iterator[tuple[float, ...]]:
+    return zip(*(row["best"] for row in rows), strict=True)
+
+
+def frontier_table(seeds: int, steps: int, folder: Path) -> str:
+    """Eureka less best of n by the writer's rates, as table and picture."""
+    keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
+    keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
+    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    single = rows_of(found, "best of n", *MAIN)
+    lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
+    cells: dict[tuple[float, float], Estimate] = {}
+    for r, b in RATES:
+        rows = rows_of(found, "Eureka", r, b)
+        cells[r, b] = ahead(rows, single)
+        now = over_seeds([row["again"] for row in rows])
+        lines.append(f"| {r:g} | {b:g} | {now.short()} | {cells[r, b].short()} |")
+    folder.mkdir(parents=True, exist_ok=True)
+    draw_frontier(cells, RECORDED, folder / "frontier.png", "success of Eureka less best of n")
+    floor = over_seeds([row["again"] for row in single])
+    told = f"Best of n has no parents, so that neither rate counts: {floor.short()}."
+    return "\n".join([told, "", *lines, "", f"![Frontier]({folder.name}/frontier.png)"])
+
+
+# ---- what one revision is worth ---------------------------------------------------------------------------
+
+
+def revised(fault: int, told: str) -> Row:
+    """A good reward with one part damaged at random, and the best of a batch of revisions of it."""
+    env = OwnRewards(**WORLD, trials="")
+    parents = [_damaged(env, number) for number in (fault, fault + 1)]
+    parent = parents[0]
+    feedback = {"own": parent.told(), "shuffled": parents[1].told(), "blind": ""}[told]
+    model = ModelWriter(lm.load(writer(*MAIN), cache=None), Eureka.prompt)
+    programs = model.write(env.problem, [parent], feedback, BATCH, first=1_000 * fault)
+    found = [tried(env, program, seed=fault).fitness or 0.0 for program in programs]
+    before = parent.fitness or 0.0
+    return {
+        "before": before,
+        "best": max(found),
+        "better": sum(f > before + 0.05 for f in found) / len(found),
+    }
+
+
+def _damaged(env: OwnRewards, fault: int) -> Attempt:
+    """A planted error of the writer's general kinds in one part of a good reward."""
+    rng = np.random.default_rng([fault, 11])
+    parts = list(GOOD)
+    place = int(rng.integers(len(parts)))
+    parts[place] = damaged(parts[place], listed(env.problem.text()), rng)
+    program = written("reward", env.problem.parameters, parts)
+    return Attempt(0, program, None).after(tried(env, program, seed=fault))
+
+
+def revision_table(faults: int, folder: Path) -> str:
+    """What feedback does for one revision, by whether the parent succeeded at all."""
+    keys = [(fault, told) for fault in range(faults) for told in ("own", "shuffled", "blind")]
+    found = kept(folder / "revisions.jsonl", keys, revised)
+    lines = [
+        "| parent's success | shown | parents | better revisions | best of a batch less the parent |",
+        "|---|---|---|---|---|",
+    ]
+    for name, low, high in (("none", -1.0, 0.0), ("some", 0.0, 0.9)):
+        for told in ("own", "shuffled", "blind"):
+            rows = [row for row in found if row["key"][1] == told and low < row["before"] <= high]
+            better = over_pairs([row["better"] for row in rows]).short()
+            gain = over_pairs([row["best"] - row["before"] for row in rows]).short()
+            lines.append(f"| {name} | {told} | {len(rows)} | {better} | {gain} |")
+    return "\n".join(lines)
+
+
+# ---- a model of the user's --------------------------------------------------------------------------------
+
+
+def arms(steps: int, model: str) -> tuple[Arm, ...]:
     """Eureka and its controls, with one writer."""
     return tuple(
         Arm(
@@ -38,10 +242,11 @@ def arms(steps: int, lm: str) -> tuple[Arm, ...]:
             RunConfig(
                 method="eureka",
                 env="hunch/RewardDesign-v0",
-                lm=lm,
+                env_options=WORLD,
+                lm=model,
                 steps=steps,
-                envs=8,
-                options=EurekaConfig(population=8, feedback=feedback, give_up=0),
+                envs=BATCH,
+                options=EurekaConfig(population=BATCH, feedback=feedback, give_up=0),
             ),
         )
         for label, feedback in CONTROLS.items()
@@ -49,30 +254,30 @@ def arms(steps: int, lm: str) -> tuple[Arm, ...]:
 
 
 def trained_again(folder: Path) -> str:
-    """Every run's winner, trained again with new seeds, beside rewards that were written by hand."""
-    env = RewardDesign()
+    """Every run's winner, trained again with new seeds."""
     rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
-    for name, program in (("sparse reward", env.world.sparse), ("reward by hand", env.world.dense)):
-        rows.append(f"| {name} | | {_again(env, program):.2f} |")
     for arm, runs in programs_of(folder).items():
-        best = [winner(run) for run in runs]
-        then = over_seeds([line["fitness"] for line in best])
-        now = over_seeds([_again(env, line["program"]) for line in best])
+        chosen = [winner(run) for run in runs]
+        then = over_seeds([line["fitness"] for line in chosen])
+        now = over_seeds([again(RewardDesign(**WORLD), line["program"]) for line in chosen])
         rows.append(f"| {arm.replace('-', ' ')} | {then} | {now} |")
     return f"Winners are trained again with {AGAIN} new seeds each.\n\n" + "\n".join(rows)
 
 
-def _again(env: RewardDesign, program: str) -> float:
-    """Mean success over new trainings; a failure of one counts as 0."""
-    return sum(tried(env, program, seed=1_000 + i).fitness or 0.0 for i in range(AGAIN)) / AGAIN
-
-
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    steps = max(16, round(32 * scale.share))
-    dials = [(f"repairs {r:g}, breaks {b:g}", f"repair={r}&break={b}&crash=0.1") for r, b in DIALS]
-    writers = [(name, f"{WRITER}?{chosen}") for name, chosen in dials]
-    writers += [(lm, lm) for lm in scale.lms]
-    return [Part(f"A writer that {name}", arms(steps, lm), beside=trained_again) for name, lm in writers]
+    steps = max(16, round(PROGRAMS * scale.share))
+    repair, damage = MAIN
+    return [
+        Part("The test bed", (), beside=partial(bed_table, scale.seeds)),
+        Part(
+            f"A writer that repairs {repair:g}, breaks {damage:g}",
+            (),
+            beside=partial(line_table, scale.seeds, steps),
+        ),
+        Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
+        Part("From which rates on the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
+        *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
+    ]
 
 
 STUDIES = {
@@ -81,10 +286,10 @@ STUDIES = {
         "From which rates of repair and damage on does Eureka's loop find better rewards than its controls?",
         "Eureka beats rewards by experts on 83 % of 29 tasks, with GPT-4 (Ma et al., ICLR 2024).",
         "The writer is a script (L0) that acts on feedback as often as its dials say; one answer in "
-        "ten crashes; it says nothing about language models. The task is our PointMaze, a trial one "
+        "ten crashes; it says nothing about language models. The task is a world of ours, a trial one "
         "training by the cross-entropy method; four batches of eight programs, not five of sixteen.",
         _parts,
         lm_for="eureka",
-        seeds=5,
+        seeds=10,
     )
 }

@@ -6,20 +6,27 @@ hunch study funsearch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import hunch
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
 from hunch.envs.design.cap_set import KNOWN
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.methods.program.funsearch import FunSearchConfig
-from hunch.rl.statistics import Estimate, over_seeds
+from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
+from hunch.rl.statistics import Estimate, over_pairs, over_seeds
+from hunch.roles.program import Mutator, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.studies.code_world_models import kept
+from hunch.studies.own_programs import OwnCaps, OwnPacking
 from hunch.studies.study import Part, Scale, Study
+
+Row = dict[str, Any]
 
 RULES: dict[str, dict[str, Any]] = {
     "islands and clusters": {},
@@ -28,28 +35,32 @@ RULES: dict[str, dict[str, Any]] = {
     "random": {"search": "single"},
 }
 """The lines, and how each differs from FunSearch."""
-SIZE: dict[str, Any] = {"items": 40}
-"""Of the instances, which are packed item by item in a sandbox."""
+SIZE: dict[str, Any] = {"items": 40, "instances": 10}
+"""Of the instances to train; as many items in twenty others."""
+PROGRAMS = 2_000
+"""Of a run."""
+DIMENSIONS = (4, 5, 6)
+"""Of the cap sets."""
+STREAMS = 4
+"""Programs at a time, which have one prompt."""
 
 
-def arms(env: str, steps: int, models: Iterable[str] = (), **env_options: Any) -> tuple[Arm, ...]:
-    """The rules with the mutator, and FunSearch with models of the user's."""
-    lines = [(label, "scripted:mutator", options) for label, options in RULES.items()]
-    lines += [(f"islands and clusters, {lm}", lm, {}) for lm in models]
+def arms(env: str, steps: int, model: str, **env_options: Any) -> tuple[Arm, ...]:
+    """The rules with a model of the user's, in the sandbox."""
     return tuple(
         Arm(
             label,
             RunConfig(
                 method="funsearch",
                 env=env,
-                lm=lm,
+                lm=model,
                 steps=steps,
-                envs=4,
+                envs=STREAMS,
                 env_options=env_options,
                 options=FunSearchConfig(**options),
             ),
         )
-        for label, lm, options in lines
+        for label, options in RULES.items()
     )
 
 
@@ -67,9 +78,26 @@ def winner(attempts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return max(fit, key=lambda attempt: (attempt["fitness"], -attempt["number"]))
 
 
-def packed(folder: Path) -> str:
+def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int) -> Row:
+    """A run of a rule with the mutator: its winner, and the best after every tenth of the programs."""
+    agent = FunSearch(Mutator(), give_up=0, **RULES[line])
+    hunch.train(agent, [env() for _ in range(STREAMS)], steps, seed=seed)
+    top = best(agent.attempts)
+    assert top is not None  # the first program does not fail
+    found = [-np.inf if a.fitness is None else a.fitness for a in agent.attempts]
+    return {
+        "fitness": top.fitness,
+        "best": np.maximum.accumulate(found)[steps // 10 - 1 :: steps // 10].tolist(),
+        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
+        "program": top.program,
+    }
+
+
+def packed(seeds: int, steps: int, folder: Path) -> str:
     """The winners of all runs on instances that no search has seen, beside first fit and best fit."""
-    train, test = BinPacking(**SIZE, instances=10), BinPacking(**SIZE, split="test")
+    train, test = OwnPacking(**SIZE), OwnPacking(items=SIZE["items"], split="test")
+    keys = [(line, seed) for seed in range(seeds) for line in RULES]
+    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(OwnPacking, **SIZE), steps))
     rows = [
         "| arm | excess to train | excess held out | below best fit | programs that failed |",
         "|---|---|---|---|---|",
@@ -77,18 +105,17 @@ def packed(folder: Path) -> str:
     floor = _excess(test, BEST_FIT)
     for name, program in (("first fit", FIRST_FIT), ("best fit", BEST_FIT)):
         rows.append(f"| {name} | {_excess(train, program):.2%} | {_excess(test, program):.2%} | | |")
-    for arm, runs in programs_of(folder).items():
-        best = [winner(run)["program"] for run in runs]
-        seen, held = ([_excess(env, program) for program in best] for env in (train, test))
-        failed = np.mean([attempt["fitness"] is None for run in runs for attempt in run])
+    for line in RULES:
+        own = [row for row in found if row["key"][0] == line]
+        seen, held = ([_excess(env, row["program"]) for row in own] for env in (train, test))
+        failed = sum(row["failed"] for row in own) / (steps * len(own))
         below = sum(excess < floor for excess in held)
         rows.append(
-            f"| {arm.replace('-', ' ')} | {_percent(over_seeds(seen))} | {_percent(over_seeds(held))} | "
+            f"| {line} | {_percent(over_seeds(seen))} | {_percent(over_seeds(held))} | "
             f"{below} of {len(held)} | {failed:.0%} |"
         )
-    return "Bins beyond the lower bound, as a share of it; interquartile mean over seeds.\n\n" + "\n".join(
-        rows
-    )
+    told = "Bins beyond the lower bound, as a share of it; interquartile mean over seeds.\n\n"
+    return told + "\n".join(rows)
 
 
 def _excess(env: BinPacking, program: str) -> float:
@@ -107,37 +134,40 @@ def _percent(estimate: Estimate) -> str:
     return f"{estimate.value:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"
 
 
-def capped(n: int) -> Callable[[Path], str]:
-    """Tells the largest cap sets found."""
-
-    def told(folder: Path) -> str:
-        rows = [f"Known: {KNOWN[n]}.", "", "| arm | size, over seeds | largest |", "|---|---|---|"]
-        for arm, runs in programs_of(folder).items():
-            sizes = [winner(run)["fitness"] for run in runs]
-            mean = over_seeds(sizes)
-            rows.append(
-                f"| {arm.replace('-', ' ')} | {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}] "
-                f"| {max(sizes):.0f} |"
-            )
-        return "\n".join(rows)
-
-    return told
+def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
+    """The largest cap sets found."""
+    keys = [(line, seed) for seed in range(seeds) for line in RULES]
+    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(OwnCaps, n=n), steps))
+    first = tried(OwnCaps(n=n), OwnCaps(n=n).problem.start).fitness
+    rows = [
+        f"Known: {KNOWN[n]}; the first program: {first:g}.",
+        "",
+        "| arm | size, over seeds | sizes | islands and clusters are ahead by |",
+        "|---|---|---|---|",
+    ]
+    sizes = {line: [row["fitness"] for row in found if row["key"][0] == line] for line in RULES}
+    method = next(iter(RULES))
+    for line, own in sizes.items():
+        mean = over_seeds(own)
+        gap = over_pairs([a - b for a, b in zip(sizes[method], own, strict=True)])
+        rows.append(
+            f"| {line} | {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}] | "
+            f"{', '.join(f'{size:.0f}' for size in sorted(own))} | {'' if line == method else gap.short()} |"
+        )
+    return "\n".join(rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     packing, cap = "hunch/Heuristic-BinPacking-v0", "hunch/Heuristic-CapSet-v0"
-    steps = scale.steps(1_000)
-    return [
-        Part(
-            "Online bin packing",
-            arms(packing, steps, scale.lms, **SIZE, instances=10),
-            beside=packed,
-        ),
-        *(
-            Part(f"Cap sets in dimension {n}", arms(cap, steps, scale.lms, n=n), beside=capped(n))
-            for n in (4, 5)
-        ),
+    steps = scale.steps(PROGRAMS)
+    parts = [
+        Part(f"Cap sets in dimension {n}", (), beside=partial(capped, n, scale.seeds, steps))
+        for n in DIMENSIONS
     ]
+    parts += [Part("Online bin packing", (), beside=partial(packed, scale.seeds, steps))]
+    parts += [Part(f"{packing} with {lm}", arms(packing, steps, lm, **SIZE)) for lm in scale.lms]
+    parts += [Part(f"{cap} with {lm}", arms(cap, steps, lm, n=4)) for lm in scale.lms]
+    return parts
 
 
 STUDIES = {
@@ -148,7 +178,7 @@ STUDIES = {
         "the OR-library's third set), and a cap set of 512 in dimension 8, with millions of samples.",
         "The writer is a random mutator of syntax trees (L0): this compares rules of choosing parents, and "
         "says nothing about language models. Instances are small, of 40 Weibull items, ten to train and "
-        "twenty held out; a run tries 1,000 programs. Islands are emptied after counted programs. A "
+        "twenty held out; a run tries 2,000 programs. Islands are emptied after counted programs. A "
         "cluster's score is the fitness, not that of the last input.",
         _parts,
         lm_for="funsearch",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sys
+from contextlib import AbstractContextManager
 
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import Mapped, box, fingerprint
 
 KNOWN = {1: 2, 2: 4, 3: 9, 4: 20, 5: 45, 6: 112, 7: 236, 8: 512}
 """The largest cap sets known; up to dimension 6 there are no larger ones."""
@@ -69,10 +70,14 @@ class CapSet(DesignProblem):
         """Start the sandbox."""
         box()
 
+    def opened(self, program: str) -> AbstractContextManager[Mapped]:
+        """The program in the sandbox, ready to be called."""
+        return box().load(program, "priority", returns=float, finite=False)
+
     def run(self, program: str, seed: int) -> Trial:
         """Rank all vectors, and grow the set here."""
         elements = np.array(list(itertools.product((0, 1, 2), repeat=self.n)))
-        with box().load(program, "priority", returns=float, finite=False) as priority:
+        with self.opened(program) as priority:
             values = np.array(priority.map([(element, self.n) for element in elements]))
         if np.isnan(values).any():
             raise ValueError("a priority must be a number, not nan")

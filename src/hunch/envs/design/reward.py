@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from textwrap import dedent
 from typing import Any, Literal
 
@@ -13,15 +15,16 @@ import numpy as np
 from hunch.core import FloatArray, IntArray, UsageError
 from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import Mapped, box, fingerprint
 from hunch.envs.design.worlds import WORLDS, Variables, World
 from hunch.rl import cem
-from hunch.sandbox import Program
 
 POINTS = 10
 """Points at which a training is told."""
 JUDGED, TESTED = 16, 64
 """Episodes in which the policy is judged during training, and at its end."""
+SECONDS = 30.0
+"""That a reward may take for the steps of a generation: long, so that a crowded machine fails no program."""
 
 
 class RewardDesign(DesignProblem):
@@ -33,8 +36,8 @@ class RewardDesign(DesignProblem):
     training. Finished trials are kept in the user's file of trials, and none is paid twice.
 
     Args:
-        world: ``point-maze`` or ``mountain-car``.
-        generations: Of the training.
+        world: ``point-maze``, ``mountain-car``, ``docking`` or ``reacher``.
+        generations: Of the training. Default: the world's own.
         fitness: ``final``, or ``max`` for the highest success rate during the training, as in Eureka.
         trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
@@ -45,8 +48,8 @@ class RewardDesign(DesignProblem):
     def __init__(
         self,
         *,
-        world: Literal["point-maze", "mountain-car"] = "point-maze",
-        generations: int = 20,
+        world: Literal["point-maze", "mountain-car", "docking", "reacher"] = "point-maze",
+        generations: int | None = None,
         fitness: Literal["final", "max"] = "final",
         trials: str = "user",
         render_mode: str | None = None,
@@ -57,7 +60,9 @@ class RewardDesign(DesignProblem):
                 f"{world!r} and {fitness!r}."
             )
         self.world: World = WORLDS[world]()
-        self.learner, self.judged_by = cem.CEM(generations=generations, spread=0.1, noise=0.1), fitness
+        self.learner, self.judged_by = self.world.learner, fitness
+        if generations is not None:
+            self.learner = replace(self.learner, generations=generations)
         names = tuple(self.world.variables)
         super().__init__(
             task=f"{self.world.task} Write the reward from which a policy learns this.",
@@ -77,16 +82,20 @@ class RewardDesign(DesignProblem):
 
     def ready(self) -> None:
         """Start the sandbox."""
-        box()
+        box(SECONDS)
+
+    def opened(self, program: str) -> AbstractContextManager[Mapped]:
+        """The program in the sandbox, ready to be called."""
+        return box(SECONDS).load(program, "reward", returns=tuple, state="fresh")
 
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and judge it by the task."""
-        with box().load(program, "reward", returns=tuple, state="fresh") as reward:
+        with self.opened(program) as reward:
             training = _Training(self.world, _Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
-        curve = [training.success(means[i], JUDGED) for i in points]
-        final = training.success(means[-1], TESTED)
+        curve = training.success([means[i] for i in points], JUDGED)
+        final = training.success(means[-1:], TESTED)[0]
         fitness = max(curve) if self.judged_by == "max" else final
         told = f"success rate at the end: {final:.2f}\n{training.told(curve, points)}"
         return Trial(fitness, told, components={"final": final, "max": max(curve)})
@@ -109,7 +118,7 @@ def _interface(world: World) -> str:
 class _Reward:
     """A reward program, with its values checked here."""
 
-    def __init__(self, program: Program, names: tuple[str, ...]) -> None:
+    def __init__(self, program: Mapped, names: tuple[str, ...]) -> None:
         self.program, self.names = program, names
 
     def __call__(self, steps: Variables) -> tuple[FloatArray, dict[str, FloatArray]]:
@@ -149,34 +158,32 @@ def _row(name: str, values: Any, n: int) -> FloatArray:
 class _Training:
     """A policy that learns from a reward: episodes of all candidates at once."""
 
-    EACH = 6
-    """Episodes of a candidate; all of a generation begin alike, so that they can be compared."""
-
     def __init__(self, world: World, reward: _Reward, seed: int) -> None:
-        self.world, self.reward = world, reward
+        self.world, self.reward, self.episodes = world, reward, world.episodes
         self.rng, self.judge_seed = np.random.default_rng([seed, 0]), [seed, 1]
         self.size = cem.policy_size(*world.sizes)
         self.components: list[dict[str, float]] = []
 
     def scores(self, candidates: FloatArray) -> FloatArray:
         """Mean return of each candidate over some episodes, shape (population,)."""
-        n = len(candidates) * self.EACH
-        parameters = np.repeat(candidates, self.EACH, axis=0)
-        begun = self.world.begin(self.EACH, self.rng)
+        n = len(candidates) * self.episodes
+        parameters = np.repeat(candidates, self.episodes, axis=0)
+        begun = self.world.begin(self.episodes, self.rng)
         alike = {name: np.concatenate([values] * len(candidates)) for name, values in begun.items()}
         steps, _ = self._play(parameters, alike)
         total, components = self.reward(steps)
         self.components.append({name: float(values.mean()) for name, values in components.items()})
         returns = total.reshape(self.world.horizon, n).sum(axis=0)
-        scores: FloatArray = returns.reshape(len(candidates), self.EACH).mean(axis=1)
+        scores: FloatArray = returns.reshape(len(candidates), self.episodes).mean(axis=1)
         return scores
 
-    def success(self, parameters: FloatArray, episodes: int) -> float:
-        """Success rate of a policy, always in the same episodes."""
-        copies = np.broadcast_to(parameters, (episodes, len(parameters)))
+    def success(self, policies: Sequence[FloatArray], episodes: int) -> list[float]:
+        """Success rate of each policy, always in the same episodes."""
         begun = self.world.begin(episodes, np.random.default_rng([*self.judge_seed, episodes]))
-        _, last = self._play(copies, begun)
-        return float(self.world.success(last).mean())
+        alike = {name: np.concatenate([values] * len(policies)) for name, values in begun.items()}
+        _, last = self._play(np.repeat(np.stack(policies), episodes, axis=0), alike)
+        rates: list[float] = self.world.success(last).reshape(len(policies), episodes).mean(axis=1).tolist()
+        return rates
 
     def _play(self, parameters: FloatArray, state: Variables) -> tuple[Variables, Variables]:
         """Episodes side by side: variables of all steps, time by time, and the last state."""

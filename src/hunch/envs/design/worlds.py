@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import FloatArray
+from hunch.rl.cem import CEM
 
 Variables: TypeAlias = dict[str, FloatArray]
 """The state of n worlds by variable, each of shape (n,) or (n, size)."""
+
+
+SMALL = CEM(generations=20, spread=0.1, noise=0.1)
+"""A learner with small steps."""
 
 
 class World(Protocol):
@@ -21,6 +26,8 @@ class World(Protocol):
         task: What is to be achieved, in a sentence.
         variables: What a reward may read, with shape, meaning and unit.
         horizon: Steps of an episode.
+        learner: The inner learner.
+        episodes: Of a candidate of it; all of a generation begin alike, so that they can be compared.
         sizes: Length of observation and action of a policy.
         sparse: A reward program that tells success alone.
         dense: A reward program written by hand.
@@ -29,6 +36,8 @@ class World(Protocol):
     task: ClassVar[str]
     variables: ClassVar[Mapping[str, str]]
     horizon: ClassVar[int]
+    learner: ClassVar[CEM]
+    episodes: ClassVar[int]
     sizes: ClassVar[tuple[int, int]]
     sparse: ClassVar[str]
     dense: ClassVar[str]
@@ -65,6 +74,8 @@ class PointMaze(World):
         "action": "(n, 2), the force, from -1 to 1",
     }
     horizon = 60
+    learner = SMALL
+    episodes = 6
     sizes = (6, 2)
     sparse = """import numpy as np
 
@@ -121,6 +132,8 @@ class MountainCar(World):
         "action": "(n, 1), the force, from -1 to 1",
     }
     horizon = 200
+    learner = SMALL
+    episodes = 6
     sizes = (2, 1)
     sparse = """import numpy as np
 
@@ -162,5 +175,138 @@ def reward(position, velocity, action):
         return arrived
 
 
-WORLDS: dict[str, type[World]] = {"point-maze": PointMaze, "mountain-car": MountainCar}
+class Docking(World):
+    """A craft that has to come to rest at its dock.
+
+    Where it is and how fast it is have to be right at the same time, at the end, so that a reward that tells
+    success alone is nearly always 0.
+    """
+
+    task = (
+        "A craft drifts in a square room from -1 to 1 metre. When the episode ends, after 6 seconds, it has "
+        "to lie at its dock: within 0.15 metres of it, and slower than 0.15 metres per second."
+    )
+    variables: ClassVar[Mapping[str, str]] = {
+        "position": "(n, 2), where the craft is after the step, in metres",
+        "velocity": "(n, 2), in metres per second",
+        "dock": "(n, 2), where it has to be, in metres",
+        "action": "(n, 2), the force, from -1 to 1",
+    }
+    horizon = 30
+    learner = CEM(population=128, elites=10, generations=15, spread=0.5, noise=0.2)
+    episodes = 1
+    sizes = (6, 2)
+    sparse = """import numpy as np
+
+def reward(position, velocity, dock, action):
+    near = np.linalg.norm(position - dock, axis=1) < 0.15
+    success = (near & (np.linalg.norm(velocity, axis=1) < 0.15)).astype(float)
+    return success, {"success": success}
+"""
+    dense = """import numpy as np
+
+def reward(position, velocity, dock, action):
+    distance = -np.linalg.norm(position - dock, axis=1)
+    motion = -0.3 * np.linalg.norm(velocity, axis=1)
+    return distance + motion, {"distance": distance, "motion": motion}
+"""
+
+    def begin(self, n: int, rng: np.random.Generator) -> Variables:
+        """In the lower half, drifting; the dock in the upper half."""
+        return {
+            "position": rng.uniform([-0.9, -0.9], [0.9, -0.3], (n, 2)),
+            "velocity": rng.uniform(-0.3, 0.3, (n, 2)),
+            "dock": rng.uniform([-0.6, 0.4], [0.6, 0.9], (n, 2)),
+        }
+
+    def step(self, state: Variables, action: FloatArray) -> Variables:
+        """Force and friction; the walls hold the craft, and not its speed."""
+        velocity = state["velocity"] + 0.2 * (2.0 * action - state["velocity"])
+        position = np.clip(state["position"] + 0.2 * velocity, -1.0, 1.0)
+        return {**state, "position": position, "velocity": velocity}
+
+    def observe(self, state: Variables) -> FloatArray:
+        """Position, velocity, and the way to the dock."""
+        return np.hstack([state["position"], state["velocity"], state["dock"] - state["position"]])
+
+    def success(self, state: Variables) -> NDArray[np.bool_]:
+        """At the dock, and slow."""
+        near = np.linalg.norm(state["position"] - state["dock"], axis=1) < 0.15
+        docked: NDArray[np.bool_] = near & (np.linalg.norm(state["velocity"], axis=1) < 0.15)
+        return docked
+
+
+class Reacher(World):
+    """An arm of two links, each turned by a motor of its own; after Gymnasium's Reacher, without MuJoCo.
+
+    The links do not push each other: a motor turns its own joint alone.
+    """
+
+    task = (
+        "An arm of two links of 0.5 metres has to bring its fingertip to a target. When the episode ends, "
+        "after 5 seconds, the fingertip has to be within 0.1 metres of the target, and the joints slower "
+        "than 0.5 radians per second together."
+    )
+    variables: ClassVar[Mapping[str, str]] = {
+        "angles": "(n, 2), of the joints after the step, in radians",
+        "speeds": "(n, 2), of the joints, in radians per second",
+        "fingertip": "(n, 2), where it is, in metres",
+        "target": "(n, 2), where it has to be, in metres",
+        "action": "(n, 2), the torques, from -1 to 1",
+    }
+    horizon = 50
+    learner = CEM(generations=60, spread=0.1, noise=0.1)
+    episodes = 6
+    sizes = (6, 2)
+    sparse = """import numpy as np
+
+def reward(angles, speeds, fingertip, target, action):
+    near = np.linalg.norm(fingertip - target, axis=1) < 0.1
+    success = (near & (np.linalg.norm(speeds, axis=1) < 0.5)).astype(float)
+    return success, {"success": success}
+"""
+    dense = """import numpy as np
+
+def reward(angles, speeds, fingertip, target, action):
+    distance = -np.linalg.norm(fingertip - target, axis=1)
+    motion = -0.05 * np.linalg.norm(speeds, axis=1)
+    return distance + motion, {"distance": distance, "motion": motion}
+"""
+
+    def begin(self, n: int, rng: np.random.Generator) -> Variables:
+        """At rest, hanging down; the target above on the right."""
+        angles = np.array([-1.5, 0.5]) + rng.uniform(-0.1, 0.1, (n, 2))
+        target = rng.uniform([0.1, 0.4], [0.6, 0.8], (n, 2))
+        return {"angles": angles, "speeds": np.zeros((n, 2)), "fingertip": _tip(angles), "target": target}
+
+    def step(self, state: Variables, action: FloatArray) -> Variables:
+        """Motors and friction."""
+        speeds = state["speeds"] + 0.1 * (10.0 * action - state["speeds"])
+        angles = state["angles"] + 0.1 * speeds
+        return {**state, "angles": angles, "speeds": speeds, "fingertip": _tip(angles)}
+
+    def observe(self, state: Variables) -> FloatArray:
+        """Angles, speeds scaled to about 1, and the way to the target."""
+        return np.hstack([state["angles"], 0.3 * state["speeds"], state["target"] - state["fingertip"]])
+
+    def success(self, state: Variables) -> NDArray[np.bool_]:
+        """At the target, and slow."""
+        near = np.linalg.norm(state["fingertip"] - state["target"], axis=1) < 0.1
+        reached: NDArray[np.bool_] = near & (np.linalg.norm(state["speeds"], axis=1) < 0.5)
+        return reached
+
+
+def _tip(angles: FloatArray) -> FloatArray:
+    """Where the fingertip is, shape (n, 2), of joints at some angles, shape (n, 2)."""
+    both = np.cumsum(angles, axis=1)
+    tip: FloatArray = 0.5 * np.stack([np.cos(both).sum(axis=1), np.sin(both).sum(axis=1)], axis=1)
+    return tip
+
+
+WORLDS: dict[str, type[World]] = {
+    "point-maze": PointMaze,
+    "mountain-car": MountainCar,
+    "docking": Docking,
+    "reacher": Reacher,
+}
 """The worlds by name."""

@@ -42,10 +42,14 @@ class StandIn(Model):
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k random items of each prompt's list; a prompt without a list counts ``max_tokens``."""
+        """Return k random items of each prompt's list.
+
+        A prompt without a list counts ``max_tokens``, and so does an answer that no line end stops.
+        """
         answers = self._answers.generate(prompts, k, sampling, first)
         self.tokens_read += k * sum(map(tokens, map(text_of, prompts)))
-        self.tokens_written += sum(tokens(t) if t else sampling.max_tokens for own in answers for t in own)
+        most = sampling.max_tokens
+        self.tokens_written += sum(tokens(t) if t and sampling.stop else most for own in answers for t in own)
         return answers
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
