@@ -74,7 +74,7 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
 
 def hard_to_find(steps: int) -> tuple[Arm, ...]:
     """Motif with 10 % of wrong labels, and its controls, in episodes of ``SHORT`` steps."""
-    left_out = ("0.0", "0.3", "without")
+    left_out = ("noise 0.0", "noise 0.3", "without", "0.001")
     longer = MotifConfig(table=TABLE, preference=PreferenceConfig(collect=3_000))
     return (
         *(arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)),
