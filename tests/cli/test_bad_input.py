@@ -162,6 +162,13 @@ def test_too_little_memory_is_a_sentence(hunch):
     assert (code, errors) == (1, "hunch: These settings need more memory than there is.\n")
 
 
+def test_a_missing_extra_is_named(hunch, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    code, _, errors = hunch(*RUN, *SMALL, "--out", "r")
+    assert (code, errors) == (1, "hunch: This needs torch: pip install 'hunch-rl[torch]'.\n")
+    assert not (tmp_path / "r").exists()
+
+
 def test_a_file_of_somebody_elses_is_no_cache(hunch, monkeypatch, tmp_path):
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear Sir")

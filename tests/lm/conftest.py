@@ -56,10 +56,18 @@ def save_model(folder: Path, kind: str) -> None:
     if kind == "gpt2":
         config = transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=128, **small)
         network = transformers.GPT2LMHeadModel(config)
-    elif kind == "llama":
+    elif kind in ("llama", "qwen2"):
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-        config = transformers.LlamaConfig(max_position_embeddings=128, **sizes, **small)
-        network = transformers.LlamaForCausalLM(config)
+        family, heads = {"llama": ("Llama", 4), "qwen2": ("Qwen2", 2)}[kind]
+        config = getattr(transformers, f"{family}Config")(
+            max_position_embeddings=128, num_key_value_heads=heads, **sizes, **small
+        )
+        network = getattr(transformers, f"{family}ForCausalLM")(config)
+    elif kind == "t5":
+        sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
+        network = transformers.T5ForConditionalGeneration(
+            transformers.T5Config(vocab_size=400, decoder_start_token_id=0, eos_token_id=2, **sizes)
+        )
     else:
         sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
         network = transformers.BertModel(transformers.BertConfig(**sizes, **small))
@@ -70,9 +78,10 @@ def save_model(folder: Path, kind: str) -> None:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of a GPT-2, a Llama and an encoder."""
+    """Folders of a GPT-2, a Llama, a Qwen2, a T5 and an encoder."""
     pytest.importorskip("transformers")
-    places = {kind: tmp_path_factory.mktemp("models") / kind for kind in ("gpt2", "llama", "bert")}
+    kinds = ("gpt2", "llama", "qwen2", "t5", "bert")
+    places = {kind: tmp_path_factory.mktemp("models") / kind for kind in kinds}
     for kind, folder in places.items():
         save_model(folder, kind)
     return places

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hunch import lm
 from hunch.core import UsageError
 from hunch.lm.backends.bag_of_words import BagOfWords
+from hunch.lm.backends.phrases import phrases
 
 NAMES = st.lists(st.sampled_from(["mug", "go", "to", "the", "1", "2", ".", "über"]), min_size=1, max_size=12)
 
@@ -42,6 +43,17 @@ def test_the_same_in_every_process() -> None:
     )
     runs = {subprocess.run([sys.executable, "-c", code], capture_output=True).stdout for _ in range(2)}
     assert runs == {f"{BagOfWords(8).embed(['open the fridge 1']).tolist()}\n".encode()}
+
+
+def test_phrases_know_the_order_of_words_and_the_size_of_numbers() -> None:
+    model = lm.load("phrases")
+    here, there = model.embed(["position (0, 1)", "position (1, 0)"])
+    assert not np.allclose(here, there)
+    assert np.array_equal(*lm.load("bag-of-words").embed(["position (0, 1)", "position (1, 0)"]))
+    near, nearer, far = model.embed([f"rolls left at {x} m/s" for x in ("0.51", "0.50", "2.50")])
+    assert 0 < np.abs(near - nearer).max() < 0.02 < np.abs(near - far).max()
+    assert dict(phrases("at 0.50")) == {"at": 1, "#": np.log(1.5), "at #": np.log(1.5)}
+    assert dict(phrases("at 3"))["at 3"] == 1, "a whole number is a word, too"
 
 
 def test_as_a_spec() -> None:

@@ -26,6 +26,7 @@ SPECS = [
     "scripted:overlap?error=0.3&refusal=0.1&malformed=0.1",
     "minilm",
     "bag-of-words",
+    "phrases",
     "words",
     "tfidf",
     "random-words?seed=2",

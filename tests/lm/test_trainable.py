@@ -93,14 +93,25 @@ def spec(request: pytest.FixtureRequest, folders: dict[str, Path]) -> str:
 
 def plain(trained: Trainable, prompt: str, option: str) -> torch.Tensor:
     """log p(option | prompt), one option at a time, without tree and padding."""
-    head, [tail] = trained.model._request(prompt, (option,))
-    logits = trained.network(torch.tensor([head + tail])).logits[0, len(head) - 1 : -1]
+    if trained.network.config.is_encoder_decoder:
+        tokenizer = trained.model.tokenizer
+        tail = tokenizer(option)["input_ids"]
+        logits = trained.network(
+            input_ids=torch.tensor([tokenizer(prompt)["input_ids"]]),
+            decoder_input_ids=torch.tensor([[0, *tail[:-1]]]),
+        ).logits[0]
+    else:
+        head, [tail] = trained.model._request(prompt, (option,))
+        logits = trained.network(torch.tensor([head + tail])).logits[0, len(head) - 1 : -1]
     return torch.log_softmax(logits, -1)[range(len(tail)), tail].sum()
 
 
 @pytest.mark.parametrize("train", ["all", "lora"])
-def test_scores_and_gradients_are_those_of_one_option_at_a_time(spec: str, train: str) -> None:
-    trained = lm.trainable(f"{spec}?train={train}")
+@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen2", "t5"])
+def test_scores_and_gradients_are_those_of_one_option_at_a_time(
+    folders: dict[str, Path], family: str, train: str
+) -> None:
+    trained = lm.trainable(f"hf:{folders[family]}?train={train}")
     if train == "lora":  # an adapter that changes something
         for weight in trained.parameters():
             weight.data += 0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(0))
@@ -146,6 +157,25 @@ def test_untrained_scores_and_texts_are_those_of_the_frozen_model(spec: str) -> 
             np.testing.assert_allclose(ours.detach(), theirs.logprobs, atol=1e-5)
         greedy = lm.Sampling(max_tokens=5, temperature=0, stop=())
         assert trained.generate(PROMPTS, sampling=greedy) == frozen.generate(PROMPTS, sampling=greedy)
+
+
+def test_an_encoder_decoder_model_gives_the_first_state_of_its_decoder(folders: dict[str, Path]) -> None:
+    trained = lm.trainable(f"hf:{folders['t5']}?train=lora")
+    asked, again = trained.answers(PROMPTS * 2, [OPTIONS, OPTIONS[:1]] * 2)[:2], trained.states(PROMPTS)
+    for prompt, answer, state in zip(PROMPTS, asked, again, strict=True):
+        tokens = torch.tensor([trained.model.tokenizer(prompt)["input_ids"]])
+        start = torch.zeros(1, 1, dtype=torch.long)
+        out = trained.network(input_ids=tokens, decoder_input_ids=start, output_hidden_states=True)
+        for found in (answer.state, state):
+            torch.testing.assert_close(found, out.decoder_hidden_states[-1][0, 0], atol=1e-5, rtol=1e-4)
+    before = trained.frozen_states(PROMPTS)
+    for weight in trained.parameters():
+        weight.data += 0.1
+    assert torch.equal(trained.frozen_states(PROMPTS), before)
+    assert not torch.allclose(trained.states(PROMPTS), before)
+    assert trained.network.lm_head.weight.requires_grad is False
+    with pytest.raises(UsageError, match="writes none"):
+        trained.generate(PROMPTS)
 
 
 def test_the_state_of_a_prompt_is_that_of_its_last_token(spec: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 import hunch
 from hunch import lm, methods
 from hunch.core import State, UsageError, World
+from hunch.envs.craft import RULES
 from hunch.envs.home_grid import THINGS
 from hunch.lm.backends.bag_of_words import BagOfWords
 from hunch.methods.goal.rl_adapter import RLAdapter
@@ -14,6 +15,7 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.temporal import parse, propositions
 from hunch.roles.mentor import SUMMARIES, Mentor, MentorConfig, comprehension
 from hunch.rules.mentor import MentorModel, suited
+from hunch.studies.rl_adapter import Rule, ToldByRule
 
 HOME = "hunch/HomeGrid-v0"
 WORDS = lm.load("bag-of-words")
@@ -156,6 +158,21 @@ def test_a_frozen_adapter_stays_and_none_says_nothing():
     none = mentor(adapter="none")
     assert none.suggest([state]) == ["collect wood"], "the rule names achievements alone"
     assert none.lessons[0].summary == ""
+
+
+def test_the_studys_rule_tells_the_truth():
+    rule, rng = Rule(SUMMARIES), np.random.default_rng(0)
+    did = [one.action for one in RULES[:9]]
+    assert (
+        rule.say("The player did nothing. Told to collect wood, it followed: 3 of 10.", rng) == SUMMARIES[0]
+    )
+    assert (
+        rule.say(f"The player did {', '.join(did)}. Told to do nothing, it followed: 1.", rng) == SUMMARIES[2]
+    )
+    agent = ToldByRule(lm.load("scripted:mentor"), encoder=WORDS)
+    agent.begin(World(steps=100), 0)
+    assert isinstance(agent.mentor.adapter, Rule)
+    assert agent.evidence == "L0"
 
 
 def test_the_rule_goes_by_the_summary():

@@ -32,6 +32,7 @@ PAGES_OF = {
     "count-bonus": ("q_learning",),
     "ellm": ("ellm", "q_learning"),
     "rnd": ("q_learning",),
+    "instruct-ppo": ("instruct_q", "ppo", "dqn_prior"),
     "instruct-q": ("instruct_q", "q_learning", "dqn_prior"),
     "likelihood-value": ("likelihood_value", "instruct_q", "q_learning", "dqn_prior"),
     "rl-adapter": ("rl_adapter", "q_learning"),

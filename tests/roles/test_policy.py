@@ -15,7 +15,8 @@ pytest.importorskip("transformers")
 from hunch.pocket import walks  # noqa: E402
 from hunch.roles import TextTable  # noqa: E402
 from hunch.roles.policy import LMPolicy, LMPolicyConfig, PerceptronPolicy  # noqa: E402
-from hunch.roles.prior_kinds import PriorConfig, build_prior, prompt  # noqa: E402
+from hunch.roles.prior_kinds import PriorConfig, build_prior  # noqa: E402
+from hunch.roles.prior_language import prompt  # noqa: E402
 
 WALKS = "pocket?corpus=walks"
 STATES = [
@@ -111,6 +112,21 @@ def test_a_perceptron_begins_nearly_uniform():
     for row, state in zip(logprobs.exp(), STATES, strict=True):
         np.testing.assert_allclose(row[: len(state.options)].detach(), 1 / len(state.options), atol=0.02)
     assert torch.equal(values, acting.values(STATES))
+
+
+def test_embeddings_are_standardised_by_all_that_was_seen():
+    """In parts or at once, and saved; what all states share counts nothing."""
+    whole, parts, again = (PerceptronPolicy(TextTable(lm.load("phrases")), 16, 0) for _ in range(3))
+    whole.see(STATES)
+    parts.see(STATES[:1])
+    parts.see(STATES[1:])
+    numbers = whole.features.number(STATES)
+    vectors = whole.spread(whole.features.vectors[numbers])
+    np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-5)
+    assert set(vectors.std(axis=0).round(2)) == {0.0, 1.0}
+    again.load_state_dict(parts.state_dict())
+    for found in (parts, again):
+        torch.testing.assert_close(found.both(STATES), whole.both(STATES))
 
 
 def test_the_walks_are_prompts_of_a_policy_and_leave_some_targets_out():

@@ -51,7 +51,7 @@ def test_levels(box, lacking, level, tmp_path):
 
 def test_below_the_kernel_nothing_runs_unless_asked_for(tmp_path):
     refused = run("namespaces,landlock,filters", LEVEL.format(least=""), tmp_path)
-    assert refused.startswith("hunch.core.UsageError: This machine isolates by 'process' only")
+    assert refused.startswith("hunch.core.UsageError: This machine the isolation 'process' only")
     for lacking in ("filters", "filters,namespaces"):
         assert run(lacking, LEVEL.format(least=', least="process"'), tmp_path).startswith("process ")
 
@@ -89,7 +89,7 @@ def test_a_process_still_ends_in_time_with_all_its_own(tmp_path):
 def test_more_than_there_is_is_refused(box):
     if box.isolation == "kernel+namespaces":
         pytest.skip("there is no more")
-    with pytest.raises(UsageError, match="isolates by"):
+    with pytest.raises(UsageError, match="the isolation"):
         Sandbox(least="kernel+namespaces")
 
 

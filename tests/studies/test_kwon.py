@@ -58,5 +58,5 @@ def test_a_file_of_another_kind_is_refused_and_runs_nothing(value, tmp_path, mon
 
 
 def test_a_folder_of_something_else(tmp_path):
-    with pytest.raises(UsageError, match="no clone"):
+    with pytest.raises(UsageError, match="not a clone"):
         recorded(tmp_path)

@@ -52,5 +52,5 @@ def test_programs_are_run_again_and_counted(clone):
 
 
 def test_what_is_no_clone_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="no clone"):
+    with pytest.raises(UsageError, match="not a clone"):
         chats(tmp_path)

@@ -44,6 +44,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lm": ("SPEC", "test whether a language model answers, how fast, with which verbs"),
 }
 
+EXTRAS = {
+    "torch": "torch",
+    "transformers": "hf",
+    "tokenizers": "hf",
+    "safetensors": "hf",
+    "matplotlib": "plot",
+}
+"""The extras that bring packages which any command may need."""
 PLAIN = ("methods", "envs", "lm")
 """Commands without options."""
 USAGE = """usage: hunch COMMAND ...
@@ -129,6 +137,8 @@ def _unexpected(error: Exception) -> str:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", str(error)):
         return "These settings need more memory than there is."
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"This needs {error.name}: pip install 'hunch-rl[{EXTRAS[error.name]}]'."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
 
 

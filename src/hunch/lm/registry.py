@@ -84,6 +84,13 @@ OURS: Final[dict[str, Backend]] = {
         "counts of hashed words: the control for what an encoder knows",
         costly=False,
     ),
+    "phrases": Backend(
+        "phrases",
+        "hunch.lm.backends.phrases:load",
+        frozenset({"embed"}),
+        "hashed phrases with the numbers in them: encodes positions and measurements",
+        costly=False,
+    ),
     "words": Backend(
         "words",
         "hunch.lm.backends.words:load_words",
@@ -187,12 +194,12 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
 
 
 def trainable(spec: str, **options: Any) -> Trainable:
-    """Load a causal model for training, such as ``"hf:<name or folder>?train=lora"``.
+    """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
 
     Args:
         spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
             or one whose models have a ``folder``, such as ``pocket``.
-        **options: Options of :func:`hunch.lm.backends.trainable.load`; they override those in the spec.
+        **options: Options of :func:`hunch.lm.backends.training.load`; they override those in the spec.
 
     Raises:
         UsageError: for another kind of model, or a wrong option.
@@ -200,7 +207,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """
     head, written = _split(spec)
     kind, _, name = head.partition(":")
-    build_one: Callable[..., Trainable] = import_module("hunch.lm.backends.trainable").load
+    build_one: Callable[..., Trainable] = import_module("hunch.lm.backends.training").load
     chosen = written | dict(options)
     if kind != "hf":
         name, chosen = _kept(kind, name, chosen, set(inspect.signature(build_one).parameters))

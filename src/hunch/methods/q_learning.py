@@ -183,7 +183,7 @@ class GreedyPlayer:
         return [self.agent.best(state, self.rng) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the random state."""

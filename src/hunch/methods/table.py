@@ -154,6 +154,18 @@ _LIST = (
         **_POLICY,
     ),
     Method(
+        "instruct-ppo",
+        ".policy.instruct_ppo:InstructPPO",
+        "PPO that an instruction, read by a language model, pulls towards one of many good policies",
+        "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
+        control="uninformed prior",
+        leaf="LLM4RL / policy",
+        models={"lm": PROPOSES, **_ENCODER},
+        lm="minilm",
+        roles=("action prior",),
+        data="none",
+    ),
+    Method(
         "instruct-q",
         ".prior.instruct_q:InstructQ",
         "Q-learning in which an instruction to a language model selects one of many good policies",

@@ -82,8 +82,12 @@ class Decoder:
         """Read prompts of at least one token."""
         taken: list[Row] = []
         self._room = max(ROWS, KINDS * len(prompts))
+        known: dict[tuple[int, ...], Row] = {}
         for prompt in prompts:
-            row = self._take(prompt, taken)
+            if (same := known.get(tuple(prompt))) is not None:
+                taken.append(self._copy(same, taken))
+                continue
+            row = known[tuple(prompt)] = self._take(prompt, taken)
             taken.append(row)
             row.tokens = list(prompt)
             self.saved += row.known
@@ -116,6 +120,15 @@ class Decoder:
             row.values[:, :, :common] = source.values[:, :, :common]
             row.known = common
         return row
+
+    def _copy(self, row: Row, taken: Sequence[Row]) -> Row:
+        """Return another row of the same prompt, for another sample."""
+        other, n = self._vacant(taken), len(row.tokens)
+        other.keys[:, :, :n], other.values[:, :, :n] = row.keys[:, :, :n], row.values[:, :, :n]
+        other.tokens, other.following = list(row.tokens), row.following
+        other.known, other.head = row.known, row.head
+        self.saved += n
+        return other
 
     def _vacant(self, taken: Sequence[Row]) -> Row:
         """An empty row: a new one, or the least recently used of those that nobody needs."""

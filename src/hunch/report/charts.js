@@ -50,11 +50,11 @@ function scoreRange(y, numbers) {
 
 /* Draws curves into a place and returns { at(share), from(clientX) }: move the cursor to a share of the x axis,
    and the share that a pointer is at. */
-function lineChart(place, { curves, x, y, xTitle, yTitle, label }) {
+function lineChart(place, { curves, x, y, xTitle, yTitle, label, xLeast }) {
   const width = Math.max(260, place.clientWidth), height = Math.round(Math.min(400, Math.max(260, width * 0.48)));
   const left = width < 500 ? 44 : 52, right = width - 12, top = 26, bottom = height - 44;
   const drawn = curves.filter((curve) => curve.points);
-  const xEnd = Math.max(1e-9, ...drawn.flatMap(({ points }) => points.x.slice(-1)));
+  const xEnd = Math.max(xLeast, ...drawn.flatMap(({ points }) => points.x.slice(-1)));
   const [yLow, yHigh] = scoreRange(y, drawn.flatMap(({ points }) => [...points.value, ...points.low, ...points.high]));
   const px = scale(0, xEnd, left, right), py = scale(yLow, yHigh, bottom, top);
   const root = svg("svg", { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` });

@@ -55,7 +55,8 @@ def replay(config: RunConfig, episodes: Sequence[Episode]) -> list[Replayed]:
 def _replay(env: TextEnvironment, episode: Episode) -> Replayed:
     played = list(again(env, episode.seed, episode.actions, episode.number))
     rewards = [t.reward for t in played]
-    if not np.isclose(sum(rewards), episode.episode_return) or played[-1].success != episode.success:
+    same = np.isclose(sum(rewards), episode.episode_return, equal_nan=True)  # nan: a program that failed
+    if not same or played[-1].success != episode.success:
         raise HunchError("the environment did not repeat the episode; the same seed must give the same one.")
     answers = [played[0].state.observation, *(t.next_state.observation for t in played)]
     return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards)
@@ -93,8 +94,8 @@ def choose(episodes: Sequence[Episode], number: int) -> list[int]:
     everything = range(len(episodes))
     if number < 1 or not episodes:
         return []
-    best = max(everything, key=lambda i: (episodes[i].episode_return, -episodes[i].length))
-    worst = min(everything, key=lambda i: (episodes[i].episode_return, -episodes[i].length))
+    value = [(np.nan_to_num(e.episode_return, nan=-np.inf), -e.length) for e in episodes]
+    best, worst = max(everything, key=value.__getitem__), min(everything, key=value.__getitem__)
     spread = np.linspace(0, len(episodes) - 1, min(number, len(episodes))).astype(int)
     marked = [len(episodes) - 1, 0, best, worst]
     wanted: dict[int, Any] = dict.fromkeys([*marked, *map(int, spread), *everything])

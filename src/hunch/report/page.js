@@ -81,7 +81,8 @@ function showLead() {
   byId("title").textContent = current().title;
   byId("lead").textContent = `${many(runs, "run")}: ${many(arms.length, "arm")}, ${range(Math.min(...seeds), Math.max(...seeds))} ` +
     `seed${Math.max(...seeds) > 1 ? "s" : ""} each, ${plain(steps)} environment steps per run. ` +
-    `Highest success at the end: ${best.label}, ${fixed(value)} (${interval}; evidence ${best.evidence}).`;
+    (value === null ? "No episode ended in the last quarter of the steps."
+      : `Highest success at the end: ${best.label}, ${fixed(value)} (${interval}; evidence ${best.evidence}).`);
 }
 
 let chart = null;
@@ -90,10 +91,11 @@ function showCurves() {
   const { arms } = current(), { x, y } = shown;
   const curves = arms.map((arm, index) => ({ index, points: arm.curves[`${x} ${y}`] })).filter(({ index }) => !shown.hidden.has(index));
   const label = `${titleOf(y)}, over ${DATA.x[x]}; the values are in the table below`;
-  chart = lineChart(byId("chart"), { curves, x, y, xTitle: DATA.x[x], yTitle: titleOf(y), label });
+  chart = lineChart(byId("chart"), { curves, x, y, xTitle: DATA.x[x], yTitle: titleOf(y), label, xLeast: x === "steps" ? current().steps : 1e-9 });
   const kept = x === "steps" ? "" : " Seeds differ in what they need: a run that ended keeps its last value." +
     (["calls", "tokens"].includes(x) ? " Answers from the cache cost nothing, so a later seed may need few; requests count them." : "");
-  byId("curves-note").textContent = `Line: interquartile mean over seeds; band: its 95 % bootstrap interval, below five seeds their range. A line begins once ten episodes have ended in every seed.${kept}`;
+  const empty = curves.length && !curves.some(({ points }) => points) ? "There is no curve yet. " : "";
+  byId("curves-note").textContent = `${empty}Curve: interquartile mean over seeds; band: its 95 % bootstrap interval, below five seeds their range. A curve begins once ten episodes have ended in every seed.${kept}`;
   showReading();
 }
 
@@ -247,7 +249,7 @@ function start() {
   byId("reading").addEventListener("input", (event) => { shown.reading = event.target.value / 100; showReading(); });
   byId("chart").addEventListener("pointermove", (event) => { shown.reading = chart.from(event.clientX); showReading(); });
   let width = window.innerWidth;
-  window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; showCurves(); } });
+  window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; showCurves(); drawFamily(); } });
   byId("save-picture").addEventListener("click", () => save("curves.svg", "image/svg+xml", chartText()));
   byId("save-values").addEventListener("click", () => save("curves.csv", "text/csv", curvesText()));
   startViewer();

@@ -245,8 +245,9 @@ def load(folder: str | Path) -> Dataset:
         raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
     if MARK not in about:
         raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
+    library = _library()
     try:
-        storage = _library().MinariStorage.read(folder)
+        storage = library.MinariStorage.read(folder)
         records = list(storage.get_episodes(range(about["total_episodes"])))
         episodes = tuple(map(_recording, records))
     except (OSError, KeyError, ValueError) as error:

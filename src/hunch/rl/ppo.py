@@ -60,6 +60,8 @@ class PPOConfig:
     """Weight of the policy's entropy (CleanRL)."""
     kl: NonNegativeFloat = 0.0
     """Weight of KL(policy || prior), if there is a prior."""
+    kl_end: NonNegativeFloat | None = None
+    """Value to which ``kl`` falls linearly over the run; none keeps it constant."""
     target_kl: NonNegativeFloat = 0.0
     """Stop an update once the KL divergence from the old policy exceeds this; 0 for never."""
     max_norm: PositiveFloat = 0.5
@@ -103,7 +105,8 @@ class TrainablePolicy(Protocol):
 
 
 Prior: TypeAlias = Callable[[Sequence[State]], Tensor]
-"""Log-probabilities of the actions of some states, padded with -inf; shape (n, max. actions)."""
+"""Log-probabilities of the actions of some states, padded with -inf; shape (n, max. actions). A
+row of padding alone leaves its state unregularised."""
 
 
 class Batch(NamedTuple):
@@ -128,6 +131,7 @@ class PPOLearner:
 
     def __init__(self, policy: TrainablePolicy, config: PPOConfig, prior: Prior | None = None) -> None:
         self.policy, self.config, self.prior, self.updates = policy, config, prior, 0
+        self.pull = config.kl
         own = [(name, weights) for name, weights in policy.parameters().items() if weights]
         self.weights = [weight for _, weights in own for weight in weights]
         self.rates = [config.value_rate * (name == "value") or config.learning_rate for name, _ in own]
@@ -146,7 +150,7 @@ class PPOLearner:
         Args:
             streams: Consecutive steps of each stream, across ends of episodes.
             rng: Random generator for the order of steps.
-            left: Share of the run that is left, for ``anneal``.
+            left: Share of the run that is left, for ``anneal`` and ``kl_end``.
             parts: Parts to learn, one after the other in each epoch.
 
         Raises:
@@ -155,6 +159,7 @@ class PPOLearner:
         c, told = self.config, list[dict[str, float]]()
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * left if c.anneal else rate
+        self.pull = c.kl if c.kl_end is None else c.kl_end + (c.kl - c.kl_end) * left
         self.updates += 1
         try:
             batch = self.collect(streams)
@@ -208,11 +213,12 @@ class PPOLearner:
         entropy = -(shares * known).sum(1).mean()
         loss = -gain.mean() - c.entropy * entropy
         told = {"entropy": entropy, "moved": (ratio - 1 - moved).mean()}
-        if self.prior and c.kl:
+        if self.prior and self.pull:
             expected = self.prior([batch.states[i] for i in rows]).to(known)
+            given = (expected > -torch.inf).any(1)
             expected = expected.masked_fill(expected == -torch.inf, 0.0)
-            told["prior_kl"] = (shares * (known - expected)).sum(1).mean()
-            loss = loss + c.kl * told["prior_kl"]
+            told["prior_kl"] = ((shares * (known - expected)).sum(1) * given).mean()
+            loss = loss + self.pull * told["prior_kl"]
         return loss, {name: float(figure.detach()) for name, figure in told.items()}
 
     def _value_loss(self, batch: Batch, rows: IntArray, values: Tensor) -> tuple[Tensor, dict[str, float]]:

@@ -241,7 +241,7 @@ def values(
 
 
 def forward(
-    network: QNetwork, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
+    network: nn.Module, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
 ) -> Tensor:
     """Return Q of numbered states with indices of their actions, one state after the other, shape (n,)."""
     rows = np.concatenate([features.rows[i][own] for i, own in zip(states, candidates, strict=True)])

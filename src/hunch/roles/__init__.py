@@ -1,6 +1,4 @@
-"""The roles that a language model can fill in a reinforcement-learning loop; each file is imported when
-used.
-"""
+"""The roles that a language model can fill in an RL loop; each file is imported when it is used."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Says(Player):
         return [self.action] * len(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def single(action: str, can: float = 1.0) -> Skill:

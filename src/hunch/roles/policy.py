@@ -17,23 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import EvidenceLevel, HunchError, State, UsageError
+from hunch.core import EvidenceLevel, HunchError, IntArray, State, UsageError
 from hunch.lm.backends.trainable import Answer, Start, Trainable
 from hunch.lm.base import Normalisation, count_words
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.q_learning import QNetwork, forward
-from hunch.roles.encoder import StateFeatures, TextTable
+from hunch.rl.q_learning import forward
+from hunch.roles.encoder import StateFeatures, TextTable, Vectors
 from hunch.roles.prior_language import prompt
+
+KNOWN: Final = 10_000
+"""Number of states of which the features are kept."""
 
 
 class PerceptronPolicy:
-    """Two perceptrons on frozen embeddings: one scores state-action pairs, one evaluates states.
+    """Two perceptrons on frozen embeddings: one scores the actions of a state, one evaluates states.
+
+    The score of an action is the inner product of the first perceptron's output with a linear map of the
+    action's embedding (He et al., "Deep Reinforcement Learning with a Natural Language Action Space", ACL
+    2016). If all states have the same actions this is CleanRL's network: two tanh layers, orthogonal weights,
+    and one output per action. Embeddings of states differ little, because most of their text is the same, so
+    they are standardised by the mean and standard deviation of the states passed to :meth:`see`.
 
     Args:
         table: Embeds texts.
@@ -42,51 +51,132 @@ class PerceptronPolicy:
     """
 
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
-        self.table = table
-        dims = StateFeatures(table)
+        self.features = StateFeatures(table)
+        self.spread = Spread(self.features.state_dim)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.actor = QNetwork(dims.state_dim, dims.action_dim, hidden)
-            self.critic = value_head(dims.state_dim, hidden, nn.ReLU)
-        with torch.no_grad():
-            self.actor.head.weight.mul_(0.01)  # so that the initial policy is nearly uniform
+            dim = self.features.state_dim
+            self.actor = Scorer(dim, self.features.action_dim, hidden)
+            self.critic = nn.Sequential(*perceptron(dim, hidden), orthogonal(hidden, 1, 1))
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the actions, padded with -inf, and values."""
-        features = StateFeatures(self.table)
-        return self._logprobs(features, states), self._values(features, states)
+        return self.logprobs(states), self.values(states)
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Log-probabilities of the actions, shape (n, most actions)."""
-        return self._logprobs(StateFeatures(self.table), states)
+        every = [np.arange(len(state.options)) for state in states]
+        seen, numbers = self._seen(states)
+        scores = forward(self.actor, seen, numbers, every)
+        return padded(torch.split(scores, [len(own) for own in every]))
 
     def values(self, states: Sequence[State]) -> Tensor:
         """Values, shape (n,)."""
-        return self._values(StateFeatures(self.table), states)
-
-    def _logprobs(self, features: StateFeatures, states: Sequence[State]) -> Tensor:
-        numbers = np.array(features.number(states))
-        every = [np.arange(len(state.options)) for state in states]
-        scores = forward(self.actor, features, numbers, every)
-        return padded(torch.split(scores, [len(own) for own in every]))
-
-    def _values(self, features: StateFeatures, states: Sequence[State]) -> Tensor:
-        numbers = features.number(states)
-        found: Tensor = self.critic(torch.from_numpy(features.vectors[numbers]))[:, 0]
+        seen, numbers = self._seen(states)
+        found: Tensor = self.critic(torch.from_numpy(seen.vectors[numbers]))[:, 0]
         return found
+
+    def see(self, states: Sequence[State]) -> None:
+        """Add states to mean and standard deviation; only between updates, because it changes the policy."""
+        numbers = self.features.number(states)  # first, as it may put a larger matrix in place
+        self.spread.add(self.features.vectors[numbers])
+
+    def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
+        """Return the features of the distinct states, and the row of each state."""
+        if len(self.features.states) > KNOWN:
+            self.features = StateFeatures(self.features.table)
+        own = self.features
+        numbers, place = np.unique(own.number(states), return_inverse=True)
+        rows = [own.rows[number] for number in numbers]
+        vectors = self.spread(own.vectors[numbers])
+        return Seen(own.state_dim, own.action_dim, rows, vectors, own.matrix), place
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """The weights of both."""
         return {"policy": list(self.actor.parameters()), "value": list(self.critic.parameters())}
 
     def state_dict(self) -> dict[str, Any]:
-        """The weights of both."""
-        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
+        """The weights of both, and the statistics of the embeddings."""
+        networks = {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
+        return {**networks, "spread": self.spread.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
+        self.spread.load_state_dict(state["spread"])
+
+
+@dataclass
+class Seen:
+    """Features of some states; see :class:`hunch.rl.q_learning.Features`."""
+
+    state_dim: int
+    action_dim: int
+    rows: list[IntArray]
+    vectors: Vectors
+    matrix: Vectors
+
+
+class Scorer(nn.Module):
+    """Inner products of states and actions, each after a network of its own."""
+
+    def __init__(self, state_dim: int, action_dim: int, hidden: int) -> None:
+        super().__init__()
+        self.wants = nn.Sequential(*perceptron(state_dim, hidden))
+        self.offers = orthogonal(action_dim, hidden, 0.01)  # nearly uniform at first
+
+    def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
+        """Return the scores of pairs, shape (pairs,), as :class:`hunch.rl.q_learning.QNetwork` does."""
+        scores: Tensor = (self.wants(states)[owner] * self.offers(actions)[index]).sum(dim=1)
+        return scores
+
+
+def perceptron(dim: int, hidden: int) -> list[nn.Module]:
+    """Return two tanh layers (CleanRL)."""
+    return [orthogonal(dim, hidden, 2**0.5), nn.Tanh(), orthogonal(hidden, hidden, 2**0.5), nn.Tanh()]
+
+
+def orthogonal(dim: int, out: int, gain: float) -> nn.Linear:
+    """Return a layer with orthogonal weights (CleanRL)."""
+    layer = nn.Linear(dim, out)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Spread:
+    """Running mean and standard deviation of vectors (Chan et al., 1979).
+
+    Args:
+        dim: Length of a vector.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.count, self.mean, self.squares = 0, np.zeros(dim), np.zeros(dim)
+
+    def add(self, rows: Vectors) -> None:
+        """Add vectors, shape (n, dim)."""
+        total, mean = self.count + len(rows), rows.mean(axis=0, dtype=np.float64)
+        apart, within = mean - self.mean, ((rows - mean) ** 2).sum(axis=0)
+        self.squares = self.squares + within + apart**2 * self.count * len(rows) / total
+        self.mean = self.mean + apart * len(rows) / total
+        self.count = total
+
+    def __call__(self, rows: Vectors) -> Vectors:
+        """Return standardised vectors, clipped to +-10; unchanged before the first :meth:`add`."""
+        if not self.count:
+            return rows
+        scale = np.sqrt(self.squares / self.count + 1e-8)
+        return np.clip((rows - self.mean) / scale, -10, 10).astype(np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the statistics."""
+        return {"count": self.count, **{n: torch.from_numpy(getattr(self, n)) for n in ("mean", "squares")}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.count, self.mean, self.squares = state["count"], state["mean"].numpy(), state["squares"].numpy()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +218,7 @@ class LMPolicy:
         lm.restart(config.start, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.head = value_head(lm.dim, config.width, nn.Sigmoid).to(lm.network.device)
+            self.head = value_head(lm.dim, config.width).to(lm.network.device)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -194,13 +284,13 @@ class LMPolicy:
         self.head.load_state_dict(state["head"])
 
 
-def value_head(dim: int, width: int, between: type[nn.Module]) -> nn.Sequential:
+def value_head(dim: int, width: int) -> nn.Sequential:
     """Return a three-layer perceptron with one output, which starts near 0."""
     last = nn.Linear(width, 1)
     with torch.no_grad():
         last.weight.mul_(0.1)
         last.bias.zero_()
-    return nn.Sequential(nn.Linear(dim, width), between(), nn.Linear(width, width), between(), last)
+    return nn.Sequential(nn.Linear(dim, width), nn.Sigmoid(), nn.Linear(width, width), nn.Sigmoid(), last)
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:

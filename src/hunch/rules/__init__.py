@@ -1,7 +1,7 @@
-"""Scripted models (evidence level L0): rules in the place of a language model, with dials for error.
+"""Scripted models (evidence level L0): rules in place of a language model, with dials for error rates.
 
-They know the environments, so they stand above both ``lm`` and ``envs``. :func:`hunch.lm.load` finds them as
-``scripted:<rule>`` through the entry-point group ``hunch.models``, as it finds anybody's plugin.
+They know the environments, so this package is above both ``lm`` and ``envs``. :func:`hunch.lm.load` finds
+them as ``scripted:<rule>`` through the entry-point group ``hunch.models``, like any plugin.
 """
 
 from hunch.lm.registry import Backend

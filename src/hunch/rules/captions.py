@@ -20,7 +20,7 @@ _MISSION = (
 )
 _TIDY = (*_MISSION[:3], "You open", "You unlock", "You stand in", "You reach", "You pick up", "You put down")
 _ORDERS = {"put things down": _TIDY}
-"""What is better the later it comes, by words of the goal; for any other goal the mission's order."""
+"""Captions from worst to best, by words of the goal; other goals use the mission's order."""
 
 
 @rule("captions")

@@ -1,4 +1,4 @@
-"""The dynamics of some environments as programs, a statement a line, by a sentence of their task."""
+"""The dynamics of some environments as programs with one statement per line, by a sentence of their task."""
 
 from __future__ import annotations
 
@@ -251,4 +251,4 @@ DYNAMICS: dict[tuple[str, str], str] = {
     (_OPEN, "transition"): GRID_MOVES,
     (_OPEN, "reward"): GRID_OPENED,
 }
-"""Programs by words that stand in the prompt, the first that do, and the function that is asked for."""
+"""Programs by words in the prompt (the first that match) and the requested function."""

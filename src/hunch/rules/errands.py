@@ -1,7 +1,7 @@
 """``scripted:errands``: a rule that plans the errands of the Kitchen environment from its transcript.
 
-It knows what each instruction means and where things usually are. All else it has from the transcript: it
-takes a skill to have worked unless it is told otherwise, and believes what it is told of the scene.
+It knows what each instruction means and where things usually are. Everything else comes from the transcript:
+it assumes that a skill worked unless the feedback says otherwise, and believes descriptions of the scene.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LIST = "You are allowed to take the following actions:"
 
 @dataclass
 class Belief:
-    """What the planner takes to be so.
+    """The planner's beliefs.
 
     Attributes:
         held: The thing in hand.
-        near: The place or thing that the robot stands at.
-        where: The place of each thing that is known.
-        opened: Containers that are open.
+        near: The place or thing at which the robot stands.
+        where: Known places of things.
+        opened: Open containers.
         missed: Things that were looked for and not found.
-        absent: Things that are said not to be there.
-        saw_all: Whether it was ever told what is seen.
+        absent: Things that are reported as missing.
+        saw_all: True if the scene was ever described.
     """
 
     held: str = ""
@@ -41,7 +41,7 @@ class Belief:
     saw_all: bool = False
 
     def took(self, skill: str) -> None:
-        """Believe that a skill worked."""
+        """Assume that a skill worked."""
         verb, _, aim = skill.rpartition(" the ")
         if verb in ("find", "go to"):
             self.near = aim
@@ -56,7 +56,7 @@ class Belief:
             self.opened.add(aim)
 
     def failed(self, skill: str) -> None:
-        """Believe that a skill failed: what was to be grasped or put down is not where it was."""
+        """Assume that a skill failed: the thing to grasp or put down is not where it was."""
         verb, _, aim = skill.rpartition(" the ")
         self.near = ""
         if verb == "find":
@@ -66,7 +66,7 @@ class Belief:
         self.where.pop(aim, None)
 
     def saw(self, line: str) -> None:
-        """Believe a line of the scene."""
+        """Believe a line of the scene's description."""
         if found := re.match(r"You stand at .*?(?:beside the (\w+))?\.$", line):
             self.near, self.saw_all = found[1] or "", True
             self.where.clear()
@@ -85,11 +85,11 @@ class Belief:
             self.absent.add(found[1])
 
     def knows(self, thing: str) -> bool:
-        """Whether it is known where a thing is, if anywhere."""
+        """Return whether the place of a thing is known."""
         return thing in (*self.where, self.held, *self.absent)
 
     def in_vain(self, thing: str) -> bool:
-        """Whether a thing is not where it could be."""
+        """Return whether a thing is not where it could be."""
         home = HOMES.get(thing, "")
         hidden = home and home not in self.opened
         unseen = self.saw_all and thing != self.held and thing not in self.where

@@ -1,4 +1,4 @@
-"""``scripted:examiner``: a rule that plans in SecretProperty by what is reported."""
+"""``scripted:examiner``: a rule that plans in SecretProperty from the reports."""
 
 from __future__ import annotations
 

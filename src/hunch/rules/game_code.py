@@ -1,4 +1,4 @@
-"""The rules of some games as programs, a statement a line, by the sentence with which their text begins."""
+"""The rules of some games as programs with one statement per line, by the first sentence of their text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def resample_history(player, memory, seed):
     weights = [weight for weight, history, state in paths]
     return Random(seed).choices(paths, weights)[0][1]
 """
-"""Goes through all that may have happened; the same in each game."""
+"""Enumerates all possible histories; the same in each game."""
 NO_CHANCE = """\
 def chance_outcomes(state):
     return []
@@ -254,7 +254,7 @@ GAME_CODE = {
     "Leduc poker. ": LEDUC,
     "Squall, a game of two captains": SQUALL,
 }
-"""Programs by the words with which the rules begin."""
+"""Programs by the first words of the rules."""
 LINES_LEFT = """\
 def value(state, player):
     mine = 'xo'[player]
@@ -286,4 +286,4 @@ GAME_VALUE = {
     "Leduc poker. ": STRONGER,
     "Squall, a game of two captains": AHEAD,
 }
-"""What a position is worth to a player, by the words with which the rules begin."""
+"""Functions for the value of a position to a player, by the first words of the rules."""

@@ -1,11 +1,11 @@
-"""``scripted:icpi``: an ideal reader of ICPI's prompts, wrong as often as asked. Evidence level L0.
+"""``scripted:icpi``: an ideal reader of ICPI's prompts, with a given error rate. Evidence level L0.
 
-It answers prompts for end, reward and next state by the rules of the domain whose words it reads, whatever
-the examples say. Of the policy it knows no more than the prompt: it repeats the action that the last shown
-step from the same state took, and takes any where none is shown. ``scripted:icpi-nearest`` generalises: it
-goes by the shown state that is nearest in the numbers that matter: not the distractor, the ball's column as
-seen from the paddle, on which side the aliens are. A wrong answer is well formed: the other
-end, another reward, another action, or a state that another action leads to.
+It answers prompts for end, reward and next state by the rules of the domain, regardless of the examples. For
+the policy it uses only the prompt: it repeats the action of the last shown step from the same state, and
+takes any action if there is none. ``scripted:icpi-nearest`` generalises: it uses the shown state that is
+nearest in the relevant numbers (without the distractor, with the ball's column relative to the paddle, and
+the side of the aliens). A wrong answer is well formed: the other end, another reward, another action, or the
+next state of another action.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hunch.rules.model import rule
 _ENVS = {(domain, hints): domain(hints=hints) for domain in DOMAINS for hints in (True, False)}
 read = lru_cache(maxsize=1 << 14)(reading.read)
 GONE = 9.0
-"""How an alien that is shot counts beside -1, 0 and 1 for those to the right, above and to the left."""
+"""Number for an alien that has been shot, in addition to -1, 0 and 1 for right, above and left."""
 
 
 def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:

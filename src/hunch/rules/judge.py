@@ -1,6 +1,6 @@
-"""``scripted:judge``: a rule that knows the objectives of the environments with one move.
+"""``scripted:judge``: a rule that knows the objectives of the one-move environments.
 
-Where the objective is left out it knows nothing, and answers by a hash of the prompt.
+Without an objective in the prompt it knows nothing, and answers by a hash of the prompt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scripted models by name; importing the rules here is what registers them."""
+"""Loads scripted models by name; importing the rules here registers them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hunch.rules.model import DIALS, OPTIONS, RULES, WRITERS, ScriptedModel
 
 
 def load(name: str, **dials: float) -> Model:
-    """Load the model ``scripted:<name>``: a rule, or a writer of programs, which has dials of its own.
+    """Load the model ``scripted:<name>``: a rule, or a writer of programs with its own dials.
 
     Raises:
-        UsageError: if there is no such rule or dial, or a dial is not a share.
+        UsageError: if there is no such rule or dial, or a dial is not from 0 to 1.
     """
     if name in WRITERS:
         return _LOADERS.get(name, writer.load)(name, dials)

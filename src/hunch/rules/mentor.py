@@ -1,6 +1,7 @@
-"""``scripted:mentor``: picks sub-goals of the craft world that suit a player, if it is told of the player.
+"""``scripted:mentor``: picks sub-goals of the craft world that suit the player, given a summary of the
+player.
 
-Told nothing, it names any achievement. Dial: ``error``, the share of its lines that are another option.
+Without a summary it names any achievement. Dial: ``error``, the share of its lines that are another option.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from hunch.lm.base import Model, listed_options, sample_rng
 from hunch.rules.model import RuleWriter
 
 LEVELS = {"new": (0, 6), "basics": (4, 11), "experienced": (9, 16), "expert": (14, 22)}
-"""By a word of the summary, the achievements that are named, by their place in the order of recipes."""
+"""Range of achievements in the order of recipes, by a word of the summary."""
 
 
 class MentorModel(RuleWriter):
-    """Writes three sub-goals, by the summary in the prompt.
+    """Writes three sub-goals, given the summary in the prompt.
 
     Raises:
-        UsageError: if the dial is no share.
+        UsageError: if the dial is not from 0 to 1.
     """
 
     def __init__(self, error: float = 0.0) -> None:
         if not 0 <= error <= 1:
-            raise UsageError("The dial of scripted:mentor is a share from 0 to 1.")
+            raise UsageError("The dial of scripted:mentor must be from 0 to 1.")
         self.error, self.name, self.revision = error, "scripted:mentor", f"1:{error}"
 
     def answer(self, prompt: str, sample: int) -> str:
-        """Up to three sub-goals."""
+        """Return up to three sub-goals."""
         rng, options = sample_rng(prompt, "mentor", sample), listed_options(prompt)
         known = [goal for goal in suited(prompt) if goal in options] or list(options)
         chosen = [known[i] for i in rng.permutation(len(known))[:3]]
@@ -39,7 +40,7 @@ class MentorModel(RuleWriter):
 
 
 def suited(prompt: str) -> list[str]:
-    """What suits the player that a summary tells of; every achievement without a summary."""
+    """Return the achievements that suit the player in a summary; all achievements without a summary."""
     summary = re.findall(r"^Summary: (.*)$", prompt, re.MULTILINE)
     low, high = next((span for word, span in LEVELS.items() if summary and word in summary[-1]), (0, 22))
     return [rule.action for rule in RULES[low:high]]

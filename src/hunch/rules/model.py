@@ -1,7 +1,7 @@
-"""Rules in the place of a language model, with dials for how often they fail. Evidence level L0.
+"""Rules in place of a language model, with dials for error rates. Evidence level L0.
 
-A rule looks at the prompt and the options and names the best one. With it a method can be tested and
-debugged without any model, and the dials ask how good a model would have to be.
+A rule reads the prompt and the options and names the best option. With rules, a method can be tested and
+debugged without a model, and the dials show how good a model must be.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from hunch.lm.base import (
 from hunch.lm.scoring.choose import behind_letters
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]
-"""From a prompt and its options to the best option."""
+"""Returns the best option, given a prompt and its options."""
 Options: TypeAlias = Callable[[str], tuple[str, ...]]
-"""From a prompt to the answers that may be written; empty where there is none."""
+"""Returns the possible answers to a prompt; empty if there are none."""
 
 RULES: dict[str, Rule] = {}
 OPTIONS: dict[str, Options] = {}
-"""Where a rule's options are not the last list in the prompt: how they are found."""
+"""How options are found, for rules whose options are not the last list in the prompt."""
 WRITERS = ("mentor", "modeller", "mutator", "player", "recipes", "suggest", "writer")
-"""What answers to a prompt as a whole: writers of programs (:mod:`hunch.rules.writer`), and of goals."""
+"""Models that answer a prompt as a whole: writers of programs (:mod:`hunch.rules.writer`) and of goals."""
 REFUSAL = "I'm sorry, but I can't help with that."
 SPREAD = 0.01
 
@@ -46,7 +46,7 @@ def rule(name: str, options: Options = listed_options) -> Callable[[Rule], Rule]
     """Register a rule, so that ``scripted:<name>`` loads it.
 
     Args:
-        name: Of the rule.
+        name: Name of the rule.
         options: Finds the answers among which ``generate`` chooses.
     """
 
@@ -68,35 +68,35 @@ class RuleWriter(Model):
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k answers to each prompt: the samples first, ..., first + k - 1."""
+        """Return k answers to each prompt: samples number ``first`` to ``first + k - 1``."""
         samples = [0] * k if sampling.temperature == 0 else range(first, first + k)
         return [[self.answer(prompt, sample) for sample in samples] for prompt in prompts]
 
     def answer(self, prompt: str, sample: int) -> str:
-        """One answer; what is left to chance depends on the prompt and the sample alone."""
+        """Return one answer; its randomness depends only on the prompt and the sample index."""
         raise NotImplementedError
 
 
 class ScriptedModel(Model):
-    """A rule that answers like a language model, wrong as often as asked.
+    """A rule that answers like a language model, with a given error rate.
 
-    ``generate`` chooses among the last list in the prompt (lines that begin with ``"- "``), or what
-    ``options`` finds there. Sample i of a prompt draws one number from (prompt, i): a share ``refusal`` of
-    the samples is a refusal, ``malformed`` is the answer garbled beyond recognition, ``error`` is another
-    option at random, the rest is the rule's answer. The draw depends on nothing else, so an error at a low
-    rate remains one at a higher rate. With temperature 0 all samples are sample 0.
+    ``generate`` chooses among the last list in the prompt (lines that begin with ``"- "``), or among the
+    result of ``options``. Sample i of a prompt draws one number from (prompt, i): a share ``refusal`` of the
+    samples is a refusal, ``malformed`` is a garbled answer, ``error`` is another random option, and the rest
+    is the rule's answer. The draw depends on nothing else, so an error at a low rate is also an error at a
+    higher rate. With temperature 0 all samples are sample 0.
 
-    Such errors are noise: asked again, the model may be right. With ``systematic`` that share of the
-    situations has errors that stay. There every sample, whatever was done before, draws the same number from
-    the last observation in the prompt (:func:`situation`), and so errs for good or never.
+    Such errors are noise: asked again, the model may be right. In a share ``systematic`` of the situations,
+    errors are persistent. There every sample, whatever was done before, draws the same number from the last
+    observation in the prompt (:func:`situation`), and so is always wrong or never.
 
-    ``score`` gives the same errors as probabilities, over n > 1 options: the rule's answer has
-    0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n. Words stand in for tokens. ``label``
-    gives the same to the labels of the options that the prompt lists
+    ``score`` returns the same errors as probabilities, over n > 1 options: the rule's answer has
+    0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n. Words are counted as tokens. ``label``
+    does the same for the labels of the options that the prompt lists
     (:func:`hunch.lm.scoring.choose.lettered`).
 
     Attributes:
-        refusals: Answers so far that refused or were empty.
+        refusals: Number of answers so far that refused or were empty.
     """
 
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
@@ -115,12 +115,12 @@ class ScriptedModel(Model):
         """Wrap a rule.
 
         Args:
-            rule: Any function from (prompt, options) to the best option.
+            rule: A function of (prompt, options) that returns the best option.
             error: Share of samples that name another option.
             refusal: Share of samples that refuse.
-            malformed: Share of samples that no longer name an option.
-            systematic: Share of the situations in which all samples are alike.
-            name: How tables call this model; by default after the function.
+            malformed: Share of samples that do not name an option.
+            systematic: Share of the situations in which all samples are equal.
+            name: Name of the model in tables. Default: the name of the function.
             options: Finds the answers among which ``generate`` chooses.
 
         Raises:
@@ -129,9 +129,7 @@ class ScriptedModel(Model):
         shares = {"error": error, "refusal": refusal, "malformed": malformed}
         for dial, share in {**shares, "systematic": systematic}.items():
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise UsageError(
-                    f"The dial {dial} of a scripted model is a share from 0 to 1, not {share!r}."
-                )
+                raise UsageError(f"The dial {dial} of a scripted model must be from 0 to 1, not {share!r}.")
         if sum(shares.values()) > 1:
             raise UsageError(f"The dials of a scripted model sum to more than 1: {shares}.")
         self.rule, self.options = rule, options
@@ -147,7 +145,7 @@ class ScriptedModel(Model):
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k answers to each prompt: the samples first, ..., first + k - 1."""
+        """Return k answers to each prompt: samples number ``first`` to ``first + k - 1``."""
         return [[self._answer(prompt, sampling, i) for i in range(first, first + k)] for prompt in prompts]
 
     def _answer(self, prompt: str, sampling: Sampling, index: int) -> str:
@@ -195,12 +193,12 @@ class ScriptedModel(Model):
     def _best(self, prompt: str, options: tuple[str, ...]) -> str:
         best = self.rule(prompt, options)
         if best not in options:
-            raise UsageError(f"The rule of {self.name} answered {best!r}, which is none of its options.")
+            raise UsageError(f"The rule of {self.name} answered {best!r}, which is not one of its options.")
         return best
 
 
 def situation(prompt: str) -> str:
-    """The last observation of a prompt: what stands behind the last action taken, without task and lists."""
+    """Return the last observation of a prompt: the text after the last action, without task and lists."""
     lines = [line for line in prompt.splitlines() if not line.startswith(("- ", "Your task is to:"))]
     acted = [i for i, line in enumerate(lines) if line.startswith("> ")]
     return "\n".join(lines[acted[-1] + 1 :] if acted else lines)

@@ -1,18 +1,17 @@
-"""A scripted writer of world models (L0), ``scripted:modeller``: what it knows, with planted errors.
+"""A scripted writer of world models (L0), ``scripted:modeller``: known programs with planted errors.
 
-It knows the dynamics of some environments, by the task that the prompt states. From nothing, or from a
-program's first lines, it writes them with errors: each further line is damaged with probability ``bugs``,
-by changes that know nothing of the environment (another comparison, a number or a sign that is off, another
-variable, a statement that is gone). A program that it is shown again it revises by what the feedback says:
-with probability ``repair`` it puts one line right, of those that an error names, or on which what was
-foretold wrongly depends under the action shown. Without feedback it writes one line anew, as it would from
-nothing. With probability ``break`` a revision damages another line; ``crash`` and ``malformed`` are shares
-of answers with a name misspelt, and without code that parses. ``shy`` is the share of rewards that are
-written from nothing without what pays; ``trace`` is how often, where the line that an error names is right,
-it looks for the cause among all others.
+It knows the dynamics of some environments, which it recognises by the task in the prompt. From scratch, or
+from a program's first lines, it writes them with errors: each further line is damaged with probability
+``bugs``, without knowledge of the environment (another comparison, a wrong number or sign, another variable,
+a missing statement). It revises a given program according to the feedback: with probability ``repair`` it
+corrects one line, among those that an error names, or that affect a wrong prediction for the shown action.
+Without feedback it rewrites one line as from scratch. With probability ``break`` a revision damages another
+line; ``crash`` and ``malformed`` are shares of answers with a misspelt name, and without code that parses.
+``shy`` is the share of rewards that are written from scratch without the rewarded case. ``trace`` is the
+probability that it looks for the cause among all other lines, if the line that an error names is right.
 
-Of games it knows the code of their rules, several functions, and what a position is worth. There it puts a
-line right in the functions that a failed test is about, or that make states.
+For games it knows the code of their rules, in several functions, and the value of a position. There it
+corrects a line of the functions that a failed test is about, or that make states.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ _TESTED = {
     "returns": ("returns",),
     "inferred history": ("resample_history", "observation"),
 }
-"""Which functions of a game a test is about, besides those that make states; any other: what is seen."""
+"""Functions of a game that a test is about, besides those that make states; for other tests, observations."""
 _APART = ("current_player", "legal_actions", "chance_outcomes", "returns", "resample_history", "observation")
-"""The functions of a game that make no states."""
+"""The functions of a game that do not make states."""
 _PIECES = {
     "step": ("next state", "reward", "done"),
     "transition": ("next state",),
     "reward": ("reward", "done"),
 }
-"""What each function returns."""
+"""Return types of the functions."""
 _NO_WAY = "no way to a reward"
 _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq,
@@ -64,12 +63,12 @@ _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-"""What an operator is taken for."""
+"""Wrong replacements of operators."""
 
 
 @dataclass(frozen=True)
 class Dials:
-    """Shares of lines damaged from nothing, findings acted on, revisions that damage, and other answers."""
+    """Shares of damaged lines, of findings acted on, of revisions that damage, and of other answers."""
 
     bugs: float = 0.2
     repair: float = 0.0
@@ -85,7 +84,7 @@ class Dials:
 
 
 def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
-    """An answer: the dynamics from nothing, from first lines on, or a program revised."""
+    """Return an answer: the dynamics from scratch or from first lines on, or a revised program."""
     wanted = (_WANTED.findall(prompt) or [""])[-1]
     code = _known(prompt, wanted)
     if code is None:

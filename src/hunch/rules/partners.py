@@ -1,4 +1,4 @@
-"""``scripted:partner``: a rule that does in Say-Select what the instruction says, select what was said."""
+"""``scripted:partner``: a rule for Say-Select that follows the instruction "select what was said"."""
 
 from __future__ import annotations
 

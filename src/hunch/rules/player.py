@@ -1,10 +1,10 @@
-"""``scripted:player``: plays the craft world by its manual, one question at a time.
+"""``scripted:player``: plays the craft world with its manual, one question at a time.
 
-It answers the questions of the method spring, each from what its prompt holds: manual, task, the last
-observations, and the answers before it, right or wrong. Asked at once for the best action it reasons to the
-end by itself. Dials: ``error``, the share of the lines of its answers that are wrong (another thing, another
-action, yes for no); ``compound``, to how many such errors its answer to the direct question is exposed, as it
-stands for as many thoughts.
+It answers the questions of the method spring, each from the contents of its prompt: manual, task, the last
+observations, and earlier answers, right or wrong. Asked directly for the best action, it reasons to the end
+by itself. Dials: ``error``, the share of wrong lines in its answers (another thing, another action, yes for
+no); ``compound``, the number of such errors to which its answer to the direct question is exposed, because it
+replaces as many steps of reasoning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hunch.rules.model import RuleWriter
 from hunch.rules.recipes import Recipe, recipes, sources
 
 FIVE: Final = 5
-"""Actions in a list, and the highest priority."""
+"""Number of actions in a list, and the highest priority."""
 
 
 @lru_cache(maxsize=8)
@@ -33,15 +33,15 @@ def _read(manual: str) -> tuple[dict[str, Recipe], tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Here:
-    """What the last observation tells.
+    """The contents of the last observation.
 
     Attributes:
         book: The recipes, by action.
-        can_find: What can be found somewhere.
-        near: What is here.
+        can_find: Things that can be found somewhere.
+        near: Things at this place.
         held: The inventory.
-        feels: Needs that are felt.
-        walks: The places next to this one, the one that was just left at the end.
+        feels: Current needs.
+        walks: The places next to this one, with the previous one last.
     """
 
     book: Mapping[str, Recipe]
@@ -52,7 +52,7 @@ class Here:
     walks: tuple[str, ...]
 
     def possible(self, action: str) -> bool:
-        """Whether everything is there that an action takes."""
+        """Return whether everything that an action needs is available."""
         recipe = self.book.get(action)
         if recipe is None:
             return action.removeprefix("go to the ").removeprefix("go to ") in self.walks
@@ -64,7 +64,7 @@ class Here:
         )
 
     def way(self, action: str) -> list[str]:
-        """What is to be done for an action: from the action itself down to what can be tried at once."""
+        """Return the chain of actions for an action, from the action itself to one that can be tried now."""
         way = [action]
         while (due := self._before(way[-1])) and due not in way:
             way.append(due)
@@ -83,13 +83,13 @@ class Here:
         return next(makers, "") or next(builders, "") or next(finds, "")
 
     def step(self, action: str) -> str:
-        """The action that is due on the way to an action: to find a thing is to walk on."""
+        """Return the next action towards an action; finding a thing means walking on."""
         due = self.way(action)[-1]
         return f"go to {self.walks[0]}" if due.startswith("find ") and self.walks else due
 
 
 def here(prompt: str, book: Mapping[str, Recipe], can_find: tuple[str, ...]) -> Here:
-    """Read the last observations of a prompt."""
+    """Parse the last observations of a prompt."""
     places = re.findall(r"^You are in the (.*), next to the (.*) and the (.*)\.$", prompt, re.MULTILINE)
     last = prompt[prompt.rfind("You are in the") :]
     before = places[-2][0] if len(places) > 1 else ""
@@ -115,17 +115,17 @@ Chance = np.random.Generator
 
 @dataclass(frozen=True)
 class Asked:
-    """A prompt, taken apart.
+    """A parsed prompt.
 
     Attributes:
-        here: What is seen.
+        here: The last observation.
         task: The action that is the task.
         told: The observations with the actions between them, oldest first.
-        answers: The answers before, by the words in their questions.
-        options: The actions listed.
+        answers: Earlier answers, by words in their questions.
+        options: The listed actions.
         error: Share of wrong lines.
         compound: See the module.
-        rng: Source of errors.
+        rng: Random generator of errors.
     """
 
     here: Here
@@ -138,32 +138,32 @@ class Asked:
     rng: Chance
 
     def other(self, right: str, pool: Sequence[str], times: int = 1) -> str:
-        """The right word, or with the share of errors another one of a pool."""
+        """Return the right word, or, with the error rate, another one of a pool."""
         others = [word for word in pool if word != right]
         wrong = self.rng.random() < 1 - (1 - self.error) ** times
         return others[int(self.rng.integers(len(others)))] if wrong and others else right
 
     @property
     def verbs(self) -> list[str]:
-        """All actions of the manual."""
+        """Return all actions of the manual."""
         return list(self.here.book)
 
 
 def last(asked: Asked) -> str:
-    """The last action."""
+    """Return the last action."""
     done = re.findall(r"^> (.*)$", "\n".join(asked.told), re.MULTILINE)
     return asked.other(done[-1], asked.verbs) if done else "None."
 
 
 def worked(asked: Asked) -> str:
-    """Whether it changed anything."""
+    """Return whether it changed anything."""
     parts = re.split(r"^> .*$\n?", "\n".join(asked.told), flags=re.MULTILINE)
     changed = len(parts) < 2 or parts[-1].strip() != parts[-2].strip()
     return asked.other("Yes." if changed else "No, nothing changed.", ("Yes.", "No, nothing changed."))
 
 
 def things(asked: Asked) -> str:
-    """What is here, with what it is good for."""
+    """Return what is at this place, and its use."""
     seen = [asked.other(thing, asked.here.can_find) for thing in sorted(asked.here.near)]
     uses = {t: [a for a, r in asked.here.book.items() if t in r.near] for t in seen}
     lines = [f"{thing}: {', '.join(uses[thing]) or 'nothing'}" for thing in seen]
@@ -171,27 +171,27 @@ def things(asked: Asked) -> str:
 
 
 def met(asked: Asked) -> str:
-    """For each thing, whether something can be done with it."""
+    """Return for each thing whether it can be used."""
     lines = re.findall(r"^(.*?): (.*)$", asked.answers["things are here"], re.MULTILINE)
     can = [(t, any(asked.here.possible(a) for a in actions.split(", "))) for t, actions in lines]
     return "\n".join(f"{t}: {asked.other(_yes(ok), ('yes', 'no'))}" for t, ok in can) or "There is none."
 
 
 def tasks(asked: Asked) -> str:
-    """Three sub-tasks: what is due first, and what it is for."""
+    """Return three sub-tasks: what is due first, and its purpose."""
     way = asked.here.way(asked.task)[::-1][:3]
     return _ranked([asked.other(action, asked.verbs) for action in way])
 
 
 def first(asked: Asked) -> str:
-    """What is to be done first for the sub-task of the highest priority."""
+    """Return the first step of the sub-task with the highest priority."""
     ranked = _ranks(asked.answers["three sub-tasks"])
     due = asked.here.step(ranked[0] if ranked else asked.task)
     return f"First: {asked.other(due, asked.verbs)}"
 
 
 def actions(asked: Asked) -> str:
-    """Five actions: what was said to be first, what is due for the task, to walk on, what else can be."""
+    """Return five actions: the first step, the next for the task, walking on, and other possible ones."""
     said = re.search(r"First: (.*)", asked.answers["highest priority"])
     due = said[1] if said and said[1] in asked.options else ""
     walks = [f"go to {place}" for place in asked.here.walks]
@@ -202,13 +202,13 @@ def actions(asked: Asked) -> str:
 
 
 def possible(asked: Asked) -> str:
-    """For each action, whether everything is there."""
+    """Return for each action whether everything is available."""
     can = [(action, _yes(asked.here.possible(action))) for action in _ranks(asked.answers["Which five"])]
     return "\n".join(f"{action}: {asked.other(ok, ('yes', 'no'))}" for action, ok in can)
 
 
 def choice(asked: Asked) -> str:
-    """The first of the possible actions that did not just fail; asked directly, what is due for the task."""
+    """Return the first possible action that did not just fail; asked directly, the next for the task."""
     if not asked.answers:
         return asked.other(asked.here.step(asked.task), asked.options, asked.compound)
     told = asked.answers
@@ -253,18 +253,18 @@ class PlayerModel(RuleWriter):
     """Answers the questions.
 
     Raises:
-        UsageError: if a dial is out of its range.
+        UsageError: if a dial is out of range.
     """
 
     def __init__(self, error: float = 0.0, compound: float = 1) -> None:
         if not 0 <= error <= 1 or compound < 1:
-            raise UsageError("scripted:player takes an error from 0 to 1, and compound, which is 1 or more.")
+            raise UsageError("scripted:player needs an error from 0 to 1, and compound of at least 1.")
         self.error, self.compound = error, int(compound)
         self.name = "scripted:player"
         self.revision = f"1:{error},{self.compound}"
 
     def answer(self, prompt: str, sample: int) -> str:
-        """What the rule says to the question at the end, wrong as often as asked."""
+        """Return the rule's answer to the last question, with its error rate."""
         asked = self._asked(prompt, sample)
         question = prompt[prompt.rfind("Question: ") :]
         kind = next((answer for words, answer in KINDS.items() if words in question), None)

@@ -1,7 +1,7 @@
-"""``scripted:recipes``: reads the manual of the craft world, and says what a skill takes and brings.
+"""``scripted:recipes``: reads the manual of the craft world, and states the inputs and outputs of a skill.
 
-Dials: ``error``, the share of the lines of its answers that say something else out of the manual;
-``refusal``, the share of answers that decline.
+Dials: ``error``, the share of lines that give another entry of the manual; ``refusal``, the share of answers
+that decline.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from hunch.rules.model import REFUSAL, RuleWriter
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the manual says of an action.
+    """An action in the manual.
 
     Attributes:
-        near: What has to be nearby.
-        holds: What has to be held, and is kept.
-        feels: The need that has to be felt.
-        uses: What is used up, with the numbers.
+        near: What must be nearby.
+        holds: What must be held and is kept.
+        feels: The need that must be present.
+        uses: What is used up, with numbers.
         gives: What is held afterwards; empty for nothing.
-        puts: What stands there afterwards; empty for nothing.
+        puts: What is at the place afterwards; empty for nothing.
     """
 
     near: tuple[str, ...] = ()
@@ -39,13 +39,13 @@ class Recipe:
 
 
 def sources(manual: str) -> tuple[str, ...]:
-    """What can be found, as the manual says."""
+    """Return what can be found, according to the manual."""
     found = re.search(r"^There are (.*) in the world\.$", manual, re.MULTILINE)
     return tuple(found[1].split(", ")) if found else ()
 
 
 def recipes(manual: str) -> dict[str, Recipe]:
-    """What the manual says of each action."""
+    """Return the recipe of each action in the manual."""
     lines = re.findall(r"^To ([^,\n]+), (.*); (.*)\.$", manual, re.MULTILINE)
     return {action: _recipe(takes, brings) for action, takes, brings in lines}
 
@@ -70,21 +70,21 @@ _VERBS = ("be near ", "hold 1 ", "use ")
 
 
 class Reader(RuleWriter):
-    """Fills the six lines of a skill's entry in a skill graph.
+    """Writes the six lines of a skill's entry in a skill graph.
 
     Raises:
-        UsageError: if a dial is no share, or they sum to more than 1.
+        UsageError: if a dial is not from 0 to 1, or they sum to more than 1.
     """
 
     def __init__(self, error: float = 0.0, refusal: float = 0.0) -> None:
         if not all(0 <= share <= 1 for share in (error, refusal)):
-            raise UsageError("The dials of scripted:recipes are shares from 0 to 1.")
+            raise UsageError("The dials of scripted:recipes must be from 0 to 1.")
         self.error, self.refusal = error, refusal
         self.name = "scripted:recipes"
         self.revision = f"1:{error},{refusal}"
 
     def answer(self, prompt: str, sample: int) -> str:
-        """Entries for the things that are asked about."""
+        """Return entries for the requested skills."""
         rng = sample_rng(prompt, "recipes", sample)
         if rng.random() < self.refusal:
             return REFUSAL
@@ -100,7 +100,7 @@ class Reader(RuleWriter):
 
 
 def entry(skill: str, manual: str) -> dict[str, str] | None:
-    """The lines of a skill's entry; None for one of which the manual says nothing."""
+    """Return the lines of a skill's entry; None if the manual does not mention it."""
     found = skill.removeprefix("find ")
     if found != skill:
         known = found in sources(manual)

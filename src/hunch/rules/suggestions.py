@@ -1,7 +1,7 @@
-"""``scripted:suggest``: names goals of the craft world that can be reached here and now and are new.
+"""``scripted:suggest``: names goals of the craft world that can be reached now and are new.
 
-Dials: ``error``, the share of its lines that are another option at random; ``refusal`` and ``malformed``, the
-shares of answers that decline, or name nothing that there is.
+Dials: ``error``, the share of lines that are another random option; ``refusal`` and ``malformed``, the shares
+of answers that decline, or name no existing option.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from hunch.rules.model import REFUSAL, RuleWriter
 
 
 class Suggester(RuleWriter):
-    """Writes a list of goals, by the recipes of :mod:`hunch.envs.craft`.
+    """Writes a list of goals, according to the recipes of :mod:`hunch.envs.craft`.
 
     Raises:
-        UsageError: if a dial is no share, or they sum to more than 1.
+        UsageError: if a dial is not from 0 to 1, or they sum to more than 1.
     """
 
     def __init__(self, error: float = 0.0, refusal: float = 0.0, malformed: float = 0.0) -> None:
         if not all(0 <= share <= 1 for share in (error, refusal, malformed)) or refusal + malformed > 1:
-            raise UsageError("The dials of scripted:suggest are shares from 0 to 1.")
+            raise UsageError("The dials of scripted:suggest must be from 0 to 1.")
         self.error, self.refusal, self.malformed = error, refusal, malformed
         self.name = "scripted:suggest"
         self.revision = f"1:{error},{refusal},{malformed}"
 
     def answer(self, prompt: str, sample: int) -> str:
-        """A list of goals."""
+        """Return a list of goals."""
         rng = sample_rng(prompt, "suggest", sample)
         draw = rng.random()
         if draw < self.refusal:
@@ -44,7 +44,7 @@ class Suggester(RuleWriter):
 
 
 def sensible(prompt: str) -> list[str]:
-    """What can be done in the last observation of a prompt, the rarest first."""
+    """Return the possible actions in the last observation of a prompt, the rarest first."""
     seen = set(", ".join(re.findall(r"^You see (.*)\.$", prompt, re.MULTILINE)[-1:]).split(", "))
     had = ", ".join(re.findall(r"^You have (.*)\.$", prompt, re.MULTILINE)[-1:])
     held = {thing: int(n) for n, thing in re.findall(r"(\d) ([a-z ]+)", had)}

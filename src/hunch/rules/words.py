@@ -1,4 +1,4 @@
-"""Rules that go by words alone, whatever the environment: ``first`` and ``overlap``."""
+"""Rules that use only words and work in any environment: ``first`` and ``overlap``."""
 
 from __future__ import annotations
 

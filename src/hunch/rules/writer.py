@@ -1,16 +1,16 @@
 """Scripted writers of programs (L0): ``scripted:mutator``, ``scripted:writer`` and ``scripted:modeller``.
 
-All read nothing but the prompt, as a model does, and answer in prose with a block of code.
+All of them read only the prompt, like a model, and answer in prose with a block of code.
 
-``scripted:mutator`` changes the programs that it finds there at random, by their syntax trees. It is a real
-search without knowledge, for comparing rules of choosing parents.
+``scripted:mutator`` randomly changes the syntax trees of the programs in the prompt. It is a search without
+knowledge, for comparing rules of choosing parents.
 
 ``scripted:writer`` writes rewards as sums of parts, drawn from a grammar over the variables that the
-interface lists, and revises a program by what the feedback says: where it reports an error it mends the name;
-where a part is flat it draws another; where a part falls as the task metric rises it turns its sign; where
-one dwarfs the others it rescales it. Without feedback it changes nothing knowingly. Its dials are shares:
-``repair`` of such findings acted on, ``break`` of parts that a revision damages, ``crash`` of answers with a
-planted error, ``malformed`` of answers without code that parses. It does not know what a good reward is.
+interface lists, and revises a program according to the feedback: after an error it corrects the name; it
+replaces a flat part; it changes the sign of a part that falls as the task metric rises; it rescales a part
+that dominates the others. Without feedback its changes are blind. Its dials are shares: ``repair`` of such
+findings acted on, ``break`` of parts that a revision damages, ``crash`` of answers with a planted error,
+``malformed`` of answers without code that parses. It does not know what a good reward is.
 
 ``scripted:modeller``, which writes world models, is in :mod:`hunch.rules.modeller`.
 """
@@ -41,12 +41,12 @@ _NAME_ERROR = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
 class ScriptedWriter(Model):
-    """A way of writing in the place of a language model.
+    """A scripted writer in place of a language model.
 
     Args:
-        name: As in ``scripted:<name>``.
-        write: From a prompt and a source of chance to an answer.
-        dials: What tells its answers from those of another.
+        name: Name in ``scripted:<name>``.
+        write: Returns an answer, given a prompt and a random generator.
+        dials: The dials, which are part of its revision.
     """
 
     verbs: frozenset[Verb] = frozenset({"generate"})
@@ -58,7 +58,7 @@ class ScriptedWriter(Model):
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Return k answers to each prompt; sample i draws its chance from (writer, prompt, i)."""
+        """Return k answers to each prompt; the randomness of sample i depends on (writer, prompt, i)."""
         return [
             [
                 cut(self.write(prompt, sample_rng(self.revision, prompt, i)), sampling.stop)
@@ -77,17 +77,17 @@ DIALS: dict[str, tuple[str, ...]] = {
 
 
 def load(name: str, dials: dict[str, float]) -> ScriptedWriter:
-    """The writer of that name.
+    """Return the writer of that name.
 
     Raises:
-        UsageError: if it has no such dial, or one is not a share.
+        UsageError: if it has no such dial, or one is not from 0 to 1.
     """
     known = DIALS[name]
     for dial, share in dials.items():
         if dial not in known:
             raise UsageError(f"scripted:{name} has no dial {dial!r}; it has {', '.join(known) or 'none'}.")
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise UsageError(f"The dial {dial} of scripted:{name} is a share from 0 to 1, not {share!r}.")
+            raise UsageError(f"The dial {dial} of scripted:{name} must be from 0 to 1, not {share!r}.")
     if name == "mutator":
         return ScriptedWriter(name, mutated)
     settings = {"damage" if dial == "break" else dial: float(share) for dial, share in dials.items()}
@@ -102,13 +102,13 @@ def load(name: str, dials: dict[str, float]) -> ScriptedWriter:
 
 
 def wanted(prompt: str) -> str:
-    """The function that a prompt asks for: the last name in backquotes, without its version."""
+    """Return the function that a prompt asks for: the last name in backquotes, without its version."""
     names = _WANTED.findall(prompt)
     return names[-1] if names else ""
 
 
 def programs(prompt: str, function: str) -> list[str]:
-    """The programs of a prompt that define the function, in order; versions in one block are several."""
+    """Return the programs of a prompt that define the function, in order; versions in a block are split."""
     found: list[str] = []
     for block in blocks(prompt):
         try:
@@ -132,7 +132,7 @@ def _has_body(node: ast.FunctionDef) -> bool:
 
 
 def mutated(prompt: str, rng: np.random.Generator) -> str:
-    """A random change of the last program of a prompt; earlier versions in its block lend pieces."""
+    """Return a random change of the last program of a prompt, with pieces of earlier versions."""
     function = wanted(prompt)
     last = programs(f"```\n{blocks(prompt)[-1]}\n```", function) if blocks(prompt) else []
     code = mutate(last or programs(prompt, function), function, rng)
@@ -161,12 +161,12 @@ class Part:
 
 
 FLAT, DWARFS = 0.02, 20.0
-"""A curve that moves by less of its size is flat; a part so many times larger than another dwarfs it."""
+"""Relative change below which a curve is flat, and factor above which a part dominates another."""
 WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 def revised(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
-    """An answer: a reward from nothing, or the last one of the prompt revised by its feedback."""
+    """Return an answer: a new reward, or a revision of the last one in the prompt by its feedback."""
     function, variables = wanted(prompt), listed(prompt)
     if not variables:
         return "I do not see which variables the function may read."

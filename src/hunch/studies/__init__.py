@@ -1,4 +1,4 @@
-"""The published tables and figures, as recipes that can be run again: ``hunch study NAME``."""
+"""The published tables and figures as studies that can be repeated: ``hunch study NAME``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Study of what a model can tell from examples: the table of the pocket model's card, for any that generates.
+"""Study of what a model can infer from examples: the table of the pocket model's card, for any model.
 
-For the six domains of ICPI: the share of right answers to prompts for the end, the reward, the next state and
-the action, by the number of steps that are shown. Outcomes are asked for equally often, and shown so, as the
-balanced prompts of ICPI do.
+For the six domains of ICPI, it measures the share of right answers to prompts for the end, the reward, the
+next state and the action, by the number of shown steps. Outcomes are balanced in questions and examples, as
+in ICPI's prompts.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from hunch.studies.study import Part, Scale, Study
 
 PIECES: Final = ("end", "reward", "next state", "action")
 SHOWN: Final = (2, 8, 16)
-"""Numbers of steps."""
+"""Numbers of shown steps."""
 TEMPERATURES: Final = (0.1, 0.3, 0.5, 1.0)
-"""At which actions are drawn."""
+"""Temperatures at which actions are drawn."""
 
 
 @dataclass(frozen=True)
 class Ability:
-    """How often a model is right.
+    """A model's accuracy.
 
     Attributes:
-        domain: Of the steps.
-        piece: What is asked for.
-        shown: How many steps are shown.
-        share: Of right answers, with the interval over the questions.
+        domain: Domain of the steps.
+        piece: The predicted part.
+        shown: Number of shown steps.
+        share: Share of right answers, with the interval over the questions.
     """
 
     domain: str
@@ -55,7 +55,7 @@ class Ability:
 
 @dataclass(frozen=True)
 class Question:
-    """A prompt, where its answer ends, and whether an answer is right."""
+    """A prompt, its stop string, and a check of its answer."""
 
     prompt: str
     stop: str
@@ -70,7 +70,7 @@ def measure(
     Args:
         lm: A model that generates.
         domains: Names of domains of ICPI.
-        questions: For each domain, piece and number of steps.
+        questions: Number of questions per domain, piece and number of steps.
         seed: Seed of steps and questions; the same for every model.
 
     Raises:
@@ -90,12 +90,12 @@ def measure(
 
 
 class Steps:
-    """Steps of a domain, of random play and of the best.
+    """Steps of a domain, from random and optimal play.
 
     Args:
-        domain: Its name.
-        rng: Source of all chance.
-        episodes: How many of each.
+        domain: Name of the domain.
+        rng: Random generator.
+        episodes: Number of episodes of each kind.
     """
 
     def __init__(self, domain: str, rng: np.random.Generator, episodes: int = 200) -> None:

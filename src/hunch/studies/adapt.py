@@ -1,4 +1,4 @@
-"""ADaPT: recorded decompositions of a language model, carried out again in the rebuilt crafting world.
+"""ADaPT: recorded decompositions of a language model, executed in the rebuilt crafting world.
 
     hunch study adapt --data DIR
 
@@ -18,13 +18,13 @@ from hunch.studies.planners import table
 from hunch.studies.study import Part, Scale, Study
 
 REACHES: Final = {0: "to the letter", 1: "one recipe at a time", 2: "two recipes", 9: "any number: a search"}
-"""How many recipes behind one another a hand works out by itself."""
+"""Number of consecutive recipes that an executor works out by itself."""
 LEVELS: Final = (0, 1, 2, 3)
-"""Decompositions in a row."""
+"""Number of nested decompositions."""
 
 
 def markdown(model: str, episodes: Sequence[Episode]) -> str:
-    """All tables of a model's recorded episodes."""
+    """Return all tables of a model's recorded episodes."""
     return "\n\n".join(
         [
             f"Recorded model `{model}`, {len(episodes)} episodes, evidence L2.",

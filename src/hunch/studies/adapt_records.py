@@ -1,9 +1,9 @@
-"""Recorded decompositions of a language model in TextCraft, and how they are carried out again.
+"""Recorded decompositions of a language model in TextCraft, and their execution.
 
-The files are those of github.com/archiki/ADaPT, ``results/ADaPT_*textcraft*.json`` of a clone; they may be
-compressed (``.json.gz``). An episode holds its crafting commands, so its world can be rebuilt; of what the
-model did it holds the steps that it tried, whether it said that they succeeded, and how it took apart those
-that it said had failed.
+The files are those of github.com/archiki/ADaPT, ``results/ADaPT_*textcraft*.json`` of a clone, possibly
+compressed (``.json.gz``). An episode holds its crafting commands, so its world can be rebuilt. It also holds
+the steps that the model tried, whether the model said that they succeeded, and how it decomposed those that
+it said had failed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Node:
     """A step that was tried.
 
     Attributes:
-        task: In the model's words.
+        task: The step in the model's words.
         said: True if the model said that it succeeded.
-        steps: How the model took it apart; empty if it did not.
-        tried: The first of these steps, as far as they were tried.
+        steps: The model's decomposition; empty if there is none.
+        tried: The steps of the decomposition that were tried.
     """
 
     task: str
@@ -40,7 +40,7 @@ class Node:
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """The steps, those that were not tried as well."""
+        """All steps, including those that were not tried."""
         return (*self.tried, *(Node(step) for step in self.steps[len(self.tried) :]))
 
 
@@ -49,12 +49,12 @@ class Episode:
     """A recorded episode.
 
     Attributes:
-        name: As in the file.
-        goal: What was to be crafted.
+        name: Name in the file.
+        goal: The item to craft.
         book: The recipes that were shown.
-        root: What was tried.
-        success: As the file has it.
-        trace: What the model and the world said last.
+        root: The first step that was tried.
+        success: Success according to the file.
+        trace: The last exchange of model and world.
     """
 
     name: str
@@ -72,7 +72,7 @@ def recorded(folder: str | Path) -> dict[str, list[Episode]]:
         folder: The repository.
 
     Raises:
-        UsageError: if it has none, or a file is damaged or of another form.
+        UsageError: if there are none, or a file is damaged or has another format.
     """
     root = Path(folder).expanduser()
     if not root.is_dir():
@@ -105,7 +105,7 @@ def _episode(path: Path, name: str, entry: Any) -> Episode:
         book = Book.read(entry["commands"].partition("Crafting commands:")[2])
         root, end = _node(entry["plans"], 0, 1)
         if goal is None or end != len(entry["plans"]):
-            raise ValueError("the goal, or the order of its steps, is of another form")
+            raise ValueError("the goal, or the order of its steps, has another format")
         return Episode(name, goal[1], book, root, bool(entry["reward"]), str(entry["trace"]))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, SyntaxError) as error:
         raise UsageError(f"{path}: the episode {name} cannot be read: {error}.") from None
@@ -115,7 +115,7 @@ def _node(lines: Sequence[str], at: int, level: int) -> tuple[Node, int]:
     """The step on a line and all that belongs to it, and the line after it."""
     step = re.fullmatch(rf"(.*) at depth {level}, success: (True|False)", lines[at], re.DOTALL)
     if step is None:
-        raise ValueError(f"line {at + 1} of its plans is no step of level {level}")
+        raise ValueError(f"line {at + 1} of its plans is not a step of level {level}")
     at += 1
     plan = (
         re.fullmatch(rf"(\[.*\]) at depth {level + 1} and logic AND", lines[at]) if at < len(lines) else None
@@ -143,12 +143,12 @@ Counts: TypeAlias = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Order:
-    """A step, understood.
+    """A parsed step.
 
     Attributes:
-        item: What is to be had.
-        n: How many of it.
-        inputs: Of what it is to be crafted, where that is said.
+        item: The required item.
+        n: Required number.
+        inputs: The stated inputs of the recipe, if any.
     """
 
     item: str
@@ -157,7 +157,7 @@ class Order:
 
 
 def understood(book: Book, step: str) -> Order | None:
-    """What a step asks for, in the names of the recipes; None if it is no such step."""
+    """Return the order in a step, in the names of the recipes; None if it is not an order."""
     if fetch := re.fullmatch(r"fetch (\d+) (.+?)\.?", step.strip()):
         return Order(named(book, fetch[2]), int(fetch[1]))
     if made := re.fullmatch(r"craft (?:(\d+) )?(.+?)(?: using (.+?))?\.?", step.strip()):
@@ -170,25 +170,25 @@ def understood(book: Book, step: str) -> Order | None:
 
 
 def named(book: Book, item: str) -> str:
-    """The name that the recipes have for a thing, which may differ from it by a plural."""
+    """Return the recipes' name of a thing, which may differ by a plural."""
     tries = (item, f"{item}s", item.removesuffix("s"), item.removesuffix("es"))
     return next((name for name in tries if name in book.known), item)
 
 
 @dataclass(frozen=True)
 class Hand:
-    """Carries out single steps without error.
+    """Executes single steps without error.
 
     Attributes:
         book: The recipes.
-        reach: How many recipes one behind the other it works out by itself: 0 takes a step to the letter.
+        reach: Number of consecutive recipes that it works out by itself; 0 takes a step literally.
     """
 
     book: Book
     reach: int = 0
 
     def do(self, step: str, held: Held) -> Held | None:
-        """What is held after a step; None if it cannot be done."""
+        """Return the inventory after a step; None if the step is impossible."""
         order = understood(self.book, step)
         if order is None:
             return None
@@ -234,13 +234,12 @@ class Hand:
 
 
 def again(episode: Episode, reach: int, levels: int) -> bool:
-    """Return whether the goal is reached by the recorded decompositions, their steps carried out without
-    error.
+    """Return whether the recorded decompositions reach the goal if their steps are executed without error.
 
     Args:
         episode: The episode.
-        reach: Of the hand.
-        levels: How often in a row per step that cannot be done is taken apart, where that was recorded.
+        reach: Number of consecutive recipes that the executor works out by itself.
+        levels: Maximum number of nested decompositions of an impossible step, if they were recorded.
     """
     held = _carried(episode.root, Hand(episode.book, reach), {}, levels, episode.goal)
     return held is not None and held.get(episode.goal, 0) > 0
@@ -264,7 +263,7 @@ def _carried(node: Node, hand: Hand, held: Held, levels: int, goal: str) -> Held
 
 
 def flaw(book: Book, task: str, steps: Sequence[str]) -> str:
-    """What is wrong with a decomposition, all that it fetches being granted; empty if nothing is."""
+    """Return what is wrong with a decomposition, assuming that fetching succeeds; empty if nothing is."""
     held: Mapping[str, int] = {}
     for step in steps:
         order = understood(book, step)
@@ -287,11 +286,10 @@ def flaw(book: Book, task: str, steps: Sequence[str]) -> str:
 
 
 def agreement(episode: Episode) -> list[bool]:
-    """Return whether our world answers each command of a trace as it was answered: done, or could not be
-    done.
+    """Return whether our world gives the recorded answer, done or impossible, to each command of a trace.
 
-    A trace is of several steps, and what was held before each is not recorded, so crafting counts from the
-    first inventory of a step on.
+    A trace has several steps, and the inventory before each is not recorded, so crafting is compared only
+    after the first inventory of a step.
     """
     return [agreed for part in episode.trace.split("\n>\n") for agreed in _agreed(episode.book, part)]
 

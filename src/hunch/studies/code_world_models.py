@@ -1,4 +1,4 @@
-"""World models as code: rules of search at equal calls, and what planning in the learned code is worth.
+"""World models as code: search rules with equal numbers of calls, and planning in the learned code.
 
 hunch study code-world-models
 """
@@ -30,9 +30,9 @@ from hunch.runs.files import read_lines
 from hunch.studies.study import Part, Scale, Study
 
 CALLS = 50
-"""Programs of a run, as in the paper with the smaller model."""
+"""Programs per run, as in the paper with the smaller model."""
 RATES = {"CliffWalking": (0.1, 0.3, 0.6), "Taxi": (0.3,), "CartPole": (0.3,)}
-"""Repair rates of the writer; its other dials stay."""
+"""Repair rates of the writer; its other dials are fixed."""
 WRITER = "scripted:modeller?bugs=0.3&repair={}&break=0.1&crash=0.1"
 LINES: dict[str, dict[str, Any]] = {
     "GIF-MCTS": {"search": "tree"},
@@ -43,15 +43,15 @@ LINES: dict[str, dict[str, Any]] = {
     "GIF-MCTS, no feedback": {"search": "tree", "feedback": "blind"},
 }
 CONTROLS_AT = ("CliffWalking", 0.3)
-"""The base and the repair rate at which the controls of the feedback are run."""
+"""Base environment and repair rate for the controls of the feedback."""
 FEWER = {"CartPole": 5}
-"""Bases with fewer seeds, as a run takes longer there."""
+"""Base environments with fewer seeds, because their runs take longer."""
 PLANNED = 3
-"""Winners of which planning is measured."""
+"""Number of winners with which planning is measured."""
 EPISODES = 5
-"""Episodes in which a planner is measured."""
+"""Episodes per measurement of a planner."""
 CART_STEPS = 60
-"""Step limit of CartPole there: a random player lasts some 22."""
+"""Step limit of CartPole there; a random player lasts about 22 steps."""
 
 
 # ---- search -----------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Planning:
     Args:
         model: The world model.
         actions: The actions, the same in all states.
-        small: True if to go through all states (value iteration, discount 0.99), rather than by tree search.
+        small: Enumerate all states (value iteration, discount 0.99) instead of tree search.
         seed: Seed of the search.
     """
 
@@ -173,7 +173,7 @@ class Planning:
         self.search = MCTS(simulations=25, depth=100, c=1.0, gamma=0.99, chance=False)
 
     def act(self, states: Sequence[hunch.core.State]) -> list[str]:
-        """The best action of each state, as far as the model goes."""
+        """Return the best action of each state according to the model."""
         here = [frozen(state.raw) for state in states]
         if self.small:
             return [self._looked_up(state) for state in here]
@@ -189,7 +189,7 @@ class Planning:
         return self.known[state]
 
     def observe(self, transitions: Sequence[hunch.core.Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def _made(base: str) -> Any:
@@ -197,7 +197,7 @@ def _made(base: str) -> Any:
 
 
 def planned(base: str, model: Callable[[], WorldModel] | None, seed: int) -> float:
-    """Mean return of planning in a model in the true environment; None plays at random."""
+    """Return the mean return of planning in a model in the true environment; None plays at random."""
     env = _made(base)
     env.reset(seed=0)
     actions = tuple(env.action_space.actions)

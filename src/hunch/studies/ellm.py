@@ -1,5 +1,5 @@
 """Study of "Guiding Pretraining in Reinforcement Learning with Large Language Models" (Du et al., ICML 2023):
-how many different things an agent learns to do without any reward of the environment.
+how many different things an agent learns to do without the environment's reward.
 
     hunch study ellm
 """
@@ -110,9 +110,9 @@ def agents(steps: int) -> dict[str, Agent]:
 
 
 def downstream(label: str, steps: int, more: int, seed: int) -> float:
-    """Pretrain for some steps, then train on the environment's reward alone; the return in the end.
+    """Pretrain for some steps, then train on the environment's reward only; return the final return.
 
-    An agent from scratch has the later steps only.
+    An agent from scratch is trained for the later steps only.
     """
     agent = agents(more if label == SCRATCH else steps)[label]
     rollout = Rollout([make(ENV)], seed)
@@ -135,7 +135,7 @@ def _go_on(agent: Agent, rollout: Rollout, until: int) -> None:
 
 
 def after(steps: int, more: int, seeds: int, folder: Path) -> str:
-    """What each kind of pretraining is worth for the task of all achievements, in Markdown."""
+    """Return the effect of each kind of pretraining on the task of all achievements, in Markdown."""
     found: dict[str, list[float]] = {}
     for label in agents(steps):
         file = folder / f"{folder_name(label)}.json"

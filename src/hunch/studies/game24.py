@@ -1,9 +1,9 @@
-"""The Game of 24: Q-learning confined to what GPT-4 was recorded to propose, and to what needs no model.
+"""The Game of 24: Q-learning restricted to recorded proposals of GPT-4, or to proposals without a model.
 
-Every puzzle is learnt by itself, from its first step, with Q in a table begun at the best return: the greedy
-agent then tries whatever is not yet known to fail, and needs no other exploration. What fills the role of the
-prior is all that differs between lines. A move is nothing but what it leaves, so that moves which leave the
-same numbers count once, for every line.
+Every puzzle is learnt separately, from its first step, with a table of Q initialised to the best return: the
+greedy agent then tries everything that is not known to fail, and needs no other exploration. Methods differ
+only in the prior. A move is identified with the numbers that it leaves, so moves with the same result count
+once for every method.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from hunch.studies.study import Part, Scale, Study
 
 SEEDS = 10
 BUDGETS = (3, 30, 100, 300, 1_000)
-"""Steps for which the share of solved puzzles is told; an episode has three."""
+"""Numbers of steps after which the share of solved puzzles is reported; an episode has three."""
 WON = str(TARGET)
 ALL, STRICT, PRIOR = "all legal operations", "GPT-4, dead ends elsewhere", "GPT-4"
 
 Candidates: TypeAlias = Callable[[str], tuple[str, ...]]
-"""What is proposed for numbers left, as what is left after each proposal; nothing in a dead end."""
+"""Proposals for numbers left, given as the numbers after each proposal; empty in a dead end."""
 Runs: TypeAlias = Mapping[str, Sequence[int | None]]
-"""Steps to the first solution by puzzle, for each seed; None if the candidates hold none."""
+"""Steps to the first solution by puzzle, for each seed; None if the candidates contain no solution."""
 Score: TypeAlias = Callable[[str], Sequence[float]]
-"""What a rule thinks of each successor of numbers left."""
+"""A rule's score of each successor of numbers left."""
 
 
 @cache
 def successors(left: str) -> tuple[str, ...]:
-    """What legal operations leave, each once, in the order of the operations."""
+    """Return the results of legal operations, each once, in the order of the operations."""
     return tuple(dict.fromkeys(map(shown, operations(numbers(left)).values()))) if " " in left else ()
 
 
 @cache
 def good(left: str) -> frozenset[str]:
-    """The successors from which 24 can be reached."""
+    """Return the successors from which 24 can be reached."""
     ways = (after for after in successors(left) if " " in after and solvable(numbers(after)))
     return frozenset((*ways, *(after for after in successors(left) if after == WON)))
 
@@ -61,11 +61,11 @@ def steps_to_solve(puzzle: str, candidates: Candidates, rng: np.random.Generator
 
     Args:
         puzzle: Numbers.
-        candidates: What the agent chooses from.
-        rng: Breaks ties.
+        candidates: Candidates of the agent.
+        rng: Random generator for ties.
 
     Returns:
-        Steps until 24 was reached first; None if the candidates hold no solution.
+        Steps until 24 was first reached; None if the candidates contain no solution.
     """
     table, steps, own = QTable(gamma=1.0, learning_rate=1.0, initial=1.0), 0, cache(candidates)
     while own(puzzle) and table.values(puzzle, own(puzzle)).max() > 0:
@@ -84,12 +84,12 @@ def steps_to_solve(puzzle: str, candidates: Candidates, rng: np.random.Generator
 
 
 class Recorded:
-    """What GPT-4 was recorded to propose, and the fillings that are compared with it.
+    """Recorded proposals of GPT-4, and the priors that are compared with them.
 
-    Where it was not recorded, every filling but one proposes all operations.
+    In states without a record, every prior except one proposes all operations.
 
     Args:
-        found: The recorded search; proposals that leave the same count once.
+        found: The recorded search; proposals with the same result count once.
     """
 
     def __init__(self, found: Tree) -> None:
@@ -102,7 +102,7 @@ class Recorded:
         self.enough = {n: self._enough(n) for n in sorted(counts, reverse=True)}
 
     def fillings(self, seed: int) -> dict[str, Candidates]:
-        """What is proposed by the name of the line; only random proposals depend on the seed."""
+        """Return the proposals of a method; only random proposals depend on the seed."""
         return {
             ALL: successors,
             STRICT: lambda left: self.proposals.get(left, ()),
@@ -121,11 +121,11 @@ class Recorded:
         return ranked(left, score(left))[:k]
 
     def states(self, n: int) -> list[str]:
-        """States with so many numbers left from which 24 can be reached."""
+        """Return the states with this number of numbers left from which 24 can be reached."""
         return [left for left in self.proposals if len(left.split()) == n and good(left)]
 
     def recall(self, n: int, candidates: Candidates) -> float:
-        """In which share of these states some candidate keeps 24 within reach."""
+        """Return the share of these states in which some candidate keeps 24 reachable."""
         return float(np.mean([bool(good(left) & set(candidates(left))) for left in self.states(n)]))
 
     def _enough(self, n: int) -> int:
@@ -139,13 +139,13 @@ class Recorded:
 
 
 def ranked(left: str, scores: Sequence[float]) -> tuple[str, ...]:
-    """Successors from the best to the worst; of equals the earlier first."""
+    """Return successors from the best to the worst; equals keep their order."""
     every = successors(left)
     return tuple(every[i] for i in np.argsort(-np.asarray(scores), kind="stable"))
 
 
 def at_random(left: str, seed: int) -> Sequence[float]:
-    """Scores drawn once for numbers left and seed."""
+    """Return scores drawn once for numbers left and seed."""
     rng = np.random.default_rng([seed, *left.encode()])
     return list(rng.random(len(successors(left))))
 

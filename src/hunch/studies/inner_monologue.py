@@ -1,4 +1,4 @@
-"""Inner Monologue: what being told is worth, by how often skills fail.
+"""Inner Monologue: the value of feedback, depending on how often skills fail.
 
 hunch study inner-monologue
 """

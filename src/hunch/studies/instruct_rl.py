@@ -1,5 +1,5 @@
 """Study of "Language Instructed Reinforcement Learning for Human-AI Coordination" (Hu and Sadigh, ICML 2023):
-how often an instruction decides the convention of two players, by how good its reader is.
+how often an instruction decides the convention of two players, depending on the model that reads it.
 
     hunch study instruct-rl
 """
@@ -108,7 +108,7 @@ class Pair(Player):
         return [self.players[state.stream % 2].act([state])[0] for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 class Follower(Player):
@@ -119,7 +119,7 @@ class Follower(Player):
         return [partner(state.text(), state.options) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def score(player: Player, env: Any) -> float:

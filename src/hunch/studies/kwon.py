@@ -1,5 +1,5 @@
-"""Study of "Reward Design with Language Models" (Kwon et al., ICLR 2023): how good a judge must be, and how
-good GPT-3's recorded verdicts are.
+"""Study of "Reward Design with Language Models" (Kwon et al., ICLR 2023): the accuracy that a judge needs,
+and that of GPT-3's recorded verdicts.
 
     hunch study kwon
     hunch study kwon-recorded --data DIR
@@ -135,7 +135,7 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     ) as error:
         raise UsageError(f"{path} holds no prompts with answers: {error}.") from error
     if not all(isinstance(text, str) for pair in pairs for text in pair):
-        raise UsageError(f"{path} holds no prompts with answers: some are no texts.")
+        raise UsageError(f"{path} holds no prompts with answers: some are not text.")
     return pairs
 
 
@@ -177,7 +177,7 @@ def recorded(folder: str | Path) -> list[Verdicts]:
     root = Path(folder).expanduser()
     found = [*_matrix(root), *_ultimatum(root)]
     if not found:
-        raise UsageError(f"{folder} is no clone of reward_design_with_llms: it holds no recorded answers.")
+        raise UsageError(f"{folder} is not a clone of reward_design_with_llms: it has no recorded answers.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Study of likelihood times value: a prior that errs, a value that is learnt, and both together.
+"""Study of likelihood times value: a prior with errors, a learnt value, and both together.
 
 hunch study likelihood-value
 """

@@ -1,5 +1,5 @@
 """Study of "Motif: Intrinsic Motivation from Artificial Intelligence Feedback" (Klissarov, D'Oro et al., ICLR
-2024): do preferences between captions help where the reward is sparse, and how much noise do they bear?
+2024): whether preferences between captions help with sparse rewards, and how much noise they tolerate.
 
     hunch study motif
 """
@@ -37,6 +37,7 @@ RECENT = 10
 """Episodes over which success is looked at."""
 TIDY = "put things down"
 """A goal other than the mission."""
+LONGER = "Motif, label noise 0.1, captions of 3,000 steps"
 SHORT = 50
 """Steps of an episode in which a random walk seldom finds the goal; the level's own limit is 250."""
 
@@ -74,8 +75,10 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
 def hard_to_find(steps: int) -> tuple[Arm, ...]:
     """Motif with 10 % of wrong labels, and its controls, in episodes of ``SHORT`` steps."""
     left_out = ("0.0", "0.3", "without")
-    return tuple(
-        arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)
+    longer = MotifConfig(table=TABLE, preference=PreferenceConfig(collect=3_000))
+    return (
+        *(arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)),
+        _arm(LONGER, "motif", longer, steps, f"{RULE}?error=0.1", max_steps=SHORT),
     )
 
 

@@ -1,4 +1,4 @@
-"""Plan4MC: what a search over a graph of skills is worth, with skills that fail and graphs that are wrong.
+"""Plan4MC: the value of a search over a graph of skills, with failing skills and wrong graphs.
 
 hunch study plan4mc
 """
@@ -295,7 +295,7 @@ class Wanders(Player):
         return [str(self.rng.choice(WALKS)) for _ in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def unfound(data: Path, scale: Scale, folder: Path) -> str:

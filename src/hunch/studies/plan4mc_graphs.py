@@ -1,4 +1,4 @@
-"""Wrong graphs for the study of Plan4MC, and the kinds of what is said where they give no plan."""
+"""Wrong graphs for the study of Plan4MC, and the kinds of failure messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""PlanBench: the recorded plans of a dozen models, each carried out in our environment.
+"""PlanBench: the recorded plans of a dozen models, executed in our environment.
 
-What comes out is evidence of level L2: what these models answered when they were recorded, one draw for each
-problem. Every function takes answers and returns rows; :mod:`hunch.studies.planbench_page` tells them.
+The results have evidence level L2: recorded answers of these models, one draw per problem. Every function
+takes answers and returns rows; :mod:`hunch.studies.planbench_page` makes the tables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hunch.rl.statistics import Estimate, over_episodes
 from hunch.studies.planbench_bandit import Policy, Solved, bandit, matrix
 
 RENAMED = ("mystery_", "random_", "obfuscated_randomized_", "obfuscated_deceptive_")
-"""What stands before the name of a domain whose names are other words for the same."""
+"""Prefix of the name of a domain with renamed actions and objects."""
 
 _NO_PLAN = re.compile(
     r"no (valid |such )?(plan|solution|sequence)|unsolvable|impossible|not possible|contradict|inconsisten"
@@ -36,15 +36,15 @@ _NO_PLAN = re.compile(
 
 @dataclass(frozen=True)
 class Score:
-    """How often a model's plans reached the goal.
+    """The success of a model's plans.
 
     Attributes:
         recording: Domain, model and prompt.
         n: Problems.
         answered: Problems to which an answer was recorded.
-        success: Share of all problems solved. Of unsolvable problems: where it gave no plan and said so.
-        wrong_truths: Plans that the file gives as solutions, and that are none.
-        months: When the answers were recorded; empty if the file does not say.
+        success: Share of all problems solved; for unsolvable problems, of answers that say so without a plan.
+        wrong_truths: Plans that the file gives as solutions but that are wrong.
+        months: Months of the recordings; empty if unknown.
     """
 
     recording: Recording
@@ -57,13 +57,13 @@ class Score:
 
 @dataclass(frozen=True)
 class BestOf:
-    """What k planners solve whose plans are checked before one is carried out.
+    """The success of k planners whose plans are verified before one is executed.
 
     Attributes:
-        k: Planners.
+        k: Number of planners.
         random: Success of k planners drawn at random from all.
         greedy: Success of the best k, chosen one after the other with knowledge of the results.
-        added: Which of them came last.
+        added: The planner chosen last.
     """
 
     k: int
@@ -74,12 +74,12 @@ class BestOf:
 
 @dataclass(frozen=True)
 class Renamed:
-    """A model on the same problems in usual and in other words.
+    """A model on the same problems in usual and in renamed words.
 
     Attributes:
-        domain: The domain in other words.
+        domain: The renamed domain.
         model: The model.
-        prompt: How it was asked.
+        prompt: Kind of prompt.
         n: Problems.
         plain: Success in usual words.
         other: Success in other words.
@@ -97,7 +97,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Repaired:
-    """How feedback of a sound verifier helped a model.
+    """The effect of a sound verifier's feedback on a model.
 
     Attributes:
         recording: Domain and model.
@@ -123,7 +123,7 @@ def valid(statement: Statement, plan: Sequence[Atom] | None) -> bool:
 
 
 def solved(domain: str, answers: Iterable[Answer]) -> dict[int, bool]:
-    """Return whether each answer is right: a valid plan, or the word that there is none if so."""
+    """Return whether each answer is right: a valid plan or, in an unsolvable domain, a denial."""
     if domain.startswith("unsolvable"):
         return {a.instance: not a.plan and bool(_NO_PLAN.search(a.text)) for a in answers}
     return {answer.instance: valid(answer.statement, answer.plan) for answer in answers}

@@ -1,4 +1,4 @@
-"""Planners to choose from: which solved what, and a bandit that learns whom to ask."""
+"""A choice of planners, and a bandit that learns which planner to ask."""
 
 from __future__ import annotations
 

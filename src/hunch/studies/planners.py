@@ -1,7 +1,7 @@
-"""What the studies of planners share: trained skills, paired episodes, and what these came to.
+"""Shared parts of the studies of planners: trained skills, and paired episodes with their results.
 
-Every line of a table plays the same episodes, with the same skills; a seed is of both. What each episode came
-to is kept in a file for each line and seed, and not played again.
+Every row of a table plays the same episodes with the same skills; a seed determines both. The results are
+kept in a file for each row and seed, and are not computed again.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from hunch.studies.study import Scale
 
 T = TypeVar("T")
 STEPS: Final = {"reach": 30_000, "pick up": 20_000, "put down": 15_000, "open": 15_000}
-"""Steps for which the skills of each verb are trained."""
+"""Training steps for the skills of each verb."""
 KITCHEN: Final = "hunch/Kitchen-v0"
 FAMILY: Final = {errand.text: errand.family for errand in ERRANDS}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table.
+    """A row of a table.
 
     Attributes:
-        label: What it is called.
+        label: Label of the row.
         lm: The model that plans.
         method: The method.
-        options: Of the method.
-        disturbance: Of the kitchen.
+        options: Options of the method.
+        disturbance: Disturbance of the kitchen.
     """
 
     label: str
@@ -58,14 +58,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Played:
-    """An episode.
+    """The result of an episode.
 
     Attributes:
         task: The instruction.
-        success: By the environment's word.
-        right: True if its skills would have done the errand if all that can had worked.
-        skills: How many there were.
-        steps: Primitive actions.
+        success: Success according to the environment.
+        right: True if its skills would have done the errand if every possible skill had worked.
+        skills: Number of skills.
+        steps: Number of primitive actions.
     """
 
     task: str
@@ -131,13 +131,13 @@ def flat(folder: Path, seed: int, scale: Scale) -> Agent:
 
 
 class Bench:
-    """Plays lines, each with the skills of every seed, and keeps what came of it.
+    """Plays the rows of a table with the skills of every seed, and keeps the results.
 
     Args:
-        folder: Where the episodes are kept.
-        data: Where the skills are trained.
-        scale: How large.
-        episodes: Of each line and seed.
+        folder: Folder of the results.
+        data: Folder of the skills' runs.
+        scale: Size of the study.
+        episodes: Episodes per row and seed.
     """
 
     def __init__(self, folder: Path, data: Path, scale: Scale, episodes: int) -> None:
@@ -146,7 +146,7 @@ class Bench:
         self.skills: dict[int, list[Skill]] = {}
 
     def played(self, line: Line) -> list[list[Played]]:
-        """The episodes of a line, seed by seed."""
+        """Return the episodes of a row, seed by seed."""
         return [self._kept(line, seed) for seed in range(self.scale.seeds)]
 
     def _kept(self, line: Line, seed: int) -> list[Played]:
@@ -170,7 +170,7 @@ class Bench:
 
 
 def play(agent: Agent, disturbance: float, episodes: int, seed: int) -> Iterator[Played]:
-    """Play errands, and see which plans were right."""
+    """Play errands, and check which plans were right."""
     env: Any = make(KITCHEN, disturbance=disturbance)
     agent.begin(World(env=KITCHEN, texts=env.unwrapped.texts), seed)
     player = agent.player(seed)
@@ -184,7 +184,7 @@ def play(agent: Agent, disturbance: float, episodes: int, seed: int) -> Iterator
 
 
 def kept(path: Path, measure: Callable[[], T]) -> T:
-    """What was measured, from its file, or measured now and written there as JSON."""
+    """Return a measurement from its file, or measure now and write it there as JSON."""
     known = read_json(path)
     if known is None:
         known = {"measured": measure()}

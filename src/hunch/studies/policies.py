@@ -1,4 +1,4 @@
-"""A language model as the policy: what its reading is worth, how it is normalised, and a prior beside it.
+"""A language model as the policy: the value of pretraining, normalisation by length, and a prior.
 
 hunch study glam | twosome | gflan-prior
 """
@@ -152,10 +152,8 @@ def gflan_prior(scale: Scale, data: Path) -> list[Part]:
 
     lines = (
         arm("GFlan, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
-        with_prior("GFlan-Prior, kl 0.1"),
-        with_prior("GFlan-Prior, kl 0.01", kl=0.01),
         with_prior("GFlan-Prior, among proposals", space="proposals", kl=0.0),
-        with_prior("GFlan-Prior, uniform proposals", "uniform"),
+        *(with_prior(f"GFlan-Prior, kl {kl}", kl=kl) for kl in (1.0, 0.1, 0.01)),
     )
     return [Part("GoToRedBall", lines)]
 

@@ -1,5 +1,5 @@
-"""Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): what
-Q's encoder is worth, and what it costs.
+"""Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): the
+value and the cost of Q's encoder.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from hunch.studies.study import Part, Scale, Study
 ENV = "hunch/Household-Pick-v0"
 ENCODERS = ("minilm", "bag-of-words", "random-network")
 TEXTS = 200
-"""Texts that an encoder embeds to be timed."""
+"""Number of texts for timing an encoder."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What an encoder takes.
+    """The cost of an encoder.
 
     Attributes:
-        parameters: Its weights; 0 for a rule.
-        dim: Numbers per text.
-        milliseconds: A text, mean of the study's texts, on one thread, without a cache.
+        parameters: Number of weights; 0 for a rule.
+        dim: Length of an embedding.
+        milliseconds: Time per text, mean of the study's texts, on one thread without a cache.
         megabytes: Peak resident memory of a process that imports torch and transformers, loads the encoder
             and embeds.
-        evidence: What it may claim.
+        evidence: Evidence level.
     """
 
     parameters: int
@@ -92,7 +92,7 @@ def measure(encoder: str, sample: Sequence[str]) -> Cost:
 
     Raises:
         UsageError: if the model cannot embed.
-        HunchError: if it cannot be had.
+        HunchError: if it cannot be loaded.
     """
     libraries()
     _, model = registry.build(encoder, {})

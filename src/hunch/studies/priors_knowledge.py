@@ -1,8 +1,8 @@
-"""What a sentence encoder in the role of the action prior knows beyond which words are the same.
+"""What a sentence encoder as the action prior knows beyond equality of words.
 
 The encoder and three lexical controls (:mod:`hunch.lm.backends.words`) are used by the same rule, the
-similarity prior, each at the temperature that serves it best on pools of games kept for that. All is paired
-by pool: the same games, episodes and seeds for each model.
+similarity prior, each with its best temperature on separate pools of games. Everything is paired by pool: the
+same games, episodes and seeds for each model.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def table(found: Found, temperatures: dict[Way, float]) -> str:
 
 
 def verdict(found: Found, name: str) -> list[str]:
-    """Return whether the encoder beats each control: whether the interval of its lead is above 0."""
+    """Say whether the encoder beats each control: the interval of its lead over the pools is above 0."""
     lines = []
     for placement in PLACEMENTS:
         own = found.get((name, placement), {})

@@ -1,4 +1,4 @@
-"""Eureka's loop against its controls, with a scripted writer whose error rates are dials.
+"""Eureka's loop against its controls, with a scripted writer that has dials for its error rates.
 
 hunch study eureka
 """

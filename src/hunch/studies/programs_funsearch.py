@@ -1,4 +1,4 @@
-"""FunSearch: rules of choosing parents against each other, with the same mutator and equal evaluations.
+"""FunSearch: a comparison of rules of choosing parents, with the same mutator and equal evaluations.
 
 hunch study funsearch
 """

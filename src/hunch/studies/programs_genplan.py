@@ -84,7 +84,7 @@ def chats(folder: str | Path) -> list[Chat]:
             programs = tuple(extract(text, "get_plan") for text in texts)
             found.append(Chat(named[1], int(named[2]), named[3], programs))
     if not found:
-        raise UsageError(f"{folder} is no clone of llm-genplan: {cache} holds no conversations.")
+        raise UsageError(f"{folder} is not a clone of llm-genplan: {cache} holds no conversations.")
     return found
 
 

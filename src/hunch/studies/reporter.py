@@ -1,4 +1,4 @@
-"""Planner, actor, reporter: what training the reporter is worth.
+"""Planner, actor, reporter: the value of training the reporter.
 
 hunch study reporter
 """

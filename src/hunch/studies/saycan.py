@@ -1,4 +1,4 @@
-"""SayCan against each of its factors, with skills that were trained.
+"""SayCan against each of its factors, with trained skills.
 
 hunch study saycan
 """

@@ -1,4 +1,4 @@
-"""SPRING: what a graph of questions does to wrong answers, against asking for the action at once.
+"""SPRING: the effect of a graph of questions on errors, compared with asking for the action directly.
 
 hunch study spring
 """

@@ -1,4 +1,4 @@
-"""What a study is: a claim, runs that test it, and a page with what was published and what was found."""
+"""A study: a claim, runs that test it, and a page with published and measured results."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hunch.studies.transfer import Transfer, carry_out
 
 @dataclass(frozen=True)
 class Scale:
-    """How large a study is run, and with which further models.
+    """The size of a study, and additional models.
 
     Attributes:
-        seeds: Runs an arm.
-        share: Of the full number of steps.
-        lms: Models of the user's, for which the studies that take any add lines.
-        data: Folder of recorded answers, for the studies that are made of some.
+        seeds: Runs per arm.
+        share: Share of the full number of steps.
+        lms: Additional models, for studies that accept them.
+        data: Folder of recorded answers, for studies that read them.
     """
 
     seeds: int
@@ -33,15 +33,15 @@ class Scale:
 
     @property
     def smoke(self) -> bool:
-        """True if it is too small to tell anything."""
+        """True if it is too small for a result."""
         return self.share < 1
 
     def steps(self, full: int) -> int:
-        """The steps at this scale, of so many in full."""
+        """Return the number of steps at this scale, given the full number."""
         return max(200, round(full * self.share))
 
     def episodes(self, full: int) -> int:
-        """The episodes of an evaluation at this scale, of so many in full."""
+        """Return the number of evaluation episodes at this scale, given the full number."""
         return max(2, round(full * self.share))
 
 
@@ -54,10 +54,10 @@ class Part:
     """Runs that are compared with each other, in one environment.
 
     Attributes:
-        title: What is compared.
-        arms: Label and settings of each line; none if only ``beside`` is told.
-        transfer: What the trained agents of the first arm are tried with, if anything.
-        beside: Given the part's folder, what is to be told besides the runs, in Markdown; called after them.
+        title: Title of the comparison.
+        arms: Label and settings of each arm; empty if there is only ``beside``.
+        transfer: Evaluations of the trained agents of the first arm, if any.
+        beside: Called after the runs with the part's folder; returns further results in Markdown.
     """
 
     title: str
@@ -76,14 +76,14 @@ class Study:
     """A claim of a paper, and the runs that test it.
 
     Attributes:
-        name: As typed on the command line.
-        question: What is asked, in one sentence.
-        published: What the paper reports, in Markdown, with its place.
-        deviations: What differs from the paper's setting, in Markdown.
-        parts: Given the scale and a folder for data, the runs.
-        lm_for: The method that further models are put into; empty if none are taken.
-        seeds: Runs an arm, unless said otherwise.
-        recorded: Which recorded answers it reads, as its user has to fetch them; empty if it reads none.
+        name: Name on the command line.
+        question: The question of the study, in one sentence.
+        published: The paper's results with their place, in Markdown.
+        deviations: Differences from the paper's setting, in Markdown.
+        parts: Returns the runs, given the scale and a folder for data.
+        lm_for: The method in which additional models are used; empty if none are accepted.
+        seeds: Default number of runs per arm.
+        recorded: The recorded answers that it reads, which the user must fetch; empty if there are none.
     """
 
     name: str
@@ -117,21 +117,21 @@ def conduct(
     watch: Callable[[Part, Sequence[Job]], Watch],
     report: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Do what is left of a study's runs, and write its tables, pictures and page.
+    """Execute the remaining runs of a study, and write its tables, pictures and page.
 
     Args:
         study: The study.
-        out: Its folder; what was done there before is not done again.
-        scale: How large.
-        workers: Processes at a time. Default: the processors at hand.
-        watch: Given a part and its jobs, what shows their progress.
+        out: Its folder; finished runs in it are not repeated.
+        scale: Size of the study.
+        workers: Processes at a time. Default: the number of processors.
+        watch: Makes the progress display for a part and its jobs.
         report: Called with a line on each evaluation of a trained agent.
 
     Returns:
         The page.
 
     Raises:
-        HunchError: if runs failed; the same call tries them again.
+        HunchError: if runs failed; the same call retries them.
     """
     out.mkdir(parents=True, exist_ok=True)
     sections: list[str] = []
@@ -153,7 +153,7 @@ def conduct(
     write_atomically(page, _page(study, scale, sections, any(part.arms for part in parts)).encode())
     if failed:
         raise HunchError(
-            f"{len(failed)} runs of the study failed, such as {failed[0]}; the same command tries them again."
+            f"{len(failed)} runs of the study failed, such as {failed[0]}; the same command retries them."
         )
     return page
 
@@ -170,7 +170,7 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
 
 
 def markdown(table: Sequence[Row]) -> str:
-    """A table as Markdown: what was found, on which evidence, and what it cost."""
+    """Return a table in Markdown, with results, evidence level and cost."""
     names = ["arm", "model", "evidence", "success", "return", "area", "steps to half"]
     names += ["requests", "model calls", "tokens", "minutes"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]

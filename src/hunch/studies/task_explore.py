@@ -1,5 +1,5 @@
 """Study of "Exploiting Contextual Structure to Generate Useful Auxiliary Tasks" (Quartey, Shah and Konidaris,
-2023): what the tasks that are learnt beside a target are worth, and what they cost it.
+2023): the value of auxiliary tasks, and their cost for the target.
 
     hunch study task-explore
 """

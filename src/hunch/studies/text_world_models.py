@@ -26,10 +26,10 @@ from hunch.studies.study import Part, Scale, Study
 
 DOMAINS = ("Chain", "Maze")
 EXAMPLES = (4, 8, 16, 32, 64)
-"""Steps that a model is shown."""
+"""Numbers of shown steps."""
 DEPTH = 5
 EPISODES = 20
-"""Episodes to foretell, and to play."""
+"""Numbers of episodes to predict, and to play."""
 STILL = "nothing changes"
 """The control: the same state, no reward, no end."""
 LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-up", STILL)
@@ -46,12 +46,12 @@ ASKED = PromptConfig(prompts="per-episode")
 
 
 class Still:
-    """Says that nothing changes."""
+    """Predicts that nothing changes."""
 
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
-        """The state as it was."""
+        """Predict the same state."""
         return [Prediction(False, 0.0, state) for state in states]
 
 
@@ -79,23 +79,23 @@ def _measured(model: WorldModel, recording: Recording, seed: int) -> dict[str, A
 
 
 class Plan:
-    """Plays what is best in a model, at random where it has nothing to say.
+    """Plays the best action in a model, and at random in unknown states.
 
     Args:
         best: The best action of each state that the model knows.
-        seed: Seed of what is played at random.
+        seed: Seed of random actions.
     """
 
     def __init__(self, best: dict[str, str], seed: int) -> None:
         self.best, self.rng = best, np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The best action of each."""
+        """Return the best action of each state."""
         drawn = [str(self.rng.choice(state.options)) for state in states]
         return [self.best.get(s.observation, other) for s, other in zip(states, drawn, strict=True)]
 
     def observe(self, transitions: Sequence[Any]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:

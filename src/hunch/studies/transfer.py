@@ -1,4 +1,4 @@
-"""Trained agents with other models in their role: the part of a study that learns nothing."""
+"""Trained agents with other models in their role: the evaluations of a study, without learning."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from hunch.runs.files import write_atomically
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """What is put into the role of a trained agent.
+    """A model in the role of a trained agent.
 
     Attributes:
-        label: What a table calls it.
+        label: Label in the table.
         lm: The model.
-        k: Proposals per state; 1 is the model alone.
-        options: Further options of the method that differ from the run's.
+        k: Proposals per state; with 1 only the model chooses.
+        options: Other changed options of the method.
     """
 
     label: str
@@ -37,13 +37,12 @@ class Filling:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What is tried with the trained agents of a part.
+    """Evaluations of the trained agents of a part.
 
     Attributes:
-        fillings: The lines of the table.
-        episodes: How many an evaluation.
-        unseen: Options of the environment that make other tasks than those trained on; None if there are
-            none.
+        fillings: The rows of the table.
+        episodes: Episodes per evaluation.
+        unseen: Options of the environment for other tasks than those of the training; None if there are none.
     """
 
     fillings: tuple[Filling, ...]
@@ -51,7 +50,7 @@ class Transfer:
     unseen: dict[str, Any] | None = None
 
     def tries(self, runs: Sequence[Job], folder: Path) -> list[Try]:
-        """All evaluations, seed by seed."""
+        """Return all evaluations, seed by seed."""
         places = {"seen": {}, "unseen": self.unseen}
         return [
             Try(filling, place, run, self._trial(filling, env_options, run), folder)
@@ -93,7 +92,7 @@ class Try:
 
 @dataclass(frozen=True)
 class Line:
-    """One filling over its seeds: interquartile mean of the success rates, and 95 % bootstrap interval."""
+    """One model over its seeds: interquartile mean of the success rates, and 95 % bootstrap interval."""
 
     prior: str
     k: int
@@ -115,13 +114,13 @@ def carry_out(
     workers: int | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> tuple[str, list[str]]:
-    """Do the evaluations that are not on disk yet, and write their table.
+    """Execute the evaluations that are not on disk yet, and write their table.
 
     Args:
-        transfer: What is tried.
-        runs: Finished runs whose agents are tried.
-        folder: Of the part; evaluations go below it.
-        workers: Processes at a time. Default: the processors at hand.
+        transfer: The evaluations.
+        runs: Finished runs whose agents are evaluated.
+        folder: Folder of the part; evaluations are kept below it.
+        workers: Processes at a time. Default: the number of processors.
         report: Called with a line on each evaluation.
 
     Returns:
@@ -161,7 +160,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def lines(transfer: Transfer, scores: dict[Try, Score]) -> list[Line]:
-    """One line a filling, in the order of the study; those of which no evaluation was done are left out."""
+    """Return one row per model, in the order of the study; models without evaluations are left out."""
     found = []
     for filling in transfer.fillings:
         own = {tried: score for tried, score in scores.items() if tried.filling is filling}

@@ -1,4 +1,4 @@
-"""WorldCoder: what optimism buys, by how often the writer leaves out a reward that it has not seen.
+"""WorldCoder: the value of optimism, depending on how often the writer omits an unseen reward.
 
 hunch study worldcoder
 """
@@ -25,7 +25,7 @@ from hunch.studies.study import Part, Scale, Study
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""
 SHY = (1.0, 0.0)
-"""Shares of rewards that the writer writes without what pays; its other dials stay."""
+"""Shares of rewards that the writer writes without the rewarded case; its other dials are fixed."""
 WRITER = "scripted:modeller?bugs=0.2&repair=0.5&break=0.1&crash=0.1&shy={}"
 LINES: dict[str, dict[str, Any]] = {
     "WorldCoder": {},
@@ -33,7 +33,7 @@ LINES: dict[str, dict[str, Any]] = {
     "random actions": {"warmup": 10**9},
 }
 FEWER = {"Taxi": 5}
-"""Environments with fewer seeds, as a run takes longer there."""
+"""Environments with fewer seeds, because their runs take longer."""
 QUARTERS = 4
 LEVELS: tuple[Level, ...] = ("empty", "door-key")
 """Of MiniGrid, the first two of the curriculum in the released code."""

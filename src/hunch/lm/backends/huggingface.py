@@ -76,7 +76,11 @@ def load(
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
     folder = weights.find(name)
     model: CausalModel | EncoderModel
-    kind = _kind(name, folder)
+    kind = kind_of(folder)
+    if kind == "encoder-decoder":
+        raise UsageError(
+            f"hf:{name} is an encoder-decoder model, which hf: does not support except for training a policy."
+        )
     if kind == "seeing":
         from hunch.lm.backends.seeing import SeeingModel
 
@@ -97,7 +101,7 @@ def load(
     return model
 
 
-def _kind(name: str, folder: Path) -> Literal["causal", "seeing", "encoder"]:
+def kind_of(folder: Path) -> Literal["causal", "seeing", "encoder", "encoder-decoder"]:
     """Return the kind of model in a folder, from the architecture that its config names."""
     _, transformers = weights.libraries()
     try:
@@ -105,7 +109,7 @@ def _kind(name: str, folder: Path) -> Literal["causal", "seeing", "encoder"]:
     except Exception as error:  # see weights.read
         raise HunchError(f"The folder {folder} holds no model: its config.json cannot be read.") from error
     if config.is_encoder_decoder:
-        raise UsageError(f"hf:{name} is an encoder-decoder model, which hf: does not support.")
+        return "encoder-decoder"
     known = " ".join(config.architectures or ())
     if "ForConditionalGeneration" in known and hasattr(config, "vision_config"):
         return "seeing"

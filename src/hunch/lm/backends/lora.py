@@ -30,6 +30,11 @@ class Adapted(nn.Module):
             self.b.weight.zero_()
         self.to(layer.weight.device, layer.weight.dtype)
 
+    @property
+    def weight(self) -> Any:
+        """The frozen product's, as some networks ask for its type."""
+        return self.layer.weight
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the frozen layer's output plus, while it is on, the adapter's term."""
         out: Tensor = self.layer(x)
@@ -40,9 +45,11 @@ def adapt(network: Any, rank: int, alpha: float, seed: int) -> None:
     """Freeze a network, and add an adapter to every linear layer of its body, but not of its head."""
     network.requires_grad_(False)
     chance = torch.Generator().manual_seed(seed)
+    head = network.get_output_embeddings()
     for parent in list(network.base_model.modules()):
         for name, layer in list(parent.named_children()):
-            if isinstance(layer, nn.Linear | Conv1D) and not isinstance(parent, Adapted):
+            product = isinstance(layer, nn.Linear | Conv1D) and layer is not head
+            if product and not isinstance(parent, Adapted):
                 setattr(parent, name, Adapted(layer, rank, alpha, chance))
 
 

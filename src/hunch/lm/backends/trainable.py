@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from hunch.core import HunchError, IntArray, UsageError
-from hunch.lm.backends import huggingface
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.backends.lora import adapt, off
 from hunch.lm.base import ONE_LINE, Sampling, choices
@@ -118,10 +117,17 @@ class Trainable:
         return [answer.logprobs for answer in self.answers(prompts, options)]
 
     def answers(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Answer]:
-        """Return :meth:`scores` and :meth:`states` of the same pass, at the cost of the scores alone."""
-        trees = [self._tree(prompt, own) for prompt, own in choices(prompts, options)]
-        if not trees:
-            return []
+        """Return :meth:`scores` and :meth:`states` of the same pass, at the cost of the scores alone.
+
+        Repeated requests are computed once.
+        """
+        asked = choices(prompts, options)
+        once = list(dict.fromkeys(asked))
+        found = dict(zip(once, self._answers(once), strict=True)) if once else {}
+        return [found[pair] for pair in asked]
+
+    def _answers(self, asked: Sequence[tuple[Prompt, tuple[str, ...]]]) -> list[Answer]:
+        trees = [self._tree(prompt, own) for prompt, own in asked]
         keep = max(len(tree.tokens) - tree.root for tree in trees)
         out = self._run(trees, output_hidden_states=True, **self.model._engine.keeping(keep))
         logits, states = out.logits[:, -keep:], out.hidden_states[-1].float()
@@ -153,8 +159,12 @@ class Trainable:
 
     def states(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim)."""
-        trees = [self._chain(as_prompt(prompt)) for prompt in prompts]
-        states: Tensor = self._run(trees, self.network.base_model).last_hidden_state
+        once = {prompt: row for row, prompt in enumerate(dict.fromkeys(map(as_prompt, prompts)))}
+        return self._states(list(once))[[once[as_prompt(prompt)] for prompt in prompts]]
+
+    def _states(self, prompts: Sequence[Prompt]) -> Tensor:
+        chains = [self._chain(prompt) for prompt in prompts]
+        states: Tensor = self._run(chains, self.network.base_model).last_hidden_state
         return states[:, -1].float()
 
     @torch.no_grad()
@@ -204,38 +214,3 @@ def sums(each: Tensor, tree: Tree) -> Tensor:
     """Sum the log-probabilities of each path's tokens, shape (n_paths,)."""
     paths = [number for number, path in enumerate(tree.paths) for _ in path]
     return each.new_zeros(len(tree.paths)).index_add(0, torch.tensor(paths, device=each.device), each)
-
-
-def load(
-    name: str,
-    *,
-    train: Literal["all", "lora"] = "all",
-    rank: int = 8,
-    alpha: float = 16.0,
-    seed: int = 0,
-    device: str | None = None,
-    dtype: str = "float32",
-    chat: bool = False,
-) -> Trainable:
-    """Load a causal model of the transformers library for training; see :class:`Trainable`.
-
-    Args:
-        name: Name on the hub, or a folder.
-        train: ``all`` or ``lora``.
-        rank: Rank of the adapters.
-        alpha: Scale of the adapters.
-        seed: Seed of the adapters.
-        device: Default: ``"cuda"`` if available, else ``"cpu"``.
-        dtype: Number format of the computation.
-        chat: Pass text prompts through its chat template.
-
-    Raises:
-        UsageError: for a wrong option, or a model that is not causal.
-        HunchError: if the model cannot be loaded, or does not support trees of options.
-    """
-    model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
-    if not isinstance(model, CausalModel):
-        raise UsageError(f"hf:{name} is an encoder; only causal models can be trained.")
-    if model._engine.unfit:
-        raise HunchError(f"hf:{name} does not support trees of options, so it cannot be trained.")
-    return Trainable(model, train, rank, alpha, seed)

@@ -168,7 +168,7 @@ class EpisodicPlayer:
         return self.agent.draw(states, 1.0, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def best(values: FloatArray) -> list[int]:

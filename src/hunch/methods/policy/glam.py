@@ -13,9 +13,9 @@ Loop and update are those of :mod:`hunch.methods.policy.ppo`; this file fills th
 ``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its
 training assigned to other words.
 
-Departures: the model is causal, while the paper's has an encoder and a decoder; the prompt is that of all
-priors here; log-probabilities are summed, while the release sums raw logits and counts padding as 1, which
-favours long actions.
+Departures: the default model is causal, while the paper's has an encoder and a decoder; the prompt is that of
+all priors here; log-probabilities are summed, while the release sums raw logits and counts padding as 1,
+which favours long actions.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class GLAM(PolicyAgent):
     """
 
     config_class: ClassVar[type[Any]] = GLAMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "warmup": 0, "value_batch_size": 128}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{"separate": False, "kl": 0.0, "kl_end": None, "warmup": 0, "value_batch_size": 128}
+    }
     apart: ClassVar[bool] = False
     """True if the value is read off the model as it was before training."""
     default: ClassVar[str] = WALKS

@@ -150,7 +150,7 @@ class PolicyPlayer:
         return draw(self.agent.probabilities(seen), seen, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def draw(shares: Sequence[FloatArray], states: Sequence[State], rng: np.random.Generator) -> list[str]:
@@ -184,8 +184,10 @@ class PerceptronPPOConfig(PPOConfig):
 
     hidden: PositiveInt = 64
     """Width of the perceptrons (CleanRL)."""
-    encoder: str = "minilm"
+    encoder: str = "phrases"
     """Frozen text encoder."""
+    standardise: bool = True
+    """Standardise the embeddings of states by what was seen so far (ours)."""
 
 
 class PPO(PolicyAgent):
@@ -197,7 +199,8 @@ class PPO(PolicyAgent):
     """
 
     config_class = PerceptronPPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "warmup": 0}
+    policy: PerceptronPolicy
+    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "kl_end": None, "warmup": 0}
 
     def __init__(
         self, encoder: TextTable | None = None, config: PerceptronPPOConfig | None = None, **options: Any
@@ -207,9 +210,17 @@ class PPO(PolicyAgent):
         self.models = models_of(encoder=self.table)
         super().__init__(own)
 
-    def make_policy(self, seed: int) -> TrainablePolicy:
+    def make_policy(self, seed: int) -> PerceptronPolicy:
         """Perceptrons on embeddings."""
         return PerceptronPolicy(self.table, self.config.hidden, seed)
+
+    def learn(self) -> dict[str, float]:
+        """Make the update that is due; what it was made of counts in how states are seen after it."""
+        states = [t.state for own in self.kept.values() for t in own]
+        told = super().learn()
+        if told and self.config.standardise:
+            self.policy.see(states)
+        return told
 
 
 def build(agent: type[PPO], config: PerceptronPPOConfig, models: Mapping[str, LanguageModel]) -> PPO:

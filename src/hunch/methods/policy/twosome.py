@@ -60,7 +60,7 @@ class TWOSOME(GLAM):
     """The agent of TWOSOME."""
 
     config_class: ClassVar[type[Any]] = TWOSOMEConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": True, "kl": 0.0}
+    fixed: ClassVar[Mapping[str, Any]] = {"separate": True, "kl": 0.0, "kl_end": None}
     parts = ("value", "policy")
     apart = True
     default = f"{WALKS}&train=lora"

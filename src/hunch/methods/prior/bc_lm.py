@@ -171,7 +171,7 @@ class CloningPlayer:
         return self.agent.draw(states, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def text(state: State) -> str:

@@ -10,17 +10,17 @@ method defines its score: :mod:`hunch.methods.prior.instruct_q`, :mod:`hunch.met
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, Explanation, FloatArray, State, World
+from hunch.core import EvidenceLevel, Explanation, State, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.prior import ActionPrior, DistributionPrior
+from hunch.roles.prior import ActionPrior, Instructed
 from hunch.roles.prior_kinds import PriorConfig, build_prior
 
 
@@ -63,13 +63,13 @@ class Leaning(QLearning):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget everything learnt; the prior of a state depends only on the state and the seed."""
-        self.seed = seed
-        self.known: dict[State, tuple[float, ...]] = {}
+        c = self.config
+        self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a random action with probability epsilon, else the best by Q and prior; one model call."""
-        self._ask([state for state in states if self.leans(state)])
+        self.told([state for state in states if self.leans(state)])
         return super().act(states)
 
     def leans(self, state: State) -> bool:
@@ -78,26 +78,8 @@ class Leaning(QLearning):
 
     def logprobs(self, state: State) -> tuple[float, ...]:
         """Return the prior's log p(a|s) of each admissible action."""
-        self._ask([state])
-        return self.known[state]
-
-    def _ask(self, states: Sequence[State]) -> None:
-        """Ask the prior about the states that are new."""
-        new = [state for state in dict.fromkeys(states) if state not in self.known]
-        told = [replace(s, task=self.config.instruction or s.task) for s in new]
-        for state, p in zip(new, self._probabilities(told), strict=True):
-            floor = self.config.floor
-            self.known[state] = tuple(np.log((1 - floor) * p + floor / len(p) + 1e-300).tolist())
-
-    def _probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        if isinstance(self.prior, DistributionPrior):
-            return self.prior.probabilities(states)
-        found = []
-        for state in states:  # one by one, because samples must not depend on other requests
-            (drawn,) = self.prior.propose([state], self.config.samples, np.random.default_rng(self.seed))
-            found.append(np.zeros(len(state.options)))
-            found[-1][drawn.indices] = drawn.weights
-        return found
+        (own,) = self.told([state])
+        return own
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and score, and the probability of each action in training."""

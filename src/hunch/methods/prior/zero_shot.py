@@ -59,7 +59,7 @@ class ZeroShot(Agent):
         return [state.options[int(p.indices[0])] for state, p in zip(states, proposals, strict=True)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
     def learn(self) -> dict[str, float]:
         """Return the share of answers that named no action, if that can happen; nothing is learnt."""

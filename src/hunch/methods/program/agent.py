@@ -196,7 +196,7 @@ class Winner(Player):
         return [self.program] * len(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember nothing."""
+        """Do nothing: it has no memory."""
 
 
 def _trial(t: Transition) -> Trial:

@@ -1,0 +1,140 @@
+"""Encoder-decoder models whose weights are trained, such as T5 and Flan-T5: GLAM's own kind.
+
+The encoder reads a prompt once for all its options, and the decoder computes the tree of these in one
+pass, what they share at their beginnings once. T5 tells positions by a bias for each distance of two tokens,
+counted along the row, while in a tree two neighbours may be a branch apart. So the mask holds the difference
+of the bias by depth and the one by row, and their sum is what each option has by itself.
+
+Imports torch and transformers, so it is imported where a model is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hunch.core import UsageError
+from hunch.lm.backends.trainable import KNOWN, Answer, Trainable, sums
+from hunch.lm.backends.transformer import TransformerModel
+from hunch.lm.base import ONE_LINE, Sampling, Verb
+from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.scoring.engine import edges, laid_out
+from hunch.lm.scoring.trie import Tree, grow
+
+FAMILIES = ("t5", "mt5")
+"""Whose positions are a bias of the first layer's, which the others share."""
+
+
+class EncoderDecoderModel(TransformerModel):
+    """The files of an encoder-decoder model; by itself it answers nothing.
+
+    Raises:
+        UsageError: for another family than T5's.
+    """
+
+    head = "AutoModelForSeq2SeqLM"
+    packs = False
+    verbs: ClassVar[frozenset[Verb]] = frozenset()  # type: ignore[misc]
+
+    def __init__(self, name: str, folder: Any, *, device: str = "cpu", dtype: str = "float32") -> None:
+        super().__init__(name, folder, device=device, dtype=dtype)
+        if (family := self.network.config.model_type) not in FAMILIES:
+            raise UsageError(
+                f"{name} is an encoder-decoder model of the family {family}; only {' and '.join(FAMILIES)} "
+                "can be trained."
+            )
+
+    def request(self, prompt: Prompt, options: Sequence[str]) -> tuple[list[int], Tree]:
+        """Tokenise a prompt for the encoder, and its options for the decoder, as a tree after its start.
+
+        Raises:
+            UsageError: if there is no token for an option.
+        """
+        tails = [self.tokenizer(option, add_special_tokens=False)["input_ids"] for option in options]
+        for option, tail in zip(options, tails, strict=True):
+            if not tail:
+                raise UsageError(f"The tokenizer of {self.name} has no token for the option {option!r}.")
+        head = self._text_tokens(text_of(prompt), None)
+        return head, grow([self.network.config.decoder_start_token_id], tails or [[0]])
+
+
+class TrainableEncoderDecoder(Trainable):
+    """An encoder-decoder model of which all weights, or adapters beside them, are trained.
+
+    Its answers are as of a causal one; the state of a prompt is the decoder's first (GLAM).
+    """
+
+    model: EncoderDecoderModel  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        model: EncoderDecoderModel,
+        train: Literal["all", "lora"] = "all",
+        rank: int = 8,
+        alpha: float = 16.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, train, rank, alpha, seed)  # type: ignore[arg-type]
+        self._asked = lru_cache(KNOWN)(model.request)
+
+    def _answers(self, asked: Sequence[tuple[Prompt, tuple[str, ...]]]) -> list[Answer]:
+        rows = [self._asked(prompt, own) for prompt, own in asked]
+        states, trees = self._decoded(rows), [tree for _, tree in rows]
+        scale = self.network.config.d_model**-0.5 if self.network.config.scale_decoder_outputs else 1.0
+        logits, width = self.network.lm_head(states * scale), states.shape[1]
+        return [
+            Answer(
+                sums(edges(logits[row], tree, width), tree),
+                np.array([len(path) for path in tree.paths]),
+                states[row, -len(tree.tokens)].float(),
+            )
+            for row, tree in enumerate(trees)
+        ]
+
+    def _states(self, prompts: Sequence[Prompt]) -> Tensor:
+        return self._decoded([self._asked(prompt, ()) for prompt in prompts])[:, -1].float()
+
+    def generate(
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Refuse to write.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"{self.model.name} has an encoder and a decoder, and scores texts but writes none.")
+
+    def _decoded(self, asked: Sequence[tuple[list[int], Tree]]) -> Tensor:
+        """The decoder's last states, shape (n_prompts, longest tree, dim); shorter trees padded in front."""
+        device, decoder = self.network.device, self.network.decoder
+        heads = [torch.tensor(head) for head, _ in asked]
+        read = torch.nn.utils.rnn.pad_sequence([torch.ones_like(head) for head in heads], batch_first=True)
+        padded = torch.nn.utils.rnn.pad_sequence(heads, batch_first=True).to(device)
+        there = read.to(device)
+        tokens, depths, mask = laid_out([t for _, t in asked], [0] * len(asked), 0, self.network.dtype)
+        told: Tensor = decoder(
+            input_ids=tokens.to(device),
+            attention_mask=mask.to(device) + self._moved(depths.to(device)),
+            encoder_hidden_states=self.network.encoder(padded, attention_mask=there).last_hidden_state,
+            encoder_attention_mask=there,
+            use_cache=False,
+        ).last_hidden_state
+        return told
+
+    def _moved(self, depths: Tensor) -> Tensor:
+        """What the bias by depth is above that by place in the row, shape (n, heads, width, width)."""
+        attention = self.network.decoder.block[0].layer[0].SelfAttention
+        near = attention._relative_position_bucket(
+            depths[:, None, :] - depths[:, :, None],
+            bidirectional=False,
+            num_buckets=attention.relative_attention_num_buckets,
+            max_distance=attention.relative_attention_max_distance,
+        )
+        wanted: Tensor = attention.relative_attention_bias(near).permute(0, 3, 1, 2)
+        given: Tensor = attention.compute_bias(depths.shape[1], depths.shape[1])
+        return wanted - given

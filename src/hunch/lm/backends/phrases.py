@@ -1,0 +1,62 @@
+"""A bag of phrases: the order of words counts, and a number is a quantity.
+
+A bag of words cannot tell "position (0, 1)" from "(1, 0)", and "0.05" is to it as unlike "0.06" as "0.5" is.
+Here the features are runs of one to three words (signed hashing of n-grams, as in Joulin et al., "Bag of
+Tricks for Efficient Text Classification", EACL 2017), in which a number is written ``#``; the place of such a
+run holds ln(1 + number). Whole numbers are words besides.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from hunch.lm.backends.bag_of_words import DIM, BagOfWords, word_hash
+from hunch.lm.base import Float32Array
+
+LONGEST = 3
+"""Words of a run."""
+_PIECE = re.compile(r"\d+(?:\.\d+)?|\w+|[^\w\s]")
+
+
+class Phrases(BagOfWords):
+    """Signed sums of hashed runs of words and of the numbers in them, not scaled; evidence L0."""
+
+    version = "phrases-1"
+
+    def __init__(self, dim: int = DIM) -> None:
+        super().__init__(dim)
+        self.name = "phrases"
+
+    def embed(self, texts: list[str]) -> Float32Array:  # type: ignore[override]
+        """Return one vector per text, shape (len(texts), dim); the empty text is the zero vector."""
+        vectors = [self._count(text) for text in texts]
+        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    def _count(self, text: str) -> Float32Array:
+        counts = np.zeros(self.dim, dtype=np.float32)
+        for run, amount in phrases(text):
+            number = word_hash(run)
+            counts[(number >> 1) % self.dim] += amount * (1 if number & 1 else -1)
+        return counts
+
+
+def phrases(text: str) -> list[tuple[str, float]]:
+    """The runs of a text, and how much each counts: 1, or ln(1 + number) where its last word is one."""
+    pieces = _PIECE.findall(text.lower())
+    masked = ["#" if piece[0].isdigit() else piece for piece in pieces]
+    found: list[tuple[str, float]] = []
+    for end, piece in enumerate(pieces):
+        amount = math.log1p(float(piece)) if masked[end] == "#" else 1.0
+        starts = range(max(0, end + 1 - LONGEST), end + 1)
+        found += [(" ".join(masked[start : end + 1]), amount) for start in starts]
+        if piece.isdigit():
+            found += [(" ".join([*masked[start:end], piece]), 1.0) for start in starts]
+    return found
+
+
+def load(*, dim: int = DIM) -> Phrases:
+    """Load the model ``phrases``."""
+    return Phrases(dim)

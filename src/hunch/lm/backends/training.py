@@ -1,0 +1,55 @@
+"""Which kind of model to train a folder holds: a causal one, or one of an encoder and a decoder.
+
+Imports torch and transformers, so it is imported where one is made.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from hunch.core import HunchError, UsageError
+from hunch.lm.backends import huggingface, weights
+from hunch.lm.backends.encoder_decoder import EncoderDecoderModel, TrainableEncoderDecoder
+from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.backends.trainable import Trainable
+
+
+def load(
+    name: str,
+    *,
+    train: Literal["all", "lora"] = "all",
+    rank: int = 8,
+    alpha: float = 16.0,
+    seed: int = 0,
+    device: str | None = None,
+    dtype: str = "float32",
+    chat: bool = False,
+) -> Trainable:
+    """Load a causal model or T5 of the transformers library for training; see :class:`Trainable`.
+
+    Args:
+        name: Name on the hub, or a folder.
+        train: ``all`` or ``lora``.
+        rank: Rank of the adapters.
+        alpha: Scale of the adapters.
+        seed: Seed of the adapters.
+        device: Default: ``"cuda"`` if available, else ``"cpu"``.
+        dtype: Number format of the computation.
+        chat: Pass text prompts through its chat template.
+
+    Raises:
+        UsageError: for a wrong option, or a model of another kind.
+        HunchError: if the model cannot be loaded, or does not support trees of options.
+    """
+    if huggingface.kind_of(folder := weights.find(name)) == "encoder-decoder":
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
+        return TrainableEncoderDecoder(read, train, rank, alpha, seed)
+    model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
+    if not isinstance(model, CausalModel):
+        raise UsageError(f"hf:{name} is an encoder; only causal models and T5 can be trained.")
+    if model._engine.unfit:
+        raise HunchError(f"hf:{name} does not support trees of options, so it cannot be trained.")
+    return Trainable(model, train, rank, alpha, seed)
