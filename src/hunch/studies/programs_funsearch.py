@@ -16,6 +16,7 @@ import numpy as np
 import hunch
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
 from hunch.envs.design.cap_set import KNOWN, grow
+from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
@@ -23,6 +24,7 @@ from hunch.roles.program import Mutator, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.sandbox import ProgramError
 from hunch.studies.code_world_models import kept
 from hunch.studies.own_programs import OwnCaps, OwnPacking
 from hunch.studies.study import Part, Scale, Study
@@ -142,7 +144,7 @@ def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
     first = tried(OwnCaps(n=n), OwnCaps(n=n).problem.start).fitness
     rows = [
         f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {DIMENSIONS[n]:,} random priorities: "
-        f"{at_random(n, DIMENSIONS[n])}.",
+        f"{at_random(n, DIMENSIONS[n])}. {plateau(n)}",
         "",
         "| arm | size, over seeds | sizes | islands and clusters are ahead by |",
         "|---|---|---|---|",
@@ -163,6 +165,30 @@ def at_random(n: int, draws: int) -> int:
     """The largest of so many cap sets that grow by random numbers as priorities, and by no program."""
     elements, rng = np.array(list(itertools.product((0, 1, 2), repeat=n))), np.random.default_rng(0)
     return max(len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws))
+
+
+def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
+    """How far random changes of the first program lead, whatever is chosen as a parent."""
+    env = OwnCaps(n=n)
+    elements = np.array(list(itertools.product((0, 1, 2), repeat=n)))
+    first = len(grow(elements, np.zeros(len(elements))))
+    alike, sizes = 0, list[int]()
+    for seed in range(lineages):
+        program, rng = env.problem.start, np.random.default_rng(seed)
+        for _ in range(changes):
+            program = mutate([program], env.problem.function, rng)
+        try:
+            with env.opened(program) as priority:
+                values = np.array(priority.map([(element, n) for element in elements]))
+        except ProgramError:
+            continue
+        if not np.isnan(values).any():
+            alike += len(np.unique(values)) == 1
+            sizes.append(len(grow(elements, values)))
+    return (
+        f"Of {lineages} lineages of {changes} random changes, {len(sizes)} run; {alike} of these rank all "
+        f"vectors alike, and {sum(size > first for size in sizes)} grow a larger set than the first program."
+    )
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
