@@ -38,7 +38,7 @@ class Wrapper(Agent):
     """The required attributes of a source."""
 
     def __init__(self, agent: Agent, source: Any) -> None:
-        if not isinstance(agent, Agent):
+        if not hasattr(agent, "observe"):  # most often a source in the agent's place
             raise UsageError(f"{type(self).__name__} takes an agent first, not {agent!r}.")
         if lacking := [name for name in self.needs if not hasattr(source, name)]:
             raise UsageError(f"The source {type(source).__name__} lacks {' and '.join(lacking)}.")
