@@ -267,7 +267,7 @@ def test_runs_that_share_a_cache_are_estimated_together():
 
 
 def test_estimates_refuse_what_runs_refuse():
-    with pytest.raises(UsageError, match="envs must be at least 1"):
+    with pytest.raises(UsageError, match="envs must be from 1"):
         estimate(replace(CONFIG, envs=0))
     with pytest.raises(UsageError, match="steps must be at least 1"):
         estimate(replace(CONFIG, steps=0))
