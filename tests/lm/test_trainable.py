@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from hunch import lm
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, State, UsageError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small  # noqa: E402
 from hunch.lm.backends.trainable import Trainable  # noqa: E402
+from hunch.roles.policy import LMPolicy, LMPolicyConfig  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>"]
 OPTIONS = ["go left", "go", "open the fridge 1", "open the fridge"]
@@ -176,6 +177,20 @@ def test_an_encoder_decoder_model_gives_the_first_state_of_its_decoder(folders: 
     assert trained.network.lm_head.weight.requires_grad is False
     with pytest.raises(UsageError, match="writes none"):
         trained.generate(PROMPTS)
+
+
+def test_an_encoder_decoder_model_is_a_policy(folders: dict[str, Path]) -> None:
+    policy = LMPolicy(lm.trainable(f"hf:{folders['t5']}"), LMPolicyConfig(width=8, normalise="token"), 0)
+    states = [
+        State(prompt, "open the fridge", tuple(OPTIONS[:n]))
+        for prompt, n in zip(PROMPTS, (4, 2), strict=True)
+    ]
+    logprobs, values = policy.both(states)
+    torch.testing.assert_close(logprobs.exp().sum(1), torch.ones(2))
+    torch.testing.assert_close(values, policy.values(states), atol=1e-5, rtol=1e-5)
+    (logprobs[0, 1] + values.sum()).backward()
+    for part in (policy.lm.network.encoder, policy.lm.network.decoder):
+        assert max(float(w.grad.abs().max()) for w in part.parameters() if w.grad is not None) > 0
 
 
 def test_the_state_of_a_prompt_is_that_of_its_last_token(spec: str) -> None:

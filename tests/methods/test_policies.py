@@ -1,5 +1,6 @@
 """Policies that are trained: what learns, what they share, and what they refuse."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from hunch.methods.policy.instruct_ppo import InstructPPO  # noqa: E402
 from hunch.methods.policy.ppo import PPO  # noqa: E402
 from hunch.methods.policy.twosome import TWOSOME  # noqa: E402
 from hunch.roles import UniformPrior  # noqa: E402
+from hunch.roles.policy import PerceptronPolicy  # noqa: E402
 from hunch.roles.prior import DistributionPrior, Proposal  # noqa: E402
 
 ROOM = State("You see a red ball 2 steps left", "go to a red ball", ("turn left", "turn right", "drop"))
@@ -82,6 +84,45 @@ def test_proposals_are_those_of_a_run_and_a_player_draws_its_own():
 def test_ppo_learns_a_game_of_one_move():
     agent = PPO(hunch.roles.TextTable(lm.load("bag-of-words")), horizon=16, learning_rate=1e-2)
     assert lesson(agent, 12)[1] > 0.9
+
+
+class Mortal(PerceptronPolicy):
+    """Dies after some passes, if it is told how many."""
+
+    passes = None
+
+    def both(self, states):
+        if self.passes is not None:
+            self.passes -= 1
+            if self.passes < 0:
+                raise KeyboardInterrupt
+        return super().both(states)
+
+
+class MortalPPO(PPO):
+    def make_policy(self, seed):
+        return Mortal(self.table, self.config.hidden, seed)
+
+
+def test_an_update_that_was_killed_halfway_is_made_again():
+    """From the last checkpoint, which has the steps of the update, as if nothing had happened."""
+    killed, unharmed = (
+        MortalPPO(hunch.roles.TextTable(lm.load("phrases")), horizon=32, batch_size=8) for _ in range(2)
+    )
+    for agent in (killed, unharmed):
+        agent.begin(World(streams=1, steps=1000), 0)
+        for _ in range(32):
+            [action] = agent.act([ROOM])
+            agent.observe([Transition(ROOM, action, float(action == "drop"), END, True, False)])
+    saved, before = copy.deepcopy(killed.state_dict()), killed.explain(ROOM).chosen
+    killed.policy.passes = 5
+    with pytest.raises(KeyboardInterrupt):
+        killed.learn()
+    killed.policy.passes = None
+    assert not np.array_equal(killed.explain(ROOM).chosen, before)
+    killed.load_state_dict(saved)
+    assert killed.learn() == unharmed.learn()
+    np.testing.assert_array_equal(killed.explain(ROOM).chosen, unharmed.explain(ROOM).chosen)
 
 
 def test_settings_and_models_are_checked():

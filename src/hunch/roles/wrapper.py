@@ -31,11 +31,11 @@ class Wrapper(Agent):
         source: The source of rewards or goals.
 
     Raises:
-        UsageError: if there is no agent, or a source lacks what every source has.
+        UsageError: if the argument is not an agent, or the source lacks a required attribute.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("evidence",)
-    """What every source has."""
+    """The required attributes of a source."""
 
     def __init__(self, agent: Agent, source: Any) -> None:
         if not isinstance(agent, Agent):

@@ -134,7 +134,7 @@ def steering(steps: int) -> tuple[Arm, ...]:
 
 
 def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """What happens in the episodes of the last quarter, by goal, in Markdown."""
+    """Return the events in the episodes of the last quarter, by goal, in Markdown."""
     told = {"succeeds": "You reach the goal.", "unlocks": "You unlock", "puts down": "You put down"}
     lines = [f"| arm | {' | '.join(told)} |", "|---|" + "---|" * len(told)]
     env = make(ENV)
