@@ -23,7 +23,7 @@ FREE = (
     "hunch/WorldModelCode",
     "hunch/TextCraft",
 )  # any text: tests/envs/test_design_problems, test_textcraft
-EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0")  # tests/envs/test_crafter, test_bargaining
+EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/MiniGrid-v0")  # they have tests of their own
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]
 every_env = pytest.mark.parametrize("id", LISTED)
 ONE_MOVE = ("hunch/MatrixGame-v0", "hunch/Ultimatum-v0")  # tests/envs/test_games

@@ -54,6 +54,10 @@ def test_the_rules_as_code_and_placed_states_are_minigrids(level):
             assert (found.next_state, found.reward, found.done) == (step.next_state, step.reward, step.done)
 
 
+def test_the_contract():
+    hunch.envs.check(hunch.make("hunch/MiniGrid-v0", levels=("door-key",)))
+
+
 def test_levels_follow_one_another():
     env = hunch.make("hunch/MiniGrid-v0", levels=("empty", "unlock"), each=2)
     tasks = []

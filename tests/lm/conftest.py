@@ -103,7 +103,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def serving(folders: dict[str, Path]) -> Iterator[Server]:
-    running = Server(folders)
+    running = Server({name: folders[name] for name in ("gpt2", "llama", "bert")})
     threading.Thread(target=running.serve_forever, daemon=True).start()
     yield running
     running.stopping.set()

@@ -43,7 +43,7 @@ def test_two_routes_to_the_same_score(
 
 
 def test_two_routes_to_the_same_vector(server: Server, folders: dict[str, Path]) -> None:
-    for name in folders:
+    for name in server.networks:
         local = lm.load(f"hf:{folders[name]}", cache=None)
         np.testing.assert_allclose(load(server, name).embed(PROMPTS), local.embed(PROMPTS), atol=1e-5)
 

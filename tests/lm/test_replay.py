@@ -206,7 +206,7 @@ def test_clear_all_by_model_and_by_age(file: Path) -> None:
     assert archive.clear() == 50
     assert archive.holdings() == []
     assert file.stat().st_size < before
-    with pytest.raises(UsageError, match="from 0 on"):
+    with pytest.raises(UsageError, match="at least 0"):
         archive.count(older_than=-1)
     cached(file).generate(PROMPTS)
     assert archive.count() == 12, "the file goes on serving"
@@ -233,7 +233,7 @@ def test_a_file_that_is_being_written_loses_nothing(file: Path, monkeypatch: pyt
     monkeypatch.setattr("hunch.lm.answers.archive.WAIT_SECONDS", 0.1)
     archive, link = Archive(file), sqlite3.connect(file, isolation_level=None)
     link.execute("BEGIN IMMEDIATE")
-    with pytest.raises(HunchError, match="in use by another process; it was left as it is"):
+    with pytest.raises(HunchError, match="in use by another process"):
         archive.clear()
     assert archive.count() == 63
     link.execute("ROLLBACK")

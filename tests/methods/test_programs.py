@@ -294,7 +294,7 @@ def test_its_dials_do_what_they_say():
     assert len(set(written("repair=1", "", None))) > 30
     with pytest.raises(UsageError, match="no dial 'bite'"):
         lm.load("scripted:writer?bite=1")
-    with pytest.raises(UsageError, match="share from 0 to 1"):
+    with pytest.raises(UsageError, match="must be from 0 to 1"):
         lm.load("scripted:writer?break=2")
     with pytest.raises(UsageError, match="no option 'crash'"):
         lm.load("scripted:frozenlake?crash=1")

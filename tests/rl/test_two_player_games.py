@@ -119,7 +119,7 @@ def test_games_that_cannot_be_gone_through_are_refused():
         def follow(self, positions, actions):
             return [None] * len(positions)
 
-    with pytest.raises(UsageError, match=r"nothing to say of \(\)"):
+    with pytest.raises(UsageError, match=r"fails after the moves \(\)"):
         tree_of(Half(GAMES["kuhn"]))
 
 

@@ -15,6 +15,7 @@ from hunch.core import UsageError
 from hunch.lm import Budget, BudgetError, Cached, Usage
 from hunch.lm.budget import SPENT, Ledger, SharedBudget
 from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.methods.program.eureka import EurekaConfig
 from hunch.roles import MappedPrior
 from hunch.rules import ScriptedModel
 from hunch.rules.frozen_lake import frozenlake
@@ -242,6 +243,19 @@ def test_a_model_that_is_asked_every_step_is_estimated_exactly(tmp_path):
     assert partly.expected["prompt_tokens"] == pytest.approx(found.expected["prompt_tokens"], rel=0.1)
 
 
+def test_programs_that_stand_ins_do_not_write_end_no_estimate():
+    config = RunConfig(
+        method="eureka",
+        env="hunch/RewardDesign-v0",
+        lm="scripted:writer",
+        steps=12,
+        options=EurekaConfig(give_up=4, retries=1, max_tokens=300),
+    )
+    found = estimates([config])[0]
+    assert found.sample["calls"] == 24, "each program is written again"
+    assert found.sample["completion_tokens"] == 24 * 300, "an answer of many lines is as long as allowed"
+
+
 def estimate_of(config, sample):
     return estimates([config], sample)[0]
 
@@ -253,7 +267,7 @@ def test_runs_that_share_a_cache_are_estimated_together():
 
 
 def test_estimates_refuse_what_runs_refuse():
-    with pytest.raises(UsageError, match="envs must be at least 1"):
+    with pytest.raises(UsageError, match="envs must be from 1"):
         estimate(replace(CONFIG, envs=0))
     with pytest.raises(UsageError, match="steps must be at least 1"):
         estimate(replace(CONFIG, steps=0))

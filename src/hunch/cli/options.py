@@ -52,7 +52,7 @@ def read(cls: Any, **options: Any) -> Any:
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
 """Ends of the names of options for which an empty text means something: texts for prompts."""
 TYPES = {"INT": "a whole number", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{None}": "None"}
-"""What the reader calls the types of values, in words."""
+"""Names of value types in error messages of the reader, in words."""
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:

@@ -18,9 +18,9 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 THINGS: Final = ("book", "hat", "basketball")
 AGREE: Final = "agree"
 TOTAL: Final = 10
-"""What all things together are worth to each side."""
+"""Total value of all things for each side."""
 Numbers = tuple[int, ...]
-"""Of each kind of thing."""
+"""Number of things of each kind."""
 
 
 class Bargaining(TextEnv):
@@ -36,7 +36,7 @@ class Bargaining(TextEnv):
 
     Args:
         demand: Points out of 10 that the partner wants.
-        turns: Offers after which there is no agreement, those of both counted.
+        turns: Number of offers, of both sides together, after which there is no agreement.
         max_steps: The step limit of an episode; half of ``turns`` are the agent's.
         render_mode: ``"ansi"``.
 

@@ -48,7 +48,7 @@ def good_outcomes(payoffs: Payoffs, concept: Concept) -> list[int]:
 
 
 def wanted(rule: Rule, threshold: float, proposer: float, responder: float) -> str:
-    """What the user wants the responder to do with a proposal."""
+    """Return the user's preferred answer to a proposal."""
     total = proposer + responder
     refused = {
         "percentage": responder < threshold * total,
@@ -59,7 +59,7 @@ def wanted(rule: Rule, threshold: float, proposer: float, responder: float) -> s
 
 
 class OneMove(TextEnv):
-    """An episode of one move, with reward 1 and success where it meets the objective."""
+    """An episode of one move, with reward 1 and success if it meets the objective."""
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
@@ -145,7 +145,7 @@ class Ultimatum(OneMove):
         rule: What the user rejects.
         threshold: Of ``percentage`` a share, of ``payoff`` dollars.
         splits: Size of the pool (released code: 50).
-        pool_seed: Of the pool.
+        pool_seed: Seed of the pool.
         max_steps: An episode has one step.
         render_mode: ``"ansi"``.
     """

@@ -128,7 +128,7 @@ def told(room: Room) -> str:
 
 
 class _Grid(TextEnv):
-    """What both environments share: a room."""
+    """Base class of both environments, with a room."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
     room: Room

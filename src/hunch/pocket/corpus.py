@@ -64,7 +64,7 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
 
 
 def errands(rng: Random, length: int) -> Document:
-    """Decisions of errands in a household."""
+    """Return decisions of errands in a household."""
     return [Piece(text, answer) for text, answer in instructions.document(rng, length)]
 
 
@@ -74,7 +74,7 @@ def text(document: Sequence[Piece]) -> str:
 
 
 def experience(rng: Random, process: Process) -> Iterator[Step]:
-    """Play without end, at random, from random starts."""
+    """Yield random steps from random starts without end."""
     while True:
         state = process.start(rng)
         for _ in range(rng.randint(1, MOST_STEPS)):
@@ -87,27 +87,27 @@ def experience(rng: Random, process: Process) -> Iterator[Step]:
 
 
 def states(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Next states: of one action that never ends the episode, now and then of all."""
+    """Return examples of next states, of one action that never ends the episode, or sometimes of all."""
     single = rng.random() < 0.85
     steps = _steps(rng, process, single, lambda step: not step.done)
     return _examples(rng, words, steps, lambda step: words.state(step.next_state), length)
 
 
 def rewards(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Rewards of one action, each reward as often as any other."""
+    """Return examples of the rewards of one action, with balanced rewards."""
     flag = rng.random() < 0.3
     steps = _steps_of_both(rng, process, lambda s: s.reward, lambda s: flag or not s.done or process.ends)
     return _examples(rng, words, steps, lambda step: words.reward(step.reward), length)
 
 
 def ends(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Return whether it is over after one action, yes as often as no."""
+    """Return examples of whether the episode ends after one action, balanced."""
     steps = _steps_of_both(rng, process, lambda step: step.done, lambda step: True)
     return _examples(rng, words, steps, lambda step: words.end(step.done), length)
 
 
 def transitions(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """All that comes of steps of one action: end, reward and next state."""
+    """Return examples of end, reward and next state of one action."""
     steps = _steps(rng, process, rng.random() < 0.7, lambda step: True)
 
     def told(step: Step) -> str:
@@ -117,7 +117,7 @@ def transitions(rng: Random, process: Process, words: Wording, length: int) -> D
 
 
 def episodes(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Parts of episodes of one policy that makes fewer and fewer mistakes, or none, in any order."""
+    """Return parts of episodes of a policy that makes fewer and fewer mistakes, or none, in any order."""
     policy, told_end = _policy(rng, process), rng.random() < 0.4
     last_state = rng.random() < 0.4
     share = rng.choice((0.0, 0.5, 1.0))

@@ -23,12 +23,12 @@ from hunch.envs.household.typical import ELSEWHERE, TYPICAL
 from hunch.pocket.corpus import Document, Piece
 
 KINDS: Final = ("pick",)
-"""What is asked for: to find a thing and put it somewhere."""
+"""The errand: to find a thing and put it somewhere."""
 FIRST_POOL: Final = 1000
 """Pools below are for playing."""
 POOLS: Final = 1000
 GAMES: Final = 28
-"""Of each pool."""
+"""Number of games per pool."""
 HISTORY: Final = 8
 """Steps that a document shows at most before its last answer: as many as the environment shows."""
 ASTRAY: Final = 0.1
@@ -56,7 +56,7 @@ PHRASES: Final = (
     " go to",
     "\n>",
 )
-"""What recurs in every episode, each a token."""
+"""Return phrases that recur in every episode, each of which becomes one token."""
 
 
 @dataclass
@@ -167,7 +167,7 @@ def _games(pool: int) -> Any:
 
 
 def texts(documents: int = 1000) -> Iterator[str]:
-    """What a tokenizer is fitted to."""
+    """Return texts to which a tokenizer is fitted."""
     for number in range(documents):
         yield "".join(piece.text for piece in document(f"tokenizer-{number}", 0))
 

@@ -199,8 +199,8 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
     """Draw a wording for a process.
 
     Args:
-        rng: Source of all chance.
-        process: What is told.
+        rng: Random generator.
+        process: The process to describe.
         ease: From 0 to 1: how often it is a plain one.
     """
     plain, count = rng.random() < ease, len(process.numbers)

@@ -1,4 +1,4 @@
-"""What a position of a game is worth, as code: a model writes candidates, and a tournament chooses one.
+"""Value functions for positions of a game, as code: a model writes candidates, a tournament chooses one.
 
 A search asks the value function in the place of playing on at random. Candidates play each other, and a
 search without any, in the game's own code: no word of the true game is needed. Source: Lehrach et al., "Code
@@ -70,7 +70,7 @@ def seat(game: CodedGame, search: ISMCTS, *, valued: bool) -> Searching:
 
 
 def standings(code: str, values: Sequence[str], search: ISMCTS, n: int, seed: int) -> FloatArray:
-    """What each candidate wins per match of the others, shape (1 + candidates,).
+    """Return each candidate's mean win per match against the others, shape (1 + candidates,).
 
     The first is a search without a value function.
 
@@ -79,10 +79,10 @@ def standings(code: str, values: Sequence[str], search: ISMCTS, n: int, seed: in
         values: Candidates.
         search: How all of them search.
         n: Matches of each pair in each seat.
-        seed: Of the matches.
+        seed: Seed of the matches.
 
     Raises:
-        HunchError: if the code has nothing to say of a position.
+        HunchError: if the code fails in a position.
     """
     with ExitStack() as stack:
         games = [CodedGame(stack.enter_context(loaded(f"{code}\n{value}"))) for value in ("", *values)]

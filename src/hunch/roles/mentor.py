@@ -70,7 +70,7 @@ class Sayer(Protocol):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """What a result with it may claim."""
+        """Evidence level of its summaries."""
         ...
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
@@ -78,7 +78,7 @@ class Sayer(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has learnt."""
+        """Return its trained state."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

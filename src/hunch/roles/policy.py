@@ -227,7 +227,7 @@ class LMPolicy:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """Name of the model."""
         return self.lm.model.name
 
     @property

@@ -17,14 +17,14 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from hunch.core import State, Transition, UsageError, World
+from hunch.core import Agent, State, Transition, UsageError, World
 from hunch.envs.base import action_name
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder import TextTable
 from hunch.roles.reward import Rewarded, RewardSource, Shaping
 
 
-class _Kept:
+class _Kept(Agent):
     """Stands in for an agent, and keeps the last transitions."""
 
     def begin(self, world: World, seed: int) -> None:
@@ -74,7 +74,7 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         gymnasium.Wrapper.__init__(self, env)
         if shaping is not None and shaping.recall:
             raise UsageError("recall changes the states of an agent; an environment wrapper cannot use it.")
-        kept: Any = _Kept()
+        kept = _Kept()  # type: ignore[abstract]  # it never acts
         self.kept = kept
         self.rewarded = Rewarded(kept, source, weight=weight, extrinsic=extrinsic, shaping=shaping)
         self.rewarded.begin(World(streams=1), seed)

@@ -31,14 +31,14 @@ class Wrapper(Agent):
         source: The source of rewards or goals.
 
     Raises:
-        UsageError: if there is no agent, or a source lacks what every source has.
+        UsageError: if the argument is not an agent, or the source lacks a required attribute.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("evidence",)
-    """What every source has."""
+    """The required attributes of a source."""
 
     def __init__(self, agent: Agent, source: Any) -> None:
-        if not isinstance(agent, Agent):
+        if not hasattr(agent, "observe"):  # most often a source in the agent's place
             raise UsageError(f"{type(self).__name__} takes an agent first, not {agent!r}.")
         if lacking := [name for name in self.needs if not hasattr(source, name)]:
             raise UsageError(f"The source {type(source).__name__} lacks {' and '.join(lacking)}.")

@@ -11,7 +11,7 @@ from hunch.rules.model import rule
 @rule("partner")
 def partner(prompt: str, options: tuple[str, ...]) -> str:
     """Select the ball whose number the partner said last; a speaker says the number of the first good ball,
-    or where there is none that of the ball that was selected last.
+    or, if there is none, of the ball that was selected last.
     """
     said = re.findall(r"^Your partner says (\d)\.$", prompt, re.MULTILINE)
     good = re.findall(r"^Good balls: (\w+)", prompt, re.MULTILINE)[-1:]

@@ -54,7 +54,7 @@ class Trained:
         The choice is random if the agent's choices in evaluations are. Nothing is learnt or remembered.
 
         Raises:
-            UsageError: if the observation is no text, or ``info`` does not name the admissible actions.
+            UsageError: if the observation is not text, or ``info`` does not name the admissible actions.
         """
         state = State.read(observation, info)
         if not isinstance(observation, str):

@@ -101,7 +101,7 @@ def _searched(env: Any, calls: int, repair: float, line: str, seed: int) -> dict
 
 
 def search_table(base: str, seeds: int, calls: int, folder: Path) -> str:
-    """What each rule found, by repair rate, and how far the tree is ahead."""
+    """Return the result of each rule by repair rate, and the lead of the tree search."""
     found = searched(base, seeds, calls, folder)
     head = (
         "| repair rate | arm | fitness | right held out | all right | calls until then |\n" + "|---" * 6 + "|"

@@ -39,7 +39,7 @@ LATER = 3_000
 SCRATCH = "nothing"
 RULE = "scripted:suggest"
 ALL = SuggestionConfig(goals=70, samples=150, temperature=1.0)
-"""As many random goals as name nearly every action."""
+"""Number of random goals that covers nearly every action."""
 SOME = SuggestionConfig(samples=5, temperature=1.0)
 
 
@@ -98,7 +98,7 @@ def achieved(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def agents(steps: int) -> dict[str, Agent]:
-    """Who is pretrained without the environment's reward, and who is not pretrained."""
+    """Return the methods pretrained without the environment's reward, and the one without pretraining."""
     table = QLearningConfig(epsilon=(1.0, 0.1, steps // 2))
     words = load("bag-of-words")
     return {

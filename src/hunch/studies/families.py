@@ -1,7 +1,7 @@
-"""What a model can tell of made-up worlds, of kinds that the pocket model's corpus has, and of others.
+"""What a model can infer about random worlds, of kinds inside and outside the pocket model's corpus.
 
-Every question is about a world and a wording of its own, drawn anew. Steps of one action are shown, and one
-more is asked for. The held-out kinds of dynamics are no part of :mod:`hunch.pocket.processes`.
+Every question has a new random world and wording. Steps of one action are shown, and one more is to be
+predicted. The held-out kinds of dynamics are not in :mod:`hunch.pocket.processes`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST: Final = 800
 
 @dataclass(frozen=True)
 class Told:
-    """How often a model is right about worlds of a family, with the interval over the questions."""
+    """A model's accuracy on worlds of a family, with the interval over the questions."""
 
     family: str
     piece: str
@@ -114,7 +114,7 @@ def name_actions(
 
     Args:
         lm: A model that generates.
-        temperatures: Of the sampling; one share each.
+        temperatures: Sampling temperatures; one result each.
         questions: For each temperature.
         seed: Seed of worlds, wordings and episodes; the same for every model and temperature.
 

@@ -299,7 +299,7 @@ def ratio_table(runs: Mapping[str, Runs]) -> str:
 
 
 def recall_table(found: Recorded) -> str:
-    """How often the candidates keep 24 within reach, by how many numbers are left."""
+    """Return how often the candidates keep 24 reachable, by the number of numbers left."""
     fillings = found.fillings(0)
     rules = ("words", "arithmetic")
     lines = [

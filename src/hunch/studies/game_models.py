@@ -67,7 +67,7 @@ def _searched(env: Any, calls: int, line: str, seed: int) -> dict[str, Any]:
 
 
 def search_table(game: Name, seeds: int, calls: int, folder: Path) -> str:
-    """What each rule found, and how far the first of them is ahead."""
+    """Return the result of each rule, and the lead of the first one."""
     found = searched(game, seeds, calls, folder)
     columns = (
         "arm, tests passed, right held out, legal precision, legal recall, consistent inference, all tests"
@@ -82,7 +82,7 @@ def search_table(game: Name, seeds: int, calls: int, folder: Path) -> str:
 
 
 def ahead_table(games: Sequence[Name], folder: Path) -> str:
-    """How far each rule is ahead of each other, over the games and seeds of all."""
+    """Return the lead of each rule over each other, over all games and seeds."""
     rules = [line for line, settings in LINES.items() if "feedback" not in settings]
     rows = {
         game: read_lines(folder.parent / Part(GAMES[game].title, ()).folder / "runs.jsonl") for game in games

@@ -1,4 +1,4 @@
-"""What the code of games is worth to a player: matches, equilibria, and speed; parts of ``game-models``."""
+"""The value of game code for a player: matches, equilibria, and speed; parts of ``game-models``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hunch.studies.study import Part
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}
 """Matches of a line, half of them in each seat."""
 SIMULATIONS = 100
-"""Of the search in matches."""
+"""Number of simulations of the search in matches."""
 FILTERED = ", inference by going through all that may have happened"
 """Of lines of code whose own inference fails."""
 SOLVED: tuple[Name, ...] = ("kuhn", "leduc", "squall")
@@ -99,7 +99,7 @@ def _played(game: Name, n: int, codes: dict[str, str], line: str) -> dict[str, A
 
 
 def both(game: Known, seat: Seat, other: Seat, n: int, seed: int = 0) -> list[float]:
-    """What a seat wins from another: mean of a match as first and one as second player, of the same seed."""
+    """Return a seat's mean win over another in two matches, one from each side, with the same seed."""
     first, second = matches(game, (seat, other), n, seed), matches(game, (other, seat), n, seed)
     return ((first[:, 0] + second[:, 1]) / 2).tolist()  # type: ignore[no-any-return]
 

@@ -17,7 +17,7 @@ from hunch.studies.planners import Bench, Line, share, success, table
 from hunch.studies.study import Part, Scale, Study
 
 EPISODES: Final = 30
-"""Of each line, disturbance and seed."""
+"""Episodes per row, disturbance and seed."""
 DISTURBANCES: Final = (0.0, 0.2, 0.4)
 LINES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "open loop": ("saycan", {"score": "say"}),
@@ -45,7 +45,7 @@ def by_disturbance(lm: str, labels: Sequence[str], data: Path, scale: Scale, fol
 
 
 def against_words(data: Path, scale: Scale, folder: Path) -> str:
-    """By how much MiniLM that is told success is ahead of a bag of words, in the mean of all disturbances."""
+    """Return the lead of MiniLM with success feedback over a bag of words, as a mean over disturbances."""
     label = "told success"
     method, options = LINES[label]
     rates = []
@@ -59,7 +59,7 @@ def against_words(data: Path, scale: Scale, folder: Path) -> str:
 
 
 def by_detector(lm: str, data: Path, scale: Scale, folder: Path) -> str:
-    """Success where the detector errs, beside SayCan, which has none."""
+    """Return success with detector errors, compared with SayCan, which has no detector."""
     bench, p = Bench(folder, data, scale, EPISODES), 0.2
     rows = []
     for positives, negatives in DETECTORS:

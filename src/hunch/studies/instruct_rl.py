@@ -42,7 +42,7 @@ NEAR = PriorConfig(kind="similarity", history=1.0, temperature=0.02)
 which no prior of theirs is sure enough for a lambda of 0.25 to matter."""
 RULE: Final = "scripted:partner"
 Choices = dict[str, str]
-"""What a listener does in each situation."""
+"""A listener's action in each situation."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Pair(Player):
         self.players = players
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """What the player of each stream does."""
+        """Return the actions of the player of each stream."""
         return [self.players[state.stream % 2].act([state])[0] for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -161,7 +161,7 @@ def _learnt(line: Line | None, words: bool, steps: int, seed: int) -> dict[str, 
 
 
 def tried(line: Line, words: bool, steps: int, seeds: int) -> list[dict[str, Any]]:
-    """What the agents of all seeds do: choices, and mean returns.
+    """Return the choices and mean returns of the agents of all seeds.
 
     Alone is with itself over all deals, human with a speaker by the instruction, stranger with the speaker of
     the next seed's agent.
@@ -183,7 +183,7 @@ def tried(line: Line, words: bool, steps: int, seeds: int) -> list[dict[str, Any
 
 
 def kept(line: Line, words: bool, steps: int, seeds: int, folder: Path) -> list[dict[str, Any]]:
-    """The same from the line's file, or measured now."""
+    """Return the same from its file, or measure it now."""
     path = folder / f"{folder_name(line.label)}.json"
     known = read_json(path)
     if known is None or len(known["seeds"]) != seeds or known["steps"] != steps:

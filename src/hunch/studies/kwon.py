@@ -75,7 +75,7 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
 
 
 def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """How often labels, and the policies trained on them, agree with the objective; in Markdown."""
+    """Return how often labels, and policies trained on them, agree with the objective, in Markdown."""
     lines = [
         "| arm | evidence | labels right | policy right | model calls | cache hits | seconds |",
         "|---|---|---|---|---|---|---|",
@@ -93,7 +93,7 @@ def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def labels_right(run: Path) -> float:
-    """Share of a run's verdicts that agree with the environment; nan if nobody judged."""
+    """Return the share of a run's verdicts that agree with the environment; nan without a judge."""
     told = [line["judge_agrees"] for line in read_lines(run / "metrics.jsonl") if "judge_agrees" in line]
     return float(np.mean(told)) if told else float("nan")
 

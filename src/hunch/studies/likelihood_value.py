@@ -76,7 +76,7 @@ def _model(spec: str) -> Any:
 
 
 def learnt(line: Line, env: str, steps: int, seed: int) -> dict[str, Any]:
-    """Train an agent; how often it succeeded, and what its values foretold of further episodes."""
+    """Train an agent; return its success, and its values' predictions for further episodes."""
     agent = LikelihoodValue(build_prior(line.config.prior, _model(line.lm)), line.config)
     episodes = train(agent, make(env), steps, seed=seed).episodes
     late = [e.success for e in last_quarter(episodes, steps)]
@@ -107,7 +107,7 @@ def foretold(agent: LikelihoodValue, env: str, seed: int) -> tuple[list[float], 
 
 
 def kept(line: Line, env: str, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """The same from the file of line and seed, or measured now."""
+    """Return the same from its file, or measure it now."""
     path = folder / f"{folder_name(line.label)}-{seed}.json"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,7 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
 
 def hard_to_find(steps: int) -> tuple[Arm, ...]:
     """Motif with 10 % of wrong labels, and its controls, in episodes of ``SHORT`` steps."""
-    left_out = ("0.0", "0.3", "without")
+    left_out = ("noise 0.0", "noise 0.3", "without", "0.001")
     longer = MotifConfig(table=TABLE, preference=PreferenceConfig(collect=3_000))
     return (
         *(arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)),
@@ -134,7 +134,7 @@ def steering(steps: int) -> tuple[Arm, ...]:
 
 
 def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """What happens in the episodes of the last quarter, by goal, in Markdown."""
+    """Return the events in the episodes of the last quarter, by goal, in Markdown."""
     told = {"succeeds": "You reach the goal.", "unlocks": "You unlock", "puts down": "You put down"}
     lines = [f"| arm | {' | '.join(told)} |", "|---|" + "---|" * len(told)]
     env = make(ENV)

@@ -122,7 +122,7 @@ def _played(target: str, episode: Episode, line: Mapping[str, Any]) -> Played:
 
 
 class Bench:
-    """Plays lines in the worlds of all seeds, and keeps what came of it.
+    """Plays the rows of a table in the worlds of all seeds, and keeps the results.
 
     Args:
         folder: Where the episodes are kept.
@@ -158,13 +158,13 @@ def succeeded(runs: Sequence[Sequence[Played]]) -> Estimate:
 
 
 def ended(runs: Sequence[Sequence[Played]], explicit: bool) -> float:
-    """The share of the episodes that failed and said that there is no plan, or failed and did not."""
+    """Return the share of failed episodes with a message that there is no plan, or without one."""
     every = [not e["success"] and said(e) == explicit for run in runs for e in run]
     return float(np.mean(every))
 
 
 def said(episode: Played) -> bool:
-    """Return whether it was said that there is no plan; to come to the end of one is another thing."""
+    """Return whether a failure was reported as "no plan", as opposed to the end of a plan."""
     return reason(episode["problem"]) != SILENT
 
 
@@ -172,7 +172,7 @@ def said(episode: Played) -> bool:
 
 
 def valid(writers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
-    """Plans made once and just gone through, where nothing fails, by the model that wrote the graph."""
+    """Return success of plans that are made once, without failures, by the model that wrote the graph."""
     bench, rows = Bench(folder, data, scale), []
     for lm in writers:
         cells: list[object] = [f"`{lm}`"]
@@ -189,7 +189,7 @@ def valid(writers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str
 
 
 def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
-    """Success by how often skills fail, with and without planning anew, and without a graph."""
+    """Return success by how often skills fail, with and without replanning, and without a graph."""
     bench = Bench(folder, data, scale)
     labels = {"each": "planning anew after each skill", "retry": "one plan, tried again", "never": "one plan"}
     lines: dict[str, Callable[[int], Agent]] = {

@@ -26,11 +26,11 @@ from hunch.studies.study import Part, Scale, Study
 STILL = "none: nothing changes"
 """The control: the beginning, word for word."""
 LONG = 4
-"""Actions from which on lengths are told together."""
+"""Number of actions at which lengths are combined."""
 
 
 class Foretold(NamedTuple):
-    """A state that a model foretold, beside what is true."""
+    """A state that a model predicted, and the true one."""
 
     actions: int
     said: frozenset[Atom]

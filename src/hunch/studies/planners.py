@@ -76,12 +76,12 @@ class Played:
 
     @property
     def failure(self) -> str:
-        """Of the plan, where it was not right; else of its execution."""
+        """Kind of failure: "plan" if the plan was wrong, else "execution"."""
         return "" if self.success else "execution" if self.right else "plan"
 
 
 SKILL: Final = QLearningConfig(gamma=0.95, learning_rate=0.3, epsilon=(0.2, 0.2, 1), sweeps=0)
-"""How skills, and the flat agent beside them, are trained."""
+"""Training settings of skills and of the flat agent."""
 
 
 def skill_run(
@@ -207,7 +207,7 @@ def share(runs: Sequence[Sequence[Played]], failure: str) -> float:
 
 
 def table(head: str, rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown; the columns' names stand between bars."""
+    """Return a table in Markdown; the names of the columns are separated by bars."""
     columns = head.split(" | ")
     cells = [columns, ["---"] * len(columns), *([str(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)

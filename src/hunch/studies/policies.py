@@ -39,7 +39,7 @@ EVEN: Final[dict[str, Any]] = {"normalise": "token", "temperature": 0.5}
 """For actions of two tokens it is their sum. By the sum itself a network that knows nothing never tries them,
 as others have one token: it drops and toggles, earns nothing, and stays there."""
 EPISODES: Final = 60
-"""Of an evaluation elsewhere."""
+"""Episodes of an evaluation with other tasks."""
 AS_IT_IS: Final = PriorConfig(kind="likelihood", normalise="token", temperature=0.5)
 """The policy of GLAM before training."""
 ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -62,7 +62,7 @@ def arm(label: str, method: str, steps: int, options: Any, lm: str = "", **place
 
 
 def glam(scale: Scale, data: Path) -> list[Part]:
-    """The same network with what it has read, with other words for it, and without; and lines without it."""
+    """The network with its pretraining, with shuffled words, and with random weights; and other methods."""
     steps = scale.steps(STEPS)
     trained = (
         arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN)),
@@ -143,7 +143,7 @@ def first_policies() -> str:
 
 
 def gflan_prior(scale: Scale, data: Path) -> list[Part]:
-    """A network from scratch, alone, pulled towards the pretrained one's proposals, and among them alone."""
+    """A random network alone, pulled towards the pretrained one's proposals, and restricted to them."""
     steps = scale.steps(STEPS)
 
     def with_prior(label: str, proposer: str = WALKS, **options: Any) -> Arm:

@@ -43,12 +43,12 @@ TUNING = tuple(range(100, 104))
 REPORTED = tuple(range(20, 40))
 """Pools that nothing was chosen on."""
 LEARNT = {"typical": 6, "uniform": 0}
-"""Of how many of these pools DQN-Prior plays, by placement."""
+"""Number of these pools that DQN-Prior plays, by placement."""
 DEFAULT = f"{ENCODER} at 0.1"
 """The encoder as `make demo` has it: at the similarity prior's own temperature."""
 TEMPERATURES = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
 EPISODES = {True: 96, False: 192}
-"""Of a zero-shot evaluation, for tuning and to report."""
+"""Episodes of a zero-shot evaluation, for tuning and for the report."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _of_places(found: Found, name: str) -> list[str]:
 
 
 def lead(scores: dict[int, float], others: dict[int, float]) -> Estimate:
-    """By how much scores are above others on the pools that both have, with Student's 95 % interval."""
+    """Return the mean lead of scores over others on common pools, with Student's 95 % interval."""
     return over_pairs([scores[pool] - others[pool] for pool in others if pool in scores])
 
 

@@ -16,7 +16,7 @@ UNSEEN = {"pool_seed": 7, "games": 28}
 HELD_OUT = {"split": "unseen", "games": 28}
 """Games whose pairs of thing and place are in no game of training."""
 GAMES = (8, 28, 112)
-"""Of training; the paper has 28."""
+"""Number of training games (paper: 28)."""
 TRAINED = 0.5
 """Error rate of the rule with which Q is trained on Overcooked; k = 5 hold the right action with 0.97."""
 

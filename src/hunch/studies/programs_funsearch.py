@@ -5,6 +5,7 @@ hunch study funsearch
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 
 import hunch
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
-from hunch.envs.design.cap_set import KNOWN
+from hunch.envs.design.cap_set import KNOWN, grow
+from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
@@ -22,6 +24,7 @@ from hunch.roles.program import Mutator, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.sandbox import ProgramError
 from hunch.studies.code_world_models import kept
 from hunch.studies.own_programs import OwnCaps, OwnPacking
 from hunch.studies.study import Part, Scale, Study
@@ -39,8 +42,8 @@ SIZE: dict[str, Any] = {"items": 40, "instances": 10}
 """Of the instances to train; as many items in twenty others."""
 PROGRAMS = 2_000
 """Of a run."""
-DIMENSIONS = (4, 5, 6)
-"""Of the cap sets."""
+DIMENSIONS = {4: 2_000, 5: 500, 6: 100}
+"""Of the cap sets, and how many random priorities stand beside the programs."""
 STREAMS = 4
 """Programs at a time, which have one prompt."""
 
@@ -140,7 +143,8 @@ def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
     found = kept(folder / "runs.jsonl", keys, partial(searched, partial(OwnCaps, n=n), steps))
     first = tried(OwnCaps(n=n), OwnCaps(n=n).problem.start).fitness
     rows = [
-        f"Known: {KNOWN[n]}; the first program: {first:g}.",
+        f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {DIMENSIONS[n]:,} random priorities: "
+        f"{at_random(n, DIMENSIONS[n])}. {plateau(n)}",
         "",
         "| arm | size, over seeds | sizes | islands and clusters are ahead by |",
         "|---|---|---|---|",
@@ -155,6 +159,36 @@ def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
             f"{', '.join(f'{size:.0f}' for size in sorted(own))} | {'' if line == method else gap.short()} |"
         )
     return "\n".join(rows)
+
+
+def at_random(n: int, draws: int) -> int:
+    """The largest of so many cap sets that grow by random numbers as priorities, and by no program."""
+    elements, rng = np.array(list(itertools.product((0, 1, 2), repeat=n))), np.random.default_rng(0)
+    return max(len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws))
+
+
+def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
+    """How far random changes of the first program lead, whatever is chosen as a parent."""
+    env = OwnCaps(n=n)
+    elements = np.array(list(itertools.product((0, 1, 2), repeat=n)))
+    first = len(grow(elements, np.zeros(len(elements))))
+    alike, sizes = 0, list[int]()
+    for seed in range(lineages):
+        program, rng = env.problem.start, np.random.default_rng(seed)
+        for _ in range(changes):
+            program = mutate([program], env.problem.function, rng)
+        try:
+            with env.opened(program) as priority:
+                values = np.array(priority.map([(element, n) for element in elements]))
+        except ProgramError:
+            continue
+        if not np.isnan(values).any():
+            alike += len(np.unique(values)) == 1
+            sizes.append(len(grow(elements, values)))
+    return (
+        f"Of {lineages} lineages of {changes} random changes, {len(sizes)} run; {alike} of these rank all "
+        f"vectors alike, and {sum(size > first for size in sizes)} grow a larger set than the first program."
+    )
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -162,7 +162,7 @@ def carried_out(folder: str | Path) -> Iterator[tuple[Chat, list[Run]]]:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a model did in one domain.
+    """The results of a model in one domain.
 
     Attributes:
         chats: Conversations.

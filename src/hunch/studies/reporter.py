@@ -32,7 +32,7 @@ from hunch.studies.study import Part, Scale, Study
 ID: Final = "hunch/SecretProperty-v0"
 ACTOR: Final = replace(SKILL, gamma=0.9, learning_rate=0.1)
 ACTOR_STEPS: Final = 80_000
-"""Of each of the two verbs."""
+"""Training steps of each of the two verbs."""
 STEPS: Final = 15_000
 """For which the reporter is trained."""
 EPISODES: Final = 100

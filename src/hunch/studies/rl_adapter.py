@@ -128,7 +128,7 @@ def _summaries(agent: Any) -> list[str]:
 
 
 def kept(line: Line, extrinsic: float, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """The same from the file of line and seed, or measured now."""
+    """Return the same from its file, or measure it now."""
     file = folder / f"{folder_name(line.label)}-{seed}.json"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

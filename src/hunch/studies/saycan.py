@@ -22,7 +22,7 @@ from hunch.studies.planners import Bench, Line, share, skill_runs, success, tabl
 from hunch.studies.study import Part, Scale, Study
 
 EPISODES: Final = 150
-"""Of each line and seed."""
+"""Episodes per row and seed."""
 
 
 def lines(lm: str) -> tuple[Line, ...]:
@@ -75,7 +75,7 @@ def dial(data: Path, scale: Scale, folder: Path) -> str:
 
 
 def calibrated(data: Path, scale: Scale, folder: Path) -> str:
-    """How far the skills' values can be trusted as probabilities, in episodes that were kept back."""
+    """Return how well the skills' values predict success in held-out episodes."""
     trained = [[load_trained(run) for run in skill_runs(data, s, scale)] for s in range(scale.seeds)]
     rows = []
     for i, run in enumerate(skill_runs(data, 0, scale)):

@@ -103,7 +103,7 @@ def play(player: Callable[[World, int], Player], seed: int, targets: Sequence[st
 
 
 class Bench:
-    """Plays lines in the worlds of all seeds, and keeps what came of it.
+    """Plays the rows of a table in the worlds of all seeds, and keeps the results.
 
     Args:
         folder: Where that is kept.
@@ -114,7 +114,7 @@ class Bench:
         self.folder, self.scale = folder, scale
 
     def played(self, label: str, player: Callable[[World, int], Player]) -> list[dict[str, float]]:
-        """What came of a line, seed by seed."""
+        """Return the results of a row, seed by seed."""
         targets = TARGETS[: self.scale.episodes(len(TARGETS))]
         return [
             kept(self.folder / f"{folder_name(label)}-{seed}.json", partial(play, player, seed, targets))

@@ -77,7 +77,7 @@ def path(env: Any) -> set[tuple[int, int]]:
 
 
 def learnt(line: Line, encoder: str, steps: int, seed: int) -> dict[str, Any]:
-    """How often the target was done while training, and what the policies of all tasks are worth then."""
+    """Return how often the target was done in training, and the values of all policies afterwards."""
     goal = target(seed)
     agent = TaskExplore(encoder=_model(encoder), **line.options)
     episodes = train(agent, home(seed, goal), steps, seed=seed).episodes
@@ -96,7 +96,7 @@ def learnt(line: Line, encoder: str, steps: int, seed: int) -> dict[str, Any]:
 
 
 def kept(line: Line, encoder: str, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """The same from the file of line and seed, or measured now."""
+    """Return the same from its file, or measure it now."""
     file = folder / f"{folder_name(f'{line.label} {encoder}')}-{seed}.json"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

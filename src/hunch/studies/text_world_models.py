@@ -36,7 +36,7 @@ LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-
 BESIDE = ("pocket", "look-up")
 """The lines that are drawn and compared; they and the control are run with each number of examples."""
 FIGURES = ("right after one step", "return of planning")
-"""What is drawn, and compared in pairs."""
+"""The results that are drawn and compared in pairs."""
 MOST = 200
 """States of a model after which planning gives up."""
 DRAWS, SURE_AT = 4, 16
@@ -108,7 +108,7 @@ def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
 
 
 def solved(model: WorldModel, recording: Recording, gamma: float) -> dict[str, str]:
-    """The best action of each state from which the episodes to foretell begin, and of those that follow.
+    """Return the best action of each first state of the episodes to predict, and of the states after it.
 
     By value iteration in the model, which is asked for each step once; empty if it has too many states.
     """

@@ -134,7 +134,7 @@ def _level(line: str, seed: int) -> dict[str, Any]:
 
 
 def curriculum_table(seeds: int, folder: Path) -> str:
-    """Programs and first successes by level, for one agent through all and a new one for each."""
+    """Return programs and first successes by level, for one agent on all levels, and a new one on each."""
     keys = [(line, seed) for seed in range(min(seeds, 5)) for line in CURRICULUM]
     rows = kept(folder / "runs.jsonl", keys, _level)
     lines = ["| arm | level | programs | steps to the first success | never | solved |", "|---" * 6 + "|"]

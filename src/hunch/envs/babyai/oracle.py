@@ -52,7 +52,7 @@ class _Scene(NamedTuple):
 
 
 class _Mission:
-    """What is asked for: to face a target, to hold one, or to drop one beside another thing."""
+    """The mission: to face a target, to hold one, or to drop one next to another thing."""
 
     def __init__(self, instruction: Any) -> None:
         from minigrid.envs.babyai.core.verifier import GoToInstr, PutNextInstr

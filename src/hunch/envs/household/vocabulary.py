@@ -130,7 +130,7 @@ ABILITIES = {
     "sliceable": SLICEABLE,
     "toggleable": frozenset(LAMPS),
 }
-"""What can be done with an object, under the names of the engine's predicates."""
+"""Possible operations on objects, by the engine's predicates."""
 
 ALL_OBJECTS = tuple(sorted(ABILITIES["pickupable"] | ABILITIES["toggleable"]))
 

@@ -21,7 +21,7 @@ Verb = Literal["reach", "pick up", "put down", "open"]
 
 
 class _Room(TextEnv):
-    """What both environments share: a scene."""
+    """Base class of both environments, with a scene."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
     scene: Scene

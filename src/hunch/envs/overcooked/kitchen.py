@@ -270,7 +270,7 @@ class _Cook:
         return [item for item, place in self.cells.items() if place == cell]
 
     def thing(self, cell: Cell) -> str | None:
-        """What lies on a cell: the bowl rather than its contents."""
+        """Return the item on a cell: the bowl if there is one, not its contents."""
         items = self.at(cell)
         return items[-1] if items else None
 

@@ -20,10 +20,10 @@ class Operator(NamedTuple):
 
     Attributes:
         atom: Name and objects.
-        number: Its place among the operators.
-        needs: Facts that have to be true.
-        forbids: Facts that have to be false.
-        keeps: All facts but those that it deletes.
+        number: Its index among the operators.
+        needs: Facts that must be true.
+        forbids: Facts that must be false.
+        keeps: All facts except those that it deletes.
         adds: Facts that are true afterwards.
     """
 
@@ -35,12 +35,12 @@ class Operator(NamedTuple):
     adds: int
 
     def after(self, state: int) -> int:
-        """The state that it leads to."""
+        """Return the next state."""
         return state & self.keeps | self.adds
 
 
 class Ground:
-    """What a domain's actions can do with given objects and given static facts.
+    """The grounded actions of a domain, given objects and static facts.
 
     A predicate is static if no action changes it. The actions are exactly those whose types, equalities and
     static preconditions hold; which of them apply in a state is a matter of the other facts.
@@ -244,7 +244,7 @@ def _grounded(key: _Key) -> Ground:
 
 
 class _Key(NamedTuple):
-    """What two problems share that have the same actions; hashed without looking into the domain."""
+    """Key of problems with the same actions, hashed by the identity of the domain."""
 
     domain: Domain
     objects: tuple[tuple[str, Types], ...]

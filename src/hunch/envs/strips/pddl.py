@@ -13,7 +13,7 @@ from hunch.envs.household.pddl import Tree, parse
 Atom: TypeAlias = tuple[str, ...]
 """A predicate or an action with its terms, such as ``("on", "a", "b")``; variables begin with ``?``."""
 Types: TypeAlias = tuple[str, ...]
-"""The types of which a term may be one; several where the file says ``(either ...)``."""
+"""Possible types of a term; more than one for ``(either ...)``."""
 
 SUPPORTED = (":strips", ":typing", ":equality", ":negative-preconditions")
 ANYTHING: Types = ("object",)
@@ -57,7 +57,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Domain:
-    """What the problems of a domain have in common.
+    """A planning domain.
 
     Attributes:
         name: Its name.
@@ -74,7 +74,7 @@ class Domain:
     actions: Mapping[str, Action]
 
     def fits(self, given: Types, wanted: Types) -> bool:
-        """Return whether an object of the given types may stand where one of the wanted types belongs."""
+        """Return whether an object of the given types can be used as one of the wanted types."""
         return any(self.supertypes[kind] & set(wanted) for kind in given)
 
 
@@ -101,7 +101,7 @@ def read(path: str | Path) -> str:
     """Return the text of a PDDL file.
 
     Raises:
-        UsageError: if there is no such file, or it is no text.
+        UsageError: if the file does not exist, or is not text.
     """
     try:
         return Path(path).expanduser().read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def read_domain(text: str, name: str = "The domain") -> Domain:
         name: What to call it in messages.
 
     Raises:
-        UsageError: if it is no domain, asks for more than :data:`SUPPORTED`, or contradicts itself.
+        UsageError: if it is not a domain, uses more than :data:`SUPPORTED`, or contradicts itself.
     """
     try:
         return _domain(_definition(text, "domain"))
@@ -134,7 +134,7 @@ def read_problem(text: str, domain: Domain, name: str = "The problem") -> Proble
         name: What to call it in messages.
 
     Raises:
-        UsageError: if it is no problem, or names what neither it nor its domain has.
+        UsageError: if it is not a problem, or uses names that neither it nor its domain declares.
     """
     try:
         return _problem(_definition(text, "problem"), domain)

@@ -24,7 +24,7 @@ def domain(name: str) -> Domain:
 
 
 def blocksworld(rng: Rng, blocks: int) -> Problem:
-    """Towers of blocks to be built anew: the goal says which block is on which."""
+    """Return a problem of rebuilding towers of blocks; the goal says which block is on which."""
     names = [_block(i) for i in range(blocks)]
 
     def goal() -> list[Atom]:
@@ -55,7 +55,7 @@ def _towers(rng: Rng, names: Sequence[str]) -> list[Atom]:
 def logistics(
     rng: Rng, cities: int, locations: int, packages: int, airplanes: int, anonymous: bool
 ) -> Problem:
-    """Packages to be brought elsewhere; a truck in each city, whose first location is its airport.
+    """Return a problem of moving packages; each city has a truck, and its first location is the airport.
 
     ``anonymous`` calls all objects o0, o1 and so on.
     """
@@ -83,7 +83,7 @@ def logistics(
 
 
 def gripper(rng: Rng, balls: int, rooms: int) -> Problem:
-    """Balls to be carried to other rooms."""
+    """Return a problem of carrying balls to other rooms."""
     places, things = [f"room{i}" for i in range(rooms)], [f"ball{i}" for i in range(balls)]
     init: list[Atom] = [("at-robot", _any(rng, places)), ("free", "left"), ("free", "right")]
     init += [("at", ball, _any(rng, places)) for ball in things]
@@ -92,7 +92,7 @@ def gripper(rng: Rng, balls: int, rooms: int) -> Problem:
 
 
 def ferry(rng: Rng, cars: int, places: int) -> Problem:
-    """Cars to be taken to other places."""
+    """Return a problem of taking cars to other places."""
     ports, things = [f"place{i}" for i in range(places)], [f"car{i}" for i in range(cars)]
     init: list[Atom] = [("at-ferry", _any(rng, ports)), ("empty-ferry",)]
     init += [("at", car, _any(rng, ports)) for car in things]
@@ -101,7 +101,7 @@ def ferry(rng: Rng, cars: int, places: int) -> Problem:
 
 
 def miconic(rng: Rng, floors: int, passengers: int) -> Problem:
-    """Passengers to be taken to other floors."""
+    """Return a problem of taking passengers to other floors."""
     levels, people = [f"f{i}" for i in range(floors)], [f"p{i}" for i in range(passengers)]
     init: list[Atom] = [("above", low, high) for i, low in enumerate(levels) for high in levels[i + 1 :]]
     init.append(("lift-at", _any(rng, levels)))

@@ -23,33 +23,33 @@ class TicTacToe:
     width, height, wins = 3, 3, 3
 
     def initial_state(self) -> str:
-        """An empty board."""
+        """Return an empty board."""
         return "." * (self.width * self.height)
 
     def current_player(self, state: str) -> int:
-        """Who has fewer marks moves."""
+        """Return the player with fewer marks."""
         if self._winner(state) is not None or "." not in state:
             return END
         return state.count("x") - state.count("o")
 
     def legal_actions(self, state: str) -> list[str]:
-        """The empty cells."""
+        """Return the empty cells."""
         return [f"mark {cell}" for cell, mark in enumerate(state) if mark == "."]
 
     def chance_outcomes(self, state: str) -> list[tuple[str, float]]:
-        """None: there is no chance."""
+        """Return nothing: there is no chance."""
         return []
 
     def apply_action(self, state: str, action: str) -> str:
-        """Mark a cell."""
+        """Return the board with a marked cell."""
         return self._marked(state, int(action.split()[1]))
 
     def observation(self, state: str, player: int) -> str:
-        """The board."""
+        """Return the board."""
         return state
 
     def returns(self, state: str) -> tuple[float, float]:
-        """1 for who has won."""
+        """Return 1 for the winner, -1 for the loser."""
         winner = self._winner(state)
         return (0.0, 0.0) if winner is None else ((1.0, -1.0), (-1.0, 1.0))[winner]
 

@@ -25,7 +25,7 @@ class Kuhn:
     )
 
     def initial_state(self) -> tuple[str, str]:
-        """Nothing is dealt."""
+        """Return the state before the deal."""
         return "", ""
 
     def current_player(self, state: tuple[str, str]) -> int:
@@ -40,7 +40,7 @@ class Kuhn:
         return ["pass", "bet"]
 
     def chance_outcomes(self, state: tuple[str, str]) -> list[tuple[str, float]]:
-        """The cards that are left."""
+        """Return the cards that are left."""
         left = [card for card in RANKS if card not in state[0]]
         return [(f"deal {card}", 1 / len(left)) for card in left]
 
@@ -50,12 +50,12 @@ class Kuhn:
         return (cards + action[-1], moves) if action.startswith("deal") else (cards, moves + action[0])
 
     def observation(self, state: tuple[str, str], player: int) -> tuple[str, str]:
-        """The own card, and the moves."""
+        """Return the player's card and the moves."""
         cards, moves = state
         return cards[player : player + 1], moves
 
     def returns(self, state: tuple[str, str]) -> tuple[float, float]:
-        """What the winner takes from the other."""
+        """Return what the winner takes from the loser."""
         cards, moves = state
         if moves[-2:] == "bp":
             won = 1.0 if moves == "bp" else -1.0
@@ -94,7 +94,7 @@ class Leduc:
     )
 
     def initial_state(self) -> Hand:
-        """Nothing is dealt."""
+        """Return the state before the deal."""
         return Hand("", "", "", "")
 
     def current_player(self, state: Hand) -> int:
@@ -115,7 +115,7 @@ class Leduc:
         return [*fold, "call", *(["raise"] if round_.count("r") < 2 else [])]
 
     def chance_outcomes(self, state: Hand) -> list[tuple[str, float]]:
-        """The ranks that are left."""
+        """Return the ranks that are left."""
         left = {card: 2 - state.cards.count(card) for card in RANKS}
         return [(f"deal {card}", n / sum(left.values())) for card, n in left.items() if n]
 
@@ -133,11 +133,11 @@ class Leduc:
         return state._replace(first=state.first + action[0])
 
     def observation(self, state: Hand, player: int) -> tuple[str, ...]:
-        """The own card, the public one, and the moves."""
+        """Return the player's card, the public card, and the moves."""
         return state.cards[player : player + 1], state.public, state.first, state.second
 
     def returns(self, state: Hand) -> tuple[float, float]:
-        """What the winner takes from the other."""
+        """Return what the winner takes from the loser."""
         put = [1 + sum(part) for part in zip(_put(state.first, 2), _put(state.second, 4), strict=True)]
         last = state.second or state.first
         if last.endswith("f"):

@@ -11,7 +11,7 @@ from hunch.rl.games.game import Rules
 
 
 class Told(Rules, Protocol):
-    """Rules that are also told in words."""
+    """Rules with a description in words."""
 
     title: str
     text: str

@@ -45,7 +45,7 @@ class Squall:
     )
 
     def initial_state(self) -> Sea:
-        """No hull is drawn."""
+        """Return the state before hulls are drawn."""
         return Sea()
 
     def current_player(self, state: Sea) -> int:
@@ -55,7 +55,7 @@ class Squall:
         return state.mover if "s" in state.fates else END
 
     def legal_actions(self, state: Sea) -> list[str]:
-        """To sail on, or to anchor."""
+        """Return sailing and anchoring."""
         return ["sail", "anchor"] if state.points[state.mover] < LONGEST else ["anchor"]
 
     def chance_outcomes(self, state: Sea) -> list[tuple[str, float]]:
@@ -79,11 +79,11 @@ class Squall:
         return _turned(state, "x", _scored(state, 0))
 
     def observation(self, state: Sea, player: int) -> tuple[str, int, int, int, str]:
-        """The own hull, and what all see."""
+        """Return the player's hull and the public part."""
         return state.hulls[player : player + 1], state.weather, *state.points, state.fates
 
     def returns(self, state: Sea) -> tuple[float, float]:
-        """1 for who has more points."""
+        """Return 1 for the player with more points, -1 for the other."""
         one, other = state.points
         won = float((one > other) - (one < other))
         return won, -won

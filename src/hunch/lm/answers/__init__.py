@@ -1,1 +1,1 @@
-"""What models answered: in memory, on disk, recorded and exported."""
+"""Answers of models: in memory, on disk, recorded and exported."""

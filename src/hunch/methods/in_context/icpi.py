@@ -139,7 +139,7 @@ class ICPI(Planner):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the model."""
+        """The evidence level of the model."""
         return self.models["lm"].evidence
 
     def twin(self) -> ICPI:

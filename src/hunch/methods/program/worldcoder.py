@@ -44,7 +44,7 @@ from hunch.roles.seen import Seen
 
 @dataclass(frozen=True, kw_only=True)
 class WorldCoderConfig(WritingConfig):
-    """WorldCoder."""
+    """Settings of WorldCoder."""
 
     optimism: bool = True
     """Require that the model contains a path to a reward."""
