@@ -46,7 +46,7 @@ def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
         (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.kind", "mapped"), "generate"),
         (("run", "dqn-prior", *LAKE, "--k", "0"), "k must be at least 1"),
         (("run", "dqn", *LAKE, "--steps", "0"), "steps must be at least 1"),
-        (("run", "dqn", *LAKE, "--envs", "0"), "envs must be at least 1"),
+        (("run", "dqn", *LAKE, "--envs", "0"), "envs must be from 1 to"),
         (("run", "dqn", *LAKE, "--processes", "2"), "processes must be from 0"),
         (("run", "dqn", *LAKE, "--lm", "uniform"), "leave --lm out"),
         (("run", "bc-lm", *LAKE, "--data", "d", "--lm", "minilm"), "no data set in d"),
@@ -200,7 +200,7 @@ def test_ctrl_c_says_what_is_true(hunch, monkeypatch):
     monkeypatch.setattr("hunch.rl.rollout.Rollout.step", interrupted)
     code, _, errors = hunch("run", "zero-shot", *LAKE, "--lm", "uniform", "--steps", "50", "--out", "r")
     assert code == 130
-    assert "r has the run up to its last checkpoint" in errors
+    assert "r holds the run up to its last checkpoint" in errors
 
 
 def test_lists(hunch):
@@ -233,7 +233,7 @@ def test_evaluate_a_run(hunch, tmp_path):
     for arguments, sentence in (
         ((), "Name the folder of a run first"),
         (("nowhere",), "nowhere holds no run"),
-        (("r", "--encoder", "hf:x"), "encoder shaped what was learnt"),
+        (("r", "--encoder", "hf:x"), "encoder affected what was learnt"),
         (("r", "--prior.knd", "x"), "dqn-prior has no prior.knd"),
         (("r", "--k", "0"), "k must be at least 1"),
         (("r", "s"), "too many"),

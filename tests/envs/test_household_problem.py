@@ -37,7 +37,7 @@ def test_what_is_written_is_read(tmp_path, kind, wording):
 
 
 def test_a_grammar_of_another_version_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="wording"):
+    with pytest.raises(UsageError, match="different versions"):
         write(PROBLEM, tmp_path / "game.tw-pddl", grammar="action look {} put {o} in/on {r}")
 
 

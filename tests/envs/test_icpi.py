@@ -252,7 +252,7 @@ def test_a_malformed_state_is_refused_and_changes_nothing(domain):
         each.reset(seed=5)
         each.step(0)
     for state in (*MALFORMED[domain], None, 3, "text", (), {}, b"12", math.nan, object()):
-        with pytest.raises(UsageError, match=rf"^A state of {domain.__name__} is .*; not ") as error:
+        with pytest.raises(UsageError, match=rf"^A state of {domain.__name__} must be .*, not ") as error:
             env.reset(seed=1, options={"state": state})
         assert "\n" not in str(error.value)
     assert env.step(0) == twin.step(0)

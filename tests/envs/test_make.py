@@ -51,8 +51,8 @@ def test_a_users_own_environment(coin):
         ("Household-Pick-v0", "hunch/Household-Pick-v0"),
         ("hunch/FrozenLake-v1", "hunch/FrozenLake-v0"),
         ("hunch/FrozenLake", "hunch/FrozenLake-v0"),
-        ("qwertz", "hunch/FrozenLake-v0"),
-        ("", "hunch/FrozenLake-v0"),
+        ("qwertz", "hunch envs"),
+        ("", "hunch envs"),
         ("no_such_module:Env-v0", "no_such_module, which should register Env-v0, cannot be imported"),
     ],
 )

@@ -295,7 +295,7 @@ def test_what_is_wrong_with_a_plan():
     assert (verdict.valid, verdict.step, verdict.lacking) == (False, 2, (("holding", "c"),))
     assert task.verify(good[:4]).lacking == (("on", "a", "b"),)
     assert task.verify([("pick-up", "a")]).lacking == (("clear", "a"),)
-    assert "no action" in task.verify([("fly", "a")]).reason
+    assert "not an action" in task.verify([("fly", "a")]).reason
     assert "has 1 objects and needs 2" in task.verify([("stack", "a")]).reason
     assert "no object of the problem" in task.verify([("pick-up", "z")]).reason
     assert not task.verify([()]).valid

@@ -41,7 +41,7 @@ def test_a_goal_is_crafted_by_its_recipes():
             "Could not craft white wool: there is too little of what it takes.",
         ),
         ("craft 1 white wool using 3 string", "Could not craft white wool: there is no such recipe."),
-        ("craft 1 white wool using string", "Could not craft white wool: 'string' is no list"),
+        ("craft 1 white wool using string", "Could not craft white wool: 'string' is not a list"),
         ("sing a song", "Could not do 'sing a song'."),
         ("", "Could not do ''."),
     ],

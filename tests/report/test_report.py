@@ -170,7 +170,7 @@ def damage_line(file):
         ("episodes.jsonl", damage_line, "damaged"),
         ("metrics.jsonl", Path.unlink, "metrics.jsonl is missing"),
         ("metrics.jsonl", lambda file: file.write_text("nonsense\n"), "damaged"),
-        ("metrics.jsonl", lambda file: file.write_text(file.read_text()[:500]), "cut short"),
+        ("metrics.jsonl", lambda file: file.write_text(file.read_text()[:500]), "truncated"),
         ("metrics.jsonl", damage_line, "damaged"),
         ("failure.txt", lambda file: file.write_text("it ran out of luck"), "out of luck"),
     ],

@@ -151,9 +151,7 @@ def test_a_file_that_does_not_fit_leaves_the_old_one(tmp_path):
     write_atomically(tmp_path / "state.pt", b"good")
     command = [sys.executable, "-c", FULL, str(tmp_path / "state.pt")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (
-        "the file would be larger than this process may write. What was saved before is intact" in done.stdout
-    )
+    assert "larger than this process may write. Everything saved before is intact" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
     assert (tmp_path / "state.pt").read_bytes() == b"good"
 
@@ -176,7 +174,7 @@ def test_a_read_only_folder_is_a_sentence(run):
     if subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, check=False).returncode:
         pytest.skip("no mount namespaces here")
     done = subprocess.run(["unshare", "-rm", "sh", "-c", child], capture_output=True, text=True)
-    assert "the disk is read-only. What was saved before is intact" in done.stdout, done.stderr
+    assert "the disk is read-only. Everything saved before is intact" in done.stdout, done.stderr
 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path):

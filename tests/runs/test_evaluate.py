@@ -183,7 +183,7 @@ def test_what_is_kept_is_read_again_and_never_overwritten(run, tmp_path):
         evaluate_run(replace(trial, episodes=4), out)
     assert content(out) == before
     (tmp_path / "evaluation.json").write_text(json.dumps({"mine": 1}))
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="is not an evaluation"):
         evaluate_run(trial, tmp_path)
     assert json.loads((tmp_path / "evaluation.json").read_text()) == {"mine": 1}
 
@@ -201,7 +201,7 @@ def test_no_run_is_written_into(run, baseline):
     ("changes", "sentence"),
     [
         ({"options": {"k": 0}}, "k must be at least 1"),
-        ({"options": {"encoder": "hf:x"}}, "encoder shaped what was learnt"),
+        ({"options": {"encoder": "hf:x"}}, "encoder affected what was learnt"),
         ({"options": {"horizon": 5}}, "dqn-prior has no horizon; .* can change k, proposals, prior, alpha"),
         ({"lm": "minilm", "options": {"prior": PriorConfig(kind="mapped")}}, "'generate'"),
         ({"lm": "minilmm"}, "minilm"),
@@ -220,7 +220,7 @@ def test_wrong_use_is_said_and_nothing_is_written(run, tmp_path, changes, senten
 def test_methods_without_role_or_k(baseline):
     with pytest.raises(UsageError, match="dqn has no k; an evaluation of dqn can change alpha"):
         evaluate_run(Trial(run=baseline, options={"k": 2}))
-    with pytest.raises(UsageError, match="dqn asks no language model"):
+    with pytest.raises(UsageError, match="dqn uses no language model"):
         evaluate_run(Trial(run=baseline, lm="uniform"))
     assert evaluate_run(Trial(run=baseline, options={"alpha": 1.0}, episodes=2)).evidence is None
 

@@ -51,7 +51,7 @@ def test_levels(box, lacking, level, tmp_path):
 
 def test_below_the_kernel_nothing_runs_unless_asked_for(tmp_path):
     refused = run("namespaces,landlock,filters", LEVEL.format(least=""), tmp_path)
-    assert refused.startswith("hunch.core.UsageError: This machine the isolation 'process' only")
+    assert refused.startswith("hunch.core.UsageError: This machine provides only the isolation 'process'")
     for lacking in ("filters", "filters,namespaces"):
         assert run(lacking, LEVEL.format(least=', least="process"'), tmp_path).startswith("process ")
 

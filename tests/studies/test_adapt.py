@@ -152,7 +152,7 @@ def test_the_page_counts_failures_of_plan_and_of_execution_apart(tmp_path):
         ({"env_0": {}}, "the episode env_0 cannot be read: 'problem'"),
         ({"env_0": {**EPISODE, "plans": []}}, "the episode env_0 cannot be read"),
         ({"env_0": {**EPISODE, "plans": PLANS[2:]}}, "is not a step of level 1"),
-        ({"env_0": {**EPISODE, "plans": [*PLANS, "more"]}}, "is of another form"),
+        ({"env_0": {**EPISODE, "plans": [*PLANS, "more"]}}, "the episode env_0 cannot be read"),
         ({"env_0": {**EPISODE, "commands": "no commands"}}, "not a crafting command"),
         ({"env_0": 7}, "the episode env_0 cannot be read"),
     ],

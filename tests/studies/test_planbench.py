@@ -152,7 +152,7 @@ def test_a_prompt_in_pddl_is_read():
     [
         ("Hello", "no initial conditions"),
         (PROMPT.replace("is clear", "is blue"), "unknown wording"),
-        ("[DOMAIN]\nnone\n[QUERY PROBLEM]\n(define", "no PDDL"),
+        ("[DOMAIN]\nnone\n[QUERY PROBLEM]\n(define", "PDDL"),
     ],
 )
 def test_a_prompt_that_cannot_be_read_says_so(prompt, said):
