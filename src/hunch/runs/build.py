@@ -80,7 +80,7 @@ def require_fit(method: str, env: TextEnvironment) -> None:
     Raises:
         UsageError: naming both.
     """
-    programs, name = isinstance(env.unwrapped, hunch.envs.DesignProblem), name_of(env)
+    programs, name = bool(env.metadata.get("programs")), name_of(env)
     writes = "program" in methods.find(method).roles
     if writes and not programs:
         raise UsageError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -108,6 +108,10 @@ class DesignProblem(TextEnv):
         UsageError: if ``evaluate`` returns something else.
     """
 
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        **TextEnv.metadata,
+        "programs": True,
+    }
     seeded: bool = False
     """True if a trial is random; then its seed is part of its key."""
 
