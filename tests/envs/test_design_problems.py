@@ -14,8 +14,8 @@ from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, Instance, pack, r
 from hunch.envs.design.cap_set import grow
 from hunch.envs.design.code import canonical, extract, flaw
 from hunch.envs.design.mutation import mutate
+from hunch.envs.design.reward import RewardDesign
 from hunch.envs.design.worlds import WORLDS, MountainCar, Reacher
-from hunch.studies.own_programs import OwnRewards
 
 DESIGN = [id for id in hunch.envs.names() if "Heuristic" in id or "Code" in id or "Design" in id]
 SMALL = {
@@ -157,7 +157,7 @@ def test_the_mountain_car_is_gymnasiums():
 
 
 def test_a_dense_reward_teaches_docking_and_the_sparse_one_does_not():
-    env = OwnRewards(world="docking", trials="")
+    env = RewardDesign(world="docking", trials="")
     dense, sparse = (
         [tried(env, r, seed).fitness for seed in range(10)] for r in (env.world.dense, env.world.sparse)
     )
@@ -166,10 +166,10 @@ def test_a_dense_reward_teaches_docking_and_the_sparse_one_does_not():
 
 
 def test_the_same_seed_gives_the_same_trial():
-    env = OwnRewards(world="docking", generations=4, trials="")
+    env = RewardDesign(world="docking", generations=4, trials="")
     first = tried(env, env.world.dense, seed=1)
     assert "distance: " in first.feedback
-    assert tried(OwnRewards(world="docking", generations=4, trials=""), env.world.dense, seed=1) == first
+    assert tried(RewardDesign(world="docking", generations=4, trials=""), env.world.dense, seed=1) == first
 
 
 def test_an_arm_reaches_as_far_as_its_links():

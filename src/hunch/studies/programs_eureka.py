@@ -26,7 +26,6 @@ from hunch.rules.writer import damaged, listed, written
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.studies.code_world_models import kept
-from hunch.studies.own_programs import OwnRewards
 from hunch.studies.programs_funsearch import programs_of, tried, winner
 from hunch.studies.study import Part, Scale, Study
 
@@ -88,12 +87,12 @@ def searched(steps: int, line: str, repair: float, damage: float, seed: int) -> 
 
 def designed(agent: ProgramAgent, streams: int, steps: int, seed: int) -> Row:
     """A run of any search: its winner, trained again, and the best so far after each batch."""
-    hunch.train(agent, [OwnRewards(**WORLD, trials="") for _ in range(streams)], steps, seed=seed)
+    hunch.train(agent, [RewardDesign(**WORLD, trials="") for _ in range(streams)], steps, seed=seed)
     top = best(agent.attempts)
     found = [attempt.fitness or 0.0 for attempt in agent.attempts]
     return {
         "fitness": top.fitness if top else 0.0,
-        "again": again(OwnRewards(**WORLD, trials=""), top.program) if top else 0.0,
+        "again": again(RewardDesign(**WORLD, trials=""), top.program) if top else 0.0,
         "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
         "program": top.program if top else "",
@@ -135,7 +134,7 @@ def bed_table(seeds: int, folder: Path) -> str:
 
 
 def _bare(bed: Any, kind: str, seed: int) -> Row:
-    env = OwnRewards(world=bed, trials="")
+    env = RewardDesign(world=bed, trials="")
     return {"success": tried(env, getattr(env.world, kind), seed=seed).fitness}
 
 
@@ -189,7 +188,7 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
 
 def revised(fault: int, told: str) -> Row:
     """A good reward with one part damaged at random, and the best of a batch of revisions of it."""
-    env = OwnRewards(**WORLD, trials="")
+    env = RewardDesign(**WORLD, trials="")
     parents = [_damaged(env, number) for number in (fault, fault + 1)]
     parent = parents[0]
     feedback = {"own": parent.told(), "shuffled": parents[1].told(), "blind": ""}[told]
@@ -204,7 +203,7 @@ def revised(fault: int, told: str) -> Row:
     }
 
 
-def _damaged(env: OwnRewards, fault: int) -> Attempt:
+def _damaged(env: RewardDesign, fault: int) -> Attempt:
     """A planted error of the writer's general kinds in one part of a good reward."""
     rng = np.random.default_rng([fault, 11])
     parts = list(GOOD)

@@ -15,7 +15,7 @@ import numpy as np
 
 import hunch
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
-from hunch.envs.design.cap_set import KNOWN, grow
+from hunch.envs.design.cap_set import KNOWN, CapSet, grow
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
@@ -26,7 +26,6 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.sandbox import ProgramError
 from hunch.studies.code_world_models import kept
-from hunch.studies.own_programs import OwnCaps, OwnPacking
 from hunch.studies.study import Part, Scale, Study
 
 Row = dict[str, Any]
@@ -98,9 +97,9 @@ def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int
 
 def packed(seeds: int, steps: int, folder: Path) -> str:
     """The winners of all runs on instances that no search has seen, beside first fit and best fit."""
-    train, test = OwnPacking(**SIZE), OwnPacking(items=SIZE["items"], split="test")
+    train, test = BinPacking(**SIZE), BinPacking(items=SIZE["items"], split="test")
     keys = [(line, seed) for seed in range(seeds) for line in RULES]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(OwnPacking, **SIZE), steps))
+    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(BinPacking, **SIZE), steps))
     rows = [
         "| arm | excess to train | excess held out | below best fit | programs that failed |",
         "|---|---|---|---|---|",
@@ -140,8 +139,8 @@ def _percent(estimate: Estimate) -> str:
 def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
     """The largest cap sets found."""
     keys = [(line, seed) for seed in range(seeds) for line in RULES]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(OwnCaps, n=n), steps))
-    first = tried(OwnCaps(n=n), OwnCaps(n=n).problem.start).fitness
+    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(CapSet, n=n), steps))
+    first = tried(CapSet(n=n), CapSet(n=n).problem.start).fitness
     rows = [
         f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {DIMENSIONS[n]:,} random priorities: "
         f"{at_random(n, DIMENSIONS[n])}. {plateau(n)}",
@@ -169,7 +168,7 @@ def at_random(n: int, draws: int) -> int:
 
 def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
     """How far random changes of the first program lead, whatever is chosen as a parent."""
-    env = OwnCaps(n=n)
+    env = CapSet(n=n)
     elements = np.array(list(itertools.product((0, 1, 2), repeat=n)))
     first = len(grow(elements, np.zeros(len(elements))))
     alike, sizes = 0, list[int]()

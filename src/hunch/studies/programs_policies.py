@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import hunch
+from hunch.envs.design.policy import PolicyCode
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.program import Mutator, best
 from hunch.studies.code_world_models import kept
-from hunch.studies.own_programs import OwnPolicies
 from hunch.studies.programs_funsearch import tried
 from hunch.studies.study import Part, Scale, Study
 
@@ -42,7 +42,7 @@ STREAMS = 4
 def searched(base: str, steps: int, line: str, seed: int) -> Row:
     """A run of a rule, and its winner in other episodes."""
     agent = CodePolicy(Mutator(), give_up=0, **LINES[line])
-    places = [OwnPolicies(base=base, **BASES[base]) for _ in range(STREAMS)]
+    places = [PolicyCode(base=base, **BASES[base]) for _ in range(STREAMS)]
     hunch.train(agent, places, steps, seed=seed)
     top = best(agent.attempts)
     program = top.program if top else places[0].problem.start
@@ -55,14 +55,14 @@ def searched(base: str, steps: int, line: str, seed: int) -> Row:
 
 
 def _held_out(base: str, program: str) -> float | None:
-    return tried(OwnPolicies(base=base, episodes=TESTED, split="test"), program).fitness
+    return tried(PolicyCode(base=base, episodes=TESTED, split="test"), program).fitness
 
 
 def table(base: str, seeds: int, steps: int, folder: Path) -> str:
     """What each rule found in an environment, in its own episodes and in others."""
     keys = [(line, seed) for seed in range(seeds) for line in LINES]
     found = kept(folder / "runs.jsonl", keys, partial(searched, base, steps))
-    env = OwnPolicies(base=base, **BASES[base])
+    env = PolicyCode(base=base, **BASES[base])
     lines = [
         f"{steps} programs per run; the winner in {TESTED} other episodes.",
         "",

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from hunch import lm
+from hunch.envs.design.reward import RewardDesign
 from hunch.lm.base import LanguageModel
 from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.studies.code_world_models import kept
-from hunch.studies.own_programs import OwnRewards
 from hunch.studies.programs_eureka import MAIN, RUNS, WORLD, Row, again, designed, writer
 from hunch.studies.study import Part, Scale, Study
 
@@ -41,7 +41,7 @@ def searched(steps: int, line: str, seed: int) -> Row:
 
 def by_hand(kind: str, seed: int) -> Row:
     """A reward that no program wrote, trained as winners are trained again."""
-    env = OwnRewards(**WORLD, trials="")
+    env = RewardDesign(**WORLD, trials="")
     return {"again": again(env, getattr(env.world, kind), first=10_000 * (1 + seed))}
 
 
