@@ -233,7 +233,7 @@ def _names(spec: str, questions: int, folder: Path) -> str:
 def _written(lm: LanguageModel, questions: int, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown, with a dash for what was not asked."""
     cells = [heads, ["---"] * len(heads), *([*row, *["-"] * (len(heads) - len(row))] for row in rows)]
-    said = f"`{lm.name}`, evidence {lm.evidence}, {questions} questions a cell:"
+    said = f"`{lm.name}`, evidence {lm.evidence}, {questions} questions per cell:"
     return "\n".join([said, "", *(f"| {' | '.join(row)} |" for row in cells)])
 
 

@@ -71,7 +71,7 @@ def costs(encoders: Sequence[str], folder: Path) -> str:
             continue
         write_atomically(folder / "encoders.json", json.dumps(known, indent=2).encode())
         rows.append(_row(encoder, Cost(**known[encoder])))
-    head = "| encoder | its own evidence | weights | numbers a text | ms a text | memory, MB |"
+    head = "| encoder | its own evidence | weights | numbers per text | ms per text | memory, MB |"
     return "\n".join([head, "|---|---|---|---|---|---|", *rows])
 
 

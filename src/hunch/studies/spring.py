@@ -176,7 +176,7 @@ def controls(models: Sequence[str], scale: Scale, folder: Path) -> str:
     for label, (lm, player) in lines.items():
         runs = bench.played(label, player)
         rows.append((label, load(lm).evidence, _mean(runs, "success"), f"{_mean(runs, 'steps').value:.0f}"))
-    return table("arm | evidence | success | steps an episode", rows)
+    return table("arm | evidence | success | steps per episode", rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -13,7 +12,7 @@ import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import Mapped, box, fingerprint
+from hunch.envs.design.running import box, fingerprint
 
 Priorities: TypeAlias = Callable[[Sequence[tuple[float, FloatArray]]], Sequence[Any]]
 """From (item, room in each bin that it fits into) of several instances to the priorities of the bins."""
@@ -112,13 +111,9 @@ class BinPacking(DesignProblem):
         """Start the sandbox."""
         box()
 
-    def opened(self, program: str) -> AbstractContextManager[Mapped]:
-        """The program in the sandbox, ready to be called."""
-        return box().load(program, "priority", returns=np.ndarray, finite=False)
-
     def run(self, program: str, seed: int) -> Trial:
         """Pack all instances side by side."""
-        with self.opened(program) as priority:
+        with box().load(program, "priority", returns=np.ndarray, finite=False) as priority:
             used = pack(self.instances, priority.map)
         excess = [bins - instance.bound for bins, instance in zip(used, self.instances, strict=True)]
         share = sum(excess) / sum(instance.bound for instance in self.instances)

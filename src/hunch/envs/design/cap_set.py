@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sys
-from contextlib import AbstractContextManager
 
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import Mapped, box, fingerprint
+from hunch.envs.design.running import box, fingerprint
+from hunch.sandbox import Program
 
 KNOWN = {1: 2, 2: 4, 3: 9, 4: 20, 5: 45, 6: 112, 7: 236, 8: 512}
 """The largest cap sets known; up to dimension 6 there are no larger ones."""
@@ -70,8 +70,8 @@ class CapSet(DesignProblem):
         """Start the sandbox."""
         box()
 
-    def opened(self, program: str) -> AbstractContextManager[Mapped]:
-        """The program in the sandbox, ready to be called."""
+    def opened(self, program: str) -> Program:
+        """Return the program in the sandbox, ready to be called."""
         return box().load(program, "priority", returns=float, finite=False)
 
     def run(self, program: str, seed: int) -> Trial:

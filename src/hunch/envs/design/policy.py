@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -13,7 +12,7 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import Mapped, box, fingerprint
+from hunch.envs.design.running import box, fingerprint
 
 SHOWN = 3
 """Steps that are told of the worst episode, at its beginning and at its end."""
@@ -83,14 +82,10 @@ class PolicyCode(DesignProblem):
         """Start the sandbox."""
         box()
 
-    def opened(self, program: str) -> AbstractContextManager[Mapped]:
-        """The program in the sandbox, ready to be called."""
-        return box().load(program, "act")
-
     def run(self, program: str, seed: int) -> Trial:
         """Play all episodes side by side, one call for each step of all."""
         games = [_Game(self._made(), seed) for seed in self.seeds]
-        with self.opened(program) as policy:
+        with box().load(program, "act") as policy:
             while live := [game for game in games if not game.over]:
                 answers = policy.map([(game.observation, game.memory) for game in live])
                 for game, answer in zip(live, answers, strict=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from textwrap import dedent
 from typing import Any, Literal
@@ -15,9 +14,10 @@ import numpy as np
 from hunch.core import FloatArray, IntArray, UsageError
 from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import Mapped, box, fingerprint
+from hunch.envs.design.running import box, fingerprint
 from hunch.envs.design.worlds import WORLDS, Variables, World
 from hunch.rl import cem
+from hunch.sandbox import Program
 
 POINTS = 10
 """Points at which a training is told."""
@@ -84,13 +84,9 @@ class RewardDesign(DesignProblem):
         """Start the sandbox."""
         box(SECONDS)
 
-    def opened(self, program: str) -> AbstractContextManager[Mapped]:
-        """The program in the sandbox, ready to be called."""
-        return box(SECONDS).load(program, "reward", returns=tuple, state="fresh")
-
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and judge it by the task."""
-        with self.opened(program) as reward:
+        with box(SECONDS).load(program, "reward", returns=tuple, state="fresh") as reward:
             training = _Training(self.world, _Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
@@ -118,7 +114,7 @@ def _interface(world: World) -> str:
 class _Reward:
     """A reward program, with its values checked here."""
 
-    def __init__(self, program: Mapped, names: tuple[str, ...]) -> None:
+    def __init__(self, program: Program, names: tuple[str, ...]) -> None:
         self.program, self.names = program, names
 
     def __call__(self, steps: Variables) -> tuple[FloatArray, dict[str, FloatArray]]:

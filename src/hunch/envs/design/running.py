@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Protocol
 
 from hunch.sandbox import Sandbox
-
-
-class Mapped(Protocol):
-    """A program that is asked for the values of many calls at once."""
-
-    def map(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
-        """The value of each call."""
-        ...
 
 
 @cache
