@@ -55,12 +55,10 @@ def recipe(tokens: int) -> PretrainConfig:
     )
 
 
-def trained(folder: Path, tokens: int) -> str:
-    """Train a model, or go on with its training; returns it as a spec."""
-    done = folder / f"households-{tokens}" / "model"
+def train(done: Path, tokens: int) -> None:
+    """Train a model, or go on with its training, unless it is there."""
     if not (done / "config.json").exists():
         pretrain(recipe(tokens), done.parent, lambda line: None)
-    return f"pocket?folder={done}"
 
 
 def refuse_known(places: dict[str, dict[str, Any]]) -> None:
@@ -117,8 +115,13 @@ def _holds(proposal: Proposal, state: State, action: str) -> bool:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     refuse_known(PLACES)
     sizes = TOKENS if not scale.smoke else (4_000,)
-    specs = {f"{tokens / 1e6:g} M tokens": trained(data, tokens) for tokens in sizes}
+    models = {tokens: data / f"households-{tokens}" / "model" for tokens in sizes}
+    specs = {f"{tokens / 1e6:g} M tokens": f"pocket?folder={done}" for tokens, done in models.items()}
     steps, strongest = scale.steps(STEPS), list(specs)[-1]
+
+    def train_all() -> None:
+        for tokens, done in models.items():
+            train(done, tokens)
 
     def learns(label: str, spec: str) -> Arm:
         return dqn_prior(f"DQN-Prior, {label}", ENV, spec, steps, PICK, prior=WRITES, proposals="visited")
@@ -149,6 +152,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             arms,
             Transfer(fillings, scale.episodes(EPISODES), UNSEEN),
             beside=partial(recalls, priors, 2 if scale.smoke else 40),
+            prepare=train_all,
         )
     ]
 
