@@ -1,7 +1,7 @@
 """Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): a
 small causal model that has read searches in other houses, in the place of a large one.
 
-Two lengths of training give two priors of measured recall, which write their actions.
+Three lengths of training give three priors of measured recall, which write their actions.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hunch.studies.study import Part, Scale, Study
 from hunch.studies.transfer import Filling, Transfer
 
 ENV: Final = "hunch/Household-Pick-v0"
-TOKENS: Final = (1_000_000, 4_000_000)
-"""Training tokens of the priors, from weak to strong. The design asks for 0.3, 1, 4 and 12 million."""
+TOKENS: Final = (300_000, 1_000_000, 4_000_000)
+"""Training tokens of the priors, from weak to strong."""
 STEPS: Final = 9_000
 K: Final = 5
 WRITES: Final = PriorConfig(kind="mapped", listed=False)
