@@ -62,8 +62,7 @@ def programs(game: Name, folder: Path) -> dict[str, str]:
 
 
 def play_table(games: Sequence[Name], share: float, folder: Path) -> str:
-    """Return results of search in the code, with its inference, against search in the truth and random
-    play."""
+    """Return results of search in the code, with its inference, against the truth and random play."""
     lines = ["| game | who plays | against random | against search in the truth |", "|---" * 4 + "|"]
     for game in games:
         n = max(2, round(MATCHES[game] * share / 2))

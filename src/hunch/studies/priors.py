@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hunch import methods
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.runs.compare import Arm
@@ -26,9 +27,10 @@ RECALLS = (0.8,)
 """recall@5 of the scripted priors in the kitchens. The design asks for 1, 0.9, 0.8, 0.7 and 0.6, too."""
 
 
-def dqn(env: str, steps: int, **env_options: Any) -> Arm:
+def dqn(env: str, steps: int, encoder: str = "minilm", **env_options: Any) -> Arm:
     """Return the baseline: all admissible actions."""
-    return Arm("DQN", RunConfig(method="dqn", env=env, steps=steps, env_options=env_options))
+    options = methods.find("dqn").config_class(encoder=encoder)
+    return Arm("DQN", RunConfig(method="dqn", env=env, steps=steps, env_options=env_options, options=options))
 
 
 def dqn_prior(label: str, env: str, lm: str, steps: int, env_options: dict[str, Any], **options: Any) -> Arm:
@@ -77,14 +79,21 @@ def _with_minilm(scale: Scale, env: str, title: str) -> Part:
 
 
 def _with_rule(scale: Scale, env: str, title: str, rule: str, full: int, k: int) -> Part:
-    """Return DQN and DQN-Prior with a rule whose error rate gives this recall@k."""
-    steps = scale.steps(full)
-    lines = [dqn(env, steps), dqn_prior("DQN-Prior, random k", env, "uniform", steps, {}, k=k)]
+    """Return DQN and DQN-Prior with a rule whose error rate gives this recall@k.
+
+    The encoder of Q is ``phrases``: for MiniLM the texts of the lake's cells are nearly equal, and DQN does
+    not learn to distinguish them within the steps.
+    """
+    steps, own = scale.steps(full), {"k": k, "encoder": "phrases"}
+    lines = [
+        dqn(env, steps, encoder="phrases"),
+        dqn_prior("DQN-Prior, random k", env, "uniform", steps, {}, **own),
+    ]
     for recall in WRONG:
         error = round((1 - recall) ** (1 / k), 4)
         label, model = f"DQN-Prior, recall@{k} {recall}", f"scripted:{rule}?error={error}"
-        lines.append(dqn_prior(label, env, model, steps, {}, k=k))
-    return Part(title, (*lines, *further(scale, env, steps, {}, k=k)))
+        lines.append(dqn_prior(label, env, model, steps, {}, **own))
+    return Part(title, (*lines, *further(scale, env, steps, {}, **own)))
 
 
 def error(recall: float, k: int, systematic: float = 0.0) -> float:
