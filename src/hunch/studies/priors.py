@@ -27,7 +27,7 @@ RECALLS = (0.8,)
 """recall@5 of the scripted priors in the kitchens. The design asks for 1, 0.9, 0.8, 0.7 and 0.6, too."""
 
 
-def dqn(env: str, steps: int, encoder: str = "minilm", **env_options: Any) -> Arm:
+def dqn(env: str, steps: int, env_options: dict[str, Any], encoder: str = "minilm") -> Arm:
     """Return the baseline: all admissible actions."""
     options = methods.find("dqn").config_class(encoder=encoder)
     return Arm("DQN", RunConfig(method="dqn", env=env, steps=steps, env_options=env_options, options=options))
@@ -69,7 +69,7 @@ def _with_minilm(scale: Scale, env: str, title: str) -> Part:
     return Part(
         title,
         (
-            dqn(env, steps, **PICK),
+            dqn(env, steps, PICK),
             dqn_prior("DQN-Prior, random k", env, "uniform", steps, PICK),
             zero_shot(env, "minilm", steps, PICK),
             dqn_prior("DQN-Prior", env, "minilm", steps, PICK),
@@ -84,9 +84,10 @@ def _with_rule(scale: Scale, env: str, title: str, rule: str, full: int, k: int)
     The encoder of Q is ``phrases``: for MiniLM the texts of the lake's cells are nearly equal, and DQN does
     not learn to distinguish them within the steps.
     """
-    steps, own = scale.steps(full), {"k": k, "encoder": "phrases"}
+    steps = scale.steps(full)
+    own: dict[str, Any] = {"k": k, "encoder": "phrases"}
     lines = [
-        dqn(env, steps, encoder="phrases"),
+        dqn(env, steps, {}, "phrases"),
         dqn_prior("DQN-Prior, random k", env, "uniform", steps, {}, **own),
     ]
     for recall in WRONG:
@@ -112,7 +113,7 @@ def error(recall: float, k: int, systematic: float = 0.0) -> float:
 def _kitchen(scale: Scale, env: str, history: int) -> Part:
     """Return DQN and DQN-Prior by when proposals are drawn, and by whether the prior's errors are noise."""
     steps, place = scale.steps(12_000), {"history": history, "max_steps": KITCHENS[env]}
-    lines = [dqn(env, steps, **place)]
+    lines = [dqn(env, steps, place)]
     for recall in RECALLS:
         for share in (0.0, 1.0):
             lm = f"scripted:kitchen?error={error(recall, 5, share)}&systematic={share:g}"

@@ -136,7 +136,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         learns(strongest, specs[strongest]),
         *(learns(label, specs[label]) for label in others),
         *(alone(label, spec) for label, spec in specs.items()),
-        dqn(ENV, steps, **PICK),
+        dqn(ENV, steps, PICK),
         dqn_prior("DQN-Prior, random k", ENV, "uniform", steps, PICK),
         dqn_prior("DQN-Prior, words", ENV, "words", steps, PICK, prior=WORDS),
     )
