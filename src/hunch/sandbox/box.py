@@ -61,6 +61,7 @@ class Sandbox:
         self._turn = threading.Lock()
         self._closed = False
         self._zygote: Zygote | None = None
+        self._spare: Process | None = None
         self.isolation: Isolation = "none"
         self.locks: tuple[str, ...] = ()
         _BOXES.add(self)
@@ -108,20 +109,35 @@ class Sandbox:
         return self._warm().pid
 
     def start(self) -> Process:
-        """Start a locked process without a program.
+        """Return a locked process without a program; the next one starts meanwhile.
 
         Raises:
             HunchError: if it is closed, or its own process cannot start again.
         """
-        for _ in range(2):
+        for _ in range(3):
             try:
-                process = Process(self._warm())
+                zygote = self._warm()
+                process = self._taken(zygote) or Process(zygote)
                 if process.read_locks() != self.locks:
                     raise HunchError("A program's process does not have all locks of its sandbox.")
+                self._keep(Process(zygote))
                 return process
             except (EOFError, OSError):
-                continue  # the zygote was killed: once more, with a new one
+                continue  # the zygote was killed, perhaps with the spare process: with a new one
         raise HunchError("The sandbox's own process ends repeatedly.")
+
+    def _taken(self, zygote: Zygote) -> Process | None:
+        """The spare process, which is nobody else's from now on; not that of a zygote that was killed."""
+        with self._turn:
+            spare, self._spare = self._spare, None
+            return spare if spare and spare.zygote is zygote else None
+
+    def _keep(self, spare: Process) -> None:
+        with self._turn:
+            if self._spare is not None or self._closed:
+                spare.end()
+            else:
+                self._spare = spare
 
     def _warm(self) -> Zygote:
         """The zygote, started again if it was killed or belongs to the parent of this process."""
@@ -159,6 +175,7 @@ class Sandbox:
         """End all programs and the sandbox. May be called twice."""
         with self._turn:
             self._closed = True
+            self._spare = None
             if self._zygote is not None:
                 self._close()
                 self._zygote = None
@@ -174,6 +191,7 @@ class Sandbox:
     def _forked(self) -> None:
         """In a fork of the caller: what was inherited belongs to the parent."""
         self._turn = threading.Lock()
+        self._spare = None
         if self._zygote is not None:
             self._close.detach()
             self._zygote.close()

@@ -11,7 +11,7 @@ import os
 import random
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ def serve(memory: int) -> None:
         locks = lock(memory)
     except OSError as error:
         return _write(wire.encode({"problem": str(error)}))
-    _forget_surroundings()
     _write(wire.encode({"locks": locks}))
     program: Callable[..., Any] | None = None
     while True:
@@ -49,8 +48,11 @@ def serve(memory: int) -> None:
         _write(payload)
 
 
-def _forget_surroundings() -> None:
-    """Remove what tells of the machine, and every way to a file that would be tried in vain."""
+def forget_surroundings() -> None:
+    """Remove what tells of the machine, and every way to a file that would be tried in vain.
+
+    The zygote does so once, since the page tables of a new process are most of what it costs.
+    """
     os.environ.clear()
     sys.argv, sys.orig_argv = [""], [""]
     sys.path.clear()
@@ -93,23 +95,23 @@ class CallError(Exception):
     """Carries the index of the call that failed; its cause is the program's exception."""
 
 
-def call(program: Callable[..., Any], calls: Sequence[Any], chance: tuple[Any, Any] | None) -> list[Any]:
+def call(program: Callable[..., Any], calls: Any, chance: tuple[Any, Any] | None) -> list[Any]:
     """Call the program with each list of arguments, in order, until an answer is full.
 
     Args:
         program: The function.
-        calls: Encoded arguments, one list per call.
+        calls: The arguments of all calls, encoded.
         chance: State of the global random generators, Python's and NumPy's, at the start of each call; None
             does not reset them.
     """
     values: list[Any] = []
     size = 0
-    for index, arguments in enumerate(calls):
+    for index, arguments in enumerate(wire.calls_from_tree(calls)):
         try:
             if chance is not None:
                 random.setstate(chance[0])
                 np.random.set_state(chance[1])
-            values.append(wire.to_tree(program(*wire.from_tree(arguments))))
+            values.append(wire.to_tree(program(*arguments)))
             size += wire.size(values[-1])
         except BaseException as error:
             raise CallError(index) from error

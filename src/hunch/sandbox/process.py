@@ -39,6 +39,7 @@ class Process:
 
     Attributes:
         owner: The caller's process id; a fork of the caller must not use this object.
+        zygote: The warm process from which it was forked.
 
     Raises:
         EOFError, OSError: if the zygote is gone.
@@ -46,7 +47,7 @@ class Process:
 
     def __init__(self, zygote: Zygote, *, test: bool = False) -> None:
         self.owner = os.getpid()
-        self._zygote = zygote
+        self.zygote = zygote
         self._pipe, theirs = socket.socketpair()
         with theirs:
             self._pid, self._handle = zygote.fork(theirs, test=test)
@@ -145,7 +146,7 @@ class Process:
         by_itself = self._has_ended()
         _signal(self._pid, self._handle, signal.SIGKILL)
         try:
-            code = self._zygote.wait(self._pid)
+            code = self.zygote.wait(self._pid)
         except (EOFError, OSError):
             return HunchError("The sandbox's own process was killed. The next call starts it again.")
         finally:

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -88,34 +89,36 @@ class Program:
         self.close()
 
     def _run(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
-        trees = [_tree(call) for call in calls]
+        batches = list(_batches(calls))
         with self._turn:
             if self._closed:
                 raise UsageError("This program is closed.")
-            answers = self._answers(trees)
+            answers = self._answers(batches)
             values = [self._value(answer, index) for index, answer in enumerate(answers)]
-            if self._fresh and not self._probed and len(trees) > 1:
-                self._probe(trees, answers)
+            if self._fresh and not self._probed and len(calls) > 1:
+                self._probe(calls, answers)
             return values
 
-    def _answers(self, trees: list[Any]) -> list[Any]:
+    def _answers(self, batches: list[_Batch]) -> list[Any]:
         """Trees of the values, undecoded."""
         if self._process is None or not self._process.alive:
             self._process = self._loaded()
         try:
             answers: list[Any] = []
-            for batch in _batches(trees):
-                start, done = time.monotonic(), len(answers) + len(batch)
-                while len(answers) < done:  # an answer may hold as few of the values as fit in it
-                    rest = trees[len(answers) : done]
-                    answers += self._asked(self._process, rest, len(answers), time.monotonic() - start)
+            for batch in batches:
+                start, before = time.monotonic(), len(answers)
+                answers += self._asked(self._process, batch.tree, len(batch.calls), before, 0.0)
+                while len(answers) < before + len(batch.calls):  # an answer held as many values as fit in it
+                    rest = batch.calls[len(answers) - before :]
+                    used = time.monotonic() - start
+                    answers += self._asked(self._process, _tree(rest), len(rest), len(answers), used)
             return answers
         finally:
             if self._fresh:
                 self._end()
 
-    def _asked(self, process: Process, calls: list[Any], before: int, used: float) -> list[Any]:
-        """Trees of the first values, one at least."""
+    def _asked(self, process: Process, calls: Any, n: int, before: int, used: float) -> list[Any]:
+        """Trees of the first values of n calls, one at least."""
         try:
             answer = process.ask({"calls": calls, "alike": self._fresh}, self._box.seconds, used)
         except ProgramError as error:
@@ -123,14 +126,14 @@ class Program:
                 error = type(error)(error.type, error.message, error.line, error.index + before)
             raise error from None
         values = answer.get("values")
-        if type(values) is not list or not 1 <= len(values) <= len(calls):
+        if type(values) is not list or not 1 <= len(values) <= n:
             raise ProgramValue("Value", "it did not return one value for each call")
         return values
 
-    def _probe(self, trees: list[Any], answers: list[Any]) -> None:
+    def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
         """Run a batch once more, backwards: a function of its arguments alone gives the same values."""
         try:
-            again = self._answers(trees[::-1])[::-1]
+            again = self._answers(list(_batches(calls[::-1])))[::-1]
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan
@@ -179,25 +182,34 @@ def _number(value: Any) -> Any:
     return float(value) if type(value) is int and abs(value) < 2**1023 else value
 
 
-def _tree(call: Sequence[Any]) -> Any:
+@dataclass(frozen=True)
+class _Batch:
+    """Calls of one request, and their tree."""
+
+    calls: Sequence[Sequence[Any]]
+    tree: Any
+
+
+def _batches(calls: Sequence[Sequence[Any]]) -> Iterator[_Batch]:
+    """At most so many calls, and so many bytes of arrays and texts, in one request."""
+    for begin in range(0, len(calls), _TOGETHER):
+        yield from _fitting(calls[begin : begin + _TOGETHER])
+
+
+def _fitting(calls: Sequence[Sequence[Any]]) -> Iterator[_Batch]:
+    tree = _tree(calls)
+    if len(calls) == 1 or wire.size(tree) <= wire.FRAME // 2:
+        yield _Batch(calls, tree)
+    else:
+        yield from _fitting(calls[: len(calls) // 2])
+        yield from _fitting(calls[len(calls) // 2 :])
+
+
+def _tree(calls: Sequence[Sequence[Any]]) -> Any:
     try:
-        return wire.to_tree(list(call))
+        return wire.calls_to_tree(calls)
     except wire.WireError as error:
         raise UsageError(f"This cannot be passed to a program: {error}.") from None
-
-
-def _batches(trees: list[Any]) -> Iterator[list[Any]]:
-    """At most so many calls, and so many bytes of arrays and texts, in one request."""
-    batch: list[Any] = []
-    size = 0
-    for tree in trees:
-        more = wire.size(tree)
-        if batch and (len(batch) == _TOGETHER or size + more > wire.FRAME // 2):
-            yield batch
-            batch, size = [], 0
-        batch.append(tree)
-        size += more
-    yield batch
 
 
 _PROGRAMS: weakref.WeakSet[Program] = weakref.WeakSet()
