@@ -14,6 +14,7 @@ import numpy as np
 
 import hunch
 from hunch import lm
+from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
 from hunch.envs.design.worlds import WORLDS
 from hunch.methods.program.agent import ProgramAgent
@@ -40,6 +41,8 @@ CONTROLS: dict[str, Feedback] = {
 """The lines, and what their writer is shown."""
 WORLD: dict[str, Any] = {"world": "docking"}
 """Where rewards are designed: chosen by the sparse and the hand-written reward, before any writer ran."""
+GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
+"""The same with a metric that tells policies apart that never succeed, as the metrics of Eureka's tasks do."""
 PROGRAMS, BATCH = 32, 8
 """Programs of a run, and of a batch."""
 MAIN = (0.4, 0.1)
@@ -66,8 +69,8 @@ RECORDED = {
 """Repair and break rates of recorded models on planning programs, by ``hunch study genplan`` (L2)."""
 
 
-RUNS = "runs.jsonl"
-"""The runs of all parts: the frontier has those of the main comparison in it."""
+RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
+"""The runs of all parts by metric: the frontier has those of the main comparison in it."""
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
@@ -78,30 +81,37 @@ def writer(repair: float, damage: float) -> str:
     return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
 
 
-def searched(steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
+def searched(world: dict[str, Any], steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
     """A run of Eureka or a control, with the writer at these dials."""
     model = lm.load(writer(repair, damage), cache=None)
     agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
-    return designed(agent, BATCH, steps, seed)
+    return designed(agent, world, BATCH, steps, seed)
 
 
-def designed(agent: ProgramAgent, streams: int, steps: int, seed: int) -> Row:
+def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
     """A run of any search: its winner, trained again, and the best so far after each batch."""
-    hunch.train(agent, [RewardDesign(**WORLD, trials="") for _ in range(streams)], steps, seed=seed)
+    hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
     top = best(agent.attempts)
     found = [attempt.fitness or 0.0 for attempt in agent.attempts]
+    trials = retrained(RewardDesign(**world, trials=""), top.program) if top else []
     return {
         "fitness": top.fitness if top else 0.0,
-        "again": again(RewardDesign(**WORLD, trials=""), top.program) if top else 0.0,
+        "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
+        "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
         "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
         "program": top.program if top else "",
     }
 
 
+def retrained(env: RewardDesign, program: str, first: int = 1_000) -> list[Trial]:
+    """New trainings, of seeds from the first on."""
+    return [tried(env, program, seed=first + i) for i in range(AGAIN)]
+
+
 def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
-    """Mean success over new trainings, of seeds from the first on; a failure of one counts as 0."""
-    return sum(tried(env, program, seed=first + i).fitness or 0.0 for i in range(AGAIN)) / AGAIN
+    """Mean fitness over new trainings; a failure of one counts as 0."""
+    return sum(trial.fitness or 0.0 for trial in retrained(env, program, first)) / AGAIN
 
 
 def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
@@ -112,7 +122,7 @@ def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> li
 
 
 def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
-    """Success of one line's winners less that of another's, on the same seeds."""
+    """Fitness of one line's winners, trained again, less that of another's, on the same seeds."""
     return over_pairs([one["again"] - other["again"] for one, other in zip(first, second, strict=True)])
 
 
@@ -140,18 +150,28 @@ def _bare(bed: Any, kind: str, seed: int) -> Row:
 
 def line_table(seeds: int, steps: int, folder: Path) -> str:
     """Eureka and its controls at the main setting of the dials."""
+    return _lines(WORLD, folder.parent / RUNS, seeds, steps)
+
+
+def graded_table(seeds: int, steps: int, folder: Path) -> str:
+    """The same where the task's metric has degrees."""
+    return _lines(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
+
+
+def _lines(world: dict[str, Any], path: Path, seeds: int, steps: int) -> str:
     keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
-    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    found = kept(path, keys, partial(searched, world, steps))
     by_line = {line: rows_of(found, line, *MAIN) for line in CONTROLS}
     lines = [
-        "| arm | fitness when chosen | success, trained again | programs that failed | Eureka is ahead by |",
-        "|---|---|---|---|---|",
+        "| arm | fitness when chosen | trained again | success then | programs that failed | "
+        "Eureka is ahead by |",
+        "|---|---|---|---|---|---|",
     ]
     for line, rows in by_line.items():
         failed = sum(row["failed"] for row in rows) / (steps * len(rows))
         difference = "" if line == "Eureka" else ahead(by_line["Eureka"], rows).short()
-        chosen, now = (over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again"))
-        lines.append(f"| {line} | {chosen} | {now} | {failed:.0%} | {difference} |")
+        cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
+        lines.append(f"| {line} | {' | '.join(cells)} | {failed:.0%} | {difference} |")
     batches = [
         f"- {line}: {', '.join(f'{over_seeds(list(batch)).value:.2f}' for batch in _columns(rows))}"
         for line, rows in by_line.items()
@@ -167,7 +187,7 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
     """Eureka less best of n by the writer's rates, as table and picture."""
     keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
     keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
-    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, steps))
     single = rows_of(found, "best of n", *MAIN)
     lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
     cells: dict[tuple[float, float], Estimate] = {}
@@ -273,6 +293,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             (),
             beside=partial(line_table, scale.seeds, steps),
         ),
+        Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
         Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
         Part("From which rates on the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),

@@ -23,6 +23,8 @@ POINTS = 10
 """Points at which a training is told."""
 JUDGED, TESTED = 16, 64
 """Episodes in which the policy is judged during training, and at its end."""
+METRICS = {"success": "success rate", "degree": "degree of success"}
+"""The task's metrics, and what they are called."""
 SECONDS = 30.0
 """That a reward may take for the steps of a generation: long, so that a crowded machine fails no program."""
 
@@ -31,14 +33,16 @@ class RewardDesign(DesignProblem):
     """Write a reward from which a policy learns a task.
 
     The fitness is the task's own metric, never a reward: the success rate of the policy at the end of its
-    training, over 64 episodes. A trial trains one policy by the cross-entropy method, with the seed of the
-    trial; the feedback tells each component of the reward and the success rate at ten points of the
-    training. Finished trials are kept in the user's file of trials, and none is paid twice.
+    training, over 64 episodes, or its degree of success, which tells policies apart that never succeed. A
+    trial trains one policy by the cross-entropy method, with the seed of the trial. The feedback tells each
+    component of the reward and the metric at ten points of the training. Finished trials are kept in the
+    user's file of trials, and none is paid twice.
 
     Args:
         world: ``point-maze``, ``mountain-car``, ``docking`` or ``reacher``.
         generations: Of the training. Default: the world's own.
-        fitness: ``final``, or ``max`` for the highest success rate during the training, as in Eureka.
+        metric: ``success`` for the success rate, ``degree`` for the mean degree of success.
+        fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
         trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -50,22 +54,23 @@ class RewardDesign(DesignProblem):
         *,
         world: Literal["point-maze", "mountain-car", "docking", "reacher"] = "point-maze",
         generations: int | None = None,
+        metric: Literal["success", "degree"] = "success",
         fitness: Literal["final", "max"] = "final",
         trials: str = "user",
         render_mode: str | None = None,
     ) -> None:
-        if world not in WORLDS or fitness not in ("final", "max"):
+        if world not in WORLDS or fitness not in ("final", "max") or metric not in METRICS:
             raise UsageError(
-                f"Reward design has the worlds {', '.join(WORLDS)} and the fitness final or max, not "
-                f"{world!r} and {fitness!r}."
+                f"Reward design has the worlds {', '.join(WORLDS)}, the metrics {', '.join(METRICS)} and the "
+                f"fitness final or max, not {world!r}, {metric!r} and {fitness!r}."
             )
         self.world: World = WORLDS[world]()
-        self.learner, self.judged_by = self.world.learner, fitness
+        self.learner, self.metric, self.judged_by = self.world.learner, metric, fitness
         if generations is not None:
             self.learner = replace(self.learner, generations=generations)
         names = tuple(self.world.variables)
         super().__init__(
-            task=f"{self.world.task} Write the reward from which a policy learns this.",
+            task=_task(self.world, metric),
             interface=_interface(self.world),
             source=dedent(inspect.getsource(type(self.world).step)),
             function="reward",
@@ -78,7 +83,7 @@ class RewardDesign(DesignProblem):
     def identity(self) -> str:
         """Code, world and training."""
         code = fingerprint(sys.modules[__name__], worlds, cem)
-        return f"{code} {type(self.world).__name__} {self.learner} {self.judged_by}"
+        return f"{code} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
 
     def ready(self) -> None:
         """Start the sandbox."""
@@ -90,11 +95,22 @@ class RewardDesign(DesignProblem):
             training = _Training(self.world, _Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
-        curve = training.success([means[i] for i in points], JUDGED)
-        final = training.success(means[-1:], TESTED)[0]
-        fitness = max(curve) if self.judged_by == "max" else final
-        told = f"success rate at the end: {final:.2f}\n{training.told(curve, points)}"
-        return Trial(fitness, told, components={"final": final, "max": max(curve)})
+        curves = training.judged([means[i] for i in points], JUDGED)
+        ends = {name: values[0] for name, values in training.judged(means[-1:], TESTED).items()}
+        told = ("degree", "success") if self.metric == "degree" else ("success",)
+        lines = [f"{METRICS[name]} at the end: {ends[name]:.2f}" for name in told]
+        table = training.told({METRICS[name]: curves[name] for name in told}, points)
+        found = {"final": ends[self.metric], "max": max(curves[self.metric])}
+        return Trial(
+            found[self.judged_by],
+            "\n".join([*lines, table]),
+            components=found if told == ("success",) else {**found, "success": ends["success"]},
+        )
+
+
+def _task(world: World, metric: str) -> str:
+    told = f" A policy is judged by its degree of success: {world.degree_told}." if metric == "degree" else ""
+    return f"{world.task}{told} Write the reward from which a policy learns this."
 
 
 def _interface(world: World) -> str:
@@ -173,13 +189,16 @@ class _Training:
         scores: FloatArray = returns.reshape(len(candidates), self.episodes).mean(axis=1)
         return scores
 
-    def success(self, policies: Sequence[FloatArray], episodes: int) -> list[float]:
-        """Success rate of each policy, always in the same episodes."""
+    def judged(self, policies: Sequence[FloatArray], episodes: int) -> dict[str, list[float]]:
+        """The task's metrics of each policy, always in the same episodes."""
         begun = self.world.begin(episodes, np.random.default_rng([*self.judge_seed, episodes]))
         alike = {name: np.concatenate([values] * len(policies)) for name, values in begun.items()}
         _, last = self._play(np.repeat(np.stack(policies), episodes, axis=0), alike)
-        rates: list[float] = self.world.success(last).reshape(len(policies), episodes).mean(axis=1).tolist()
-        return rates
+        found = {"success": self.world.success(last).astype(float), "degree": self.world.degree(last)}
+        return {
+            name: values.reshape(len(policies), episodes).mean(axis=1).tolist()
+            for name, values in found.items()
+        }
 
     def _play(self, parameters: FloatArray, state: Variables) -> tuple[Variables, Variables]:
         """Episodes side by side: variables of all steps, time by time, and the last state."""
@@ -190,9 +209,9 @@ class _Training:
             steps.append({**state, "action": action})
         return {name: np.concatenate([step[name] for step in steps]) for name in steps[0]}, state
 
-    def told(self, curve: list[float], points: IntArray) -> str:
-        """Success rate and components at some points of the training, as numbers."""
-        table = {"success rate": curve}
+    def told(self, metrics: Mapping[str, list[float]], points: IntArray) -> str:
+        """Metrics and components at some points of the training, as numbers."""
+        table = dict(metrics)
         for name in self.components[0]:
             table[name] = [self.components[i].get(name, 0.0) for i in points]
         lines = [f"Mean values at {len(points)} points of the training, then the largest, mean and least:"]
