@@ -37,10 +37,10 @@ def serve(memory: int) -> None:
         request = wire.decode(wire.read_frame(lambda length: os.read(PIPE, length)))
         reply: dict[str, Any] = {"id": request["id"]}
         try:
-            if program is None:
+            if "source" in request:
                 program = load(request["source"], request["function"])
                 chance = random.getstate(), np.random.get_state()
-            else:
+            if "calls" in request and program is not None:
                 reply["values"] = call(program, request["calls"], chance if request["alike"] else None)
             payload = wire.encode(reply)
         except BaseException as error:  # whatever a program raises is an answer

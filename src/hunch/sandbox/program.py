@@ -46,7 +46,8 @@ class Program:
         self.source, self.function = source, function
         self._box, self._returns, self._fresh, self._finite = box, returns, fresh, finite
         self._turn = threading.Lock()
-        self._process: Process | None = self._loaded()
+        self._process: Process | None = None
+        self._load()
         self._probed = False
         self._closed = False
         _PROGRAMS.add(self)
@@ -101,26 +102,24 @@ class Program:
 
     def _answers(self, batches: list[_Batch]) -> list[Any]:
         """Trees of the values, undecoded."""
-        if self._process is None or not self._process.alive:
-            self._process = self._loaded()
         try:
             answers: list[Any] = []
             for batch in batches:
                 start, before = time.monotonic(), len(answers)
-                answers += self._asked(self._process, batch.tree, len(batch.calls), before, 0.0)
+                answers += self._asked(batch.tree, len(batch.calls), before, 0.0)
                 while len(answers) < before + len(batch.calls):  # an answer held as many values as fit in it
                     rest = batch.calls[len(answers) - before :]
                     used = time.monotonic() - start
-                    answers += self._asked(self._process, _tree(rest), len(rest), len(answers), used)
+                    answers += self._asked(_tree(rest), len(rest), len(answers), used)
             return answers
         finally:
             if self._fresh:
                 self._end()
 
-    def _asked(self, process: Process, calls: Any, n: int, before: int, used: float) -> list[Any]:
+    def _asked(self, calls: Any, n: int, before: int, used: float) -> list[Any]:
         """Trees of the first values of n calls, one at least."""
         try:
-            answer = process.ask({"calls": calls, "alike": self._fresh}, self._box.seconds, used)
+            answer = self._answer({"calls": calls, "alike": self._fresh}, used)
         except ProgramError as error:
             if error.index is not None:
                 error = type(error)(error.type, error.message, error.line, error.index + before)
@@ -129,6 +128,12 @@ class Program:
         if type(values) is not list or not 1 <= len(values) <= n:
             raise ProgramValue("Value", "it did not return one value for each call")
         return values
+
+    def _answer(self, request: dict[str, Any], used: float) -> dict[str, Any]:
+        """The answer of the process, or of a new one, which gets the source with the request."""
+        if self._process is None or not self._process.alive:
+            return self._load(request)
+        return self._process.ask(request, self._box.seconds, used)
 
     def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
         """Run a batch once more, backwards: a function of its arguments alone gives the same values."""
@@ -153,16 +158,24 @@ class Program:
             raise ProgramValue("Type", f"it returned {got}, not {wanted}", index=index)
         return value
 
-    def _loaded(self) -> Process:
+    def _load(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Give the source to a new process, with a first request if there is one; returns its answer."""
         if len(self.source) > _SOURCE:
             raise ProgramRefused("Source", f"a source of {len(self.source):,} characters")
         process = self._box.start()
+        loading = {"source": self.source, "function": self.function, **(request or {})}
         try:
-            process.ask({"source": self.source, "function": self.function}, self._box.seconds)
+            answer = process.ask(loading, self._box.seconds * (2 if request else 1))
+        except ProgramError as error:
+            if error.index is None:  # it did not load
+                process.end()
+            raise
         except BaseException:
             process.end()
             raise
-        return process
+        finally:
+            self._process = process
+        return answer
 
     def _end(self) -> None:
         if self._process is not None:

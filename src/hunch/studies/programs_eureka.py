@@ -42,7 +42,7 @@ CONTROLS: dict[str, Feedback] = {
 WORLD: dict[str, Any] = {"world": "docking"}
 """Where rewards are designed: chosen by the sparse and the hand-written reward, before any writer ran."""
 GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
-"""The same with a metric that tells policies apart that never succeed, as the metrics of Eureka's tasks do."""
+"""The same with a metric that tells policies apart that never succeed, as those of Eureka's tasks do."""
 PROGRAMS, BATCH = 32, 8
 """Programs of a run, and of a batch."""
 MAIN = (0.4, 0.1)
