@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hunch.core import FloatArray, IntArray, UsageError
+from hunch.core import FloatArray, UsageError
 from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box, fingerprint
@@ -92,18 +92,18 @@ class RewardDesign(DesignProblem):
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and judge it by the task."""
         with box(SECONDS).load(program, "reward", returns=tuple, state="fresh") as reward:
-            training = _Training(self.world, _Reward(reward, tuple(self.world.variables)), seed)
+            training = _Training(self.world, Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
         curves = training.judged([means[i] for i in points], JUDGED)
         ends = {name: values[0] for name, values in training.judged(means[-1:], TESTED).items()}
         told = ("degree", "success") if self.metric == "degree" else ("success",)
         lines = [f"{METRICS[name]} at the end: {ends[name]:.2f}" for name in told]
-        table = training.told({METRICS[name]: curves[name] for name in told}, points)
+        rows = {METRICS[name]: curves[name] for name in told}
         found = {"final": ends[self.metric], "max": max(curves[self.metric])}
         return Trial(
             found[self.judged_by],
-            "\n".join([*lines, table]),
+            "\n".join([*lines, table(rows, training.components, points.tolist())]),
             components=found if told == ("success",) else {**found, "success": ends["success"]},
         )
 
@@ -127,7 +127,7 @@ def _interface(world: World) -> str:
     )
 
 
-class _Reward:
+class Reward:
     """A reward program, with its values checked here."""
 
     def __init__(self, program: Program, names: tuple[str, ...]) -> None:
@@ -141,13 +141,15 @@ class _Reward:
         """
         n = len(steps["action"])
         halves = [slice(0, n // 2), slice(n // 2, n)]  # two calls: what depends on earlier ones is found out
-        calls = [tuple(steps[name][half] for name in self.names) for half in halves]
+        calls = [
+            tuple(steps[name][half] for name in self.names) for half in (halves if n > 1 else halves[1:])
+        ]
         parts = [
             self._checked(found, len(call[0]))
             for found, call in zip(self.program.map(calls), calls, strict=True)
         ]
         total = np.concatenate([part[0] for part in parts])
-        common = parts[0][1].keys() & parts[1][1].keys()
+        common = set.intersection(*(set(part[1]) for part in parts))
         names = [name for name in parts[0][1] if name in common]
         return total, {name: np.concatenate([part[1][name] for part in parts]) for name in names}
 
@@ -170,7 +172,7 @@ def _row(name: str, values: Any, n: int) -> FloatArray:
 class _Training:
     """A policy that learns from a reward: episodes of all candidates at once."""
 
-    def __init__(self, world: World, reward: _Reward, seed: int) -> None:
+    def __init__(self, world: World, reward: Reward, seed: int) -> None:
         self.world, self.reward, self.episodes = world, reward, world.episodes
         self.rng, self.judge_seed = np.random.default_rng([seed, 0]), [seed, 1]
         self.size = cem.policy_size(*world.sizes)
@@ -209,15 +211,24 @@ class _Training:
             steps.append({**state, "action": action})
         return {name: np.concatenate([step[name] for step in steps]) for name in steps[0]}, state
 
-    def told(self, metrics: Mapping[str, list[float]], points: IntArray) -> str:
-        """Metrics and components at some points of the training, as numbers."""
-        table = dict(metrics)
-        for name in self.components[0]:
-            table[name] = [self.components[i].get(name, 0.0) for i in points]
-        lines = [f"Mean values at {len(points)} points of the training, then the largest, mean and least:"]
-        for name, values in table.items():
-            row = ", ".join(f"{value:.3g}" for value in values)
-            lines.append(
-                f"{name}: {row}; max {max(values):.3g}, mean {np.mean(values):.3g}, min {min(values):.3g}"
-            )
-        return "\n".join(lines)
+
+def table(
+    metrics: Mapping[str, Sequence[float]], components: Sequence[Mapping[str, float]], points: Sequence[int]
+) -> str:
+    """Metrics and components at some points of a training, as numbers.
+
+    Args:
+        metrics: The task's metrics at these points.
+        components: Mean values of the reward's components at every step of the training that is counted.
+        points: Which of them are told.
+    """
+    rows = {name: list(values) for name, values in metrics.items()}
+    for name in components[0]:
+        rows[name] = [components[i].get(name, 0.0) for i in points]
+    lines = [f"Mean values at {len(points)} points of the training, then the largest, mean and least:"]
+    for name, values in rows.items():
+        row = ", ".join(f"{value:.3g}" for value in values)
+        lines.append(
+            f"{name}: {row}; max {max(values):.3g}, mean {np.mean(values):.3g}, min {min(values):.3g}"
+        )
+    return "\n".join(lines)
