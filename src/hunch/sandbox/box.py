@@ -172,7 +172,7 @@ class Sandbox:
         self.close()
 
     def _forked(self) -> None:
-        """In a fork of the caller: what was inherited belongs to the parent."""
+        """In a fork of the caller: inherited processes belong to the parent."""
         self._turn = threading.Lock()
         if self._zygote is not None:
             self._close.detach()

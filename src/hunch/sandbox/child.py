@@ -50,7 +50,7 @@ def serve(memory: int) -> None:
 
 
 def _forget_surroundings() -> None:
-    """Remove what tells of the machine, and every way to a file that would be tried in vain."""
+    """Remove information about the machine, and every access to files, which would fail anyway."""
     os.environ.clear()
     sys.argv, sys.orig_argv = [""], [""]
     sys.path.clear()

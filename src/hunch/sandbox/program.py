@@ -99,14 +99,14 @@ class Program:
             return values
 
     def _answers(self, trees: list[Any]) -> list[Any]:
-        """Trees of the values, undecoded."""
+        """Return the trees of the values, undecoded."""
         if self._process is None or not self._process.alive:
             self._process = self._loaded()
         try:
             answers: list[Any] = []
             for batch in _batches(trees):
                 start, done = time.monotonic(), len(answers) + len(batch)
-                while len(answers) < done:  # an answer may hold as few of the values as fit in it
+                while len(answers) < done:  # an answer holds only as many values as fit into it
                     rest = trees[len(answers) : done]
                     answers += self._asked(self._process, rest, len(answers), time.monotonic() - start)
             return answers
@@ -115,7 +115,7 @@ class Program:
                 self._end()
 
     def _asked(self, process: Process, calls: list[Any], before: int, used: float) -> list[Any]:
-        """Trees of the first values, one at least."""
+        """Return the trees of the first values, at least one."""
         try:
             answer = process.ask({"calls": calls, "alike": self._fresh}, self._box.seconds, used)
         except ProgramError as error:
@@ -128,13 +128,13 @@ class Program:
         return values
 
     def _probe(self, trees: list[Any], answers: list[Any]) -> None:
-        """Run a batch once more, backwards: a function of its arguments alone gives the same values."""
+        """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
             again = self._answers(trees[::-1])[::-1]
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan
-            why = "its value depends on earlier calls, on chance of its own, or on time"
+            why = "its value depends on earlier calls, on its own random numbers, or on time"
             raise ProgramValue("State", why)
         self._probed = True
 
@@ -173,7 +173,7 @@ class Program:
 
 
 def _number(value: Any) -> Any:
-    """An int, or an array of no dimension as ``numpy.where`` gives, as a float; anything else as it is."""
+    """Return an int or 0-dimensional array (as ``numpy.where`` gives) as a float; anything else unchanged."""
     if type(value) is np.ndarray and value.shape == () and value.dtype.kind in "iuf":
         return float(value)
     return float(value) if type(value) is int and abs(value) < 2**1023 else value
@@ -187,7 +187,7 @@ def _tree(call: Sequence[Any]) -> Any:
 
 
 def _batches(trees: list[Any]) -> Iterator[list[Any]]:
-    """At most so many calls, and so many bytes of arrays and texts, in one request."""
+    """Split calls into requests of limited numbers of calls and bytes."""
     batch: list[Any] = []
     size = 0
     for tree in trees:

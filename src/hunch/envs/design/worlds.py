@@ -1,4 +1,4 @@
-"""Small worlds of continuous control, stepped many at once in NumPy, in which rewards are designed."""
+"""Small worlds of continuous control for reward design, with many copies stepped at once in NumPy."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from hunch.core import FloatArray
 from hunch.rl.cem import CEM
 
 Variables: TypeAlias = dict[str, FloatArray]
-"""The state of n worlds by variable, each of shape (n,) or (n, size)."""
+"""The state of n worlds: an array of shape (n,) or (n, size) per variable."""
 
 
 SMALL = CEM(generations=20, spread=0.1, noise=0.1)
-"""A learner with small steps."""
+"""A learner that takes small steps."""
 
 
 class World(Protocol):
     """n worlds side by side.
 
     Attributes:
-        task: What is to be achieved, in a sentence.
-        variables: What a reward may read, with shape, meaning and unit.
+        task: The task in a sentence.
+        variables: The variables that a reward may read, with shape, meaning and unit.
         horizon: Steps of an episode.
         learner: The inner learner.
-        episodes: Of a candidate of it; all of a generation begin alike, so that they can be compared.
+        episodes: Episodes per candidate; all candidates of a generation have the same first states, so that
+            they can be compared.
         sizes: Length of observation and action of a policy.
-        sparse: A reward program that tells success alone.
+        sparse: A reward program that rewards success only.
         dense: A reward program written by hand.
     """
 
@@ -43,19 +44,19 @@ class World(Protocol):
     dense: ClassVar[str]
 
     def begin(self, n: int, rng: np.random.Generator) -> Variables:
-        """Draw n beginnings."""
+        """Draw n first states."""
         ...
 
     def step(self, state: Variables, action: FloatArray) -> Variables:
-        """The state after actions in [-1, 1], shape (n, action)."""
+        """Return the state after actions in [-1, 1], shape (n, action)."""
         ...
 
     def observe(self, state: Variables) -> FloatArray:
-        """What a policy sees, shape (n, observation)."""
+        """Return the observation of a policy, shape (n, observation)."""
         ...
 
     def success(self, state: Variables) -> NDArray[np.bool_]:
-        """Whether the task is solved, shape (n,)."""
+        """Return whether the task is solved, shape (n,)."""
         ...
 
 
@@ -178,8 +179,7 @@ def reward(position, velocity, action):
 class Docking(World):
     """A craft that has to come to rest at its dock.
 
-    Where it is and how fast it is have to be right at the same time, at the end, so that a reward that tells
-    success alone is nearly always 0.
+    Position and speed must both be right at the end, so a reward for success only is nearly always 0.
     """
 
     task = (
@@ -239,7 +239,7 @@ def reward(position, velocity, dock, action):
 class Reacher(World):
     """An arm of two links, each turned by a motor of its own; after Gymnasium's Reacher, without MuJoCo.
 
-    The links do not push each other: a motor turns its own joint alone.
+    The links do not affect each other: a motor turns only its own joint.
     """
 
     task = (
