@@ -42,6 +42,7 @@ def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
         (("run", "dqn", "--env", "hunch/FrozenLak-v0"), "FrozenLake-v0"),
         (("run", "dqn", *LAKE, "--env.slipery", "1"), "slipery"),
         (("run", "dqn", *LAKE, "--env.max_steps"), "needs a value"),
+        (("run", "dqn", *LAKE, "--env.max_steps", "--seed", "1"), "needs a value"),
         (("run", "dqn-prior", *LAKE, "--lm", "minilmm"), "minilm"),
         (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.kind", "mapped"), "generate"),
         (("run", "dqn-prior", *LAKE, "--k", "0"), "k must be at least 1"),
@@ -211,9 +212,10 @@ def test_lists(hunch):
 
 
 def test_environment_options():
-    rest, options = split_environment(["--env", "X", "--env.games", "4", "--env.split=unseen", "--k", "2"])
+    typed = ["--env", "X", "--env.games", "-4", "--env.no-hints", "--env.split=unseen", "--k", "2"]
+    rest, options = split_environment(typed)
     assert rest == ["--env", "X", "--k", "2"]
-    assert options == {"games": 4, "split": "unseen"}
+    assert options == {"games": -4, "hints": False, "split": "unseen"}
     assert [literal(text) for text in ("true", "None", "0.5", "a b")] == [True, None, 0.5, "a b"]
 
 

@@ -10,8 +10,13 @@ from hunch.studies.priors_offline import GOOD, _pick_published, _salad_published
 from hunch.studies.study import SMOKE
 
 
+def prepared(part):
+    part.prepare()
+    return part
+
+
 def test_the_lines_have_the_papers_data_and_settings(tmp_path):
-    part = _salad_published(SMOKE, tmp_path)
+    part = prepared(_salad_published(SMOKE, tmp_path))
     for arm in part.arms:
         check(arm.config)
         assert arm.config.options.clip == 1.0
@@ -24,7 +29,7 @@ def test_the_lines_have_the_papers_data_and_settings(tmp_path):
 
 
 def test_every_prior_of_pick_has_its_lexical_control(tmp_path):
-    arms = _pick_published(SMOKE, tmp_path).arms
+    arms = prepared(_pick_published(SMOKE, tmp_path)).arms
     for arm in arms:
         check(arm.config)
     data = load(arms[0].config.data)

@@ -13,7 +13,7 @@ from hunch.lm import load
 from hunch.rules import kitchen as scripted
 from hunch.runs.compare import Arm, Job
 from hunch.studies.priors import WRONG, error
-from hunch.studies.study import FULL, SMOKE
+from hunch.studies.study import FULL, SMOKE, chosen
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
@@ -61,6 +61,23 @@ def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
         models[-1] += [f.lm for part in parts if part.transfer for f in part.transfer.fillings]
     assert (models[0] != models[1]) == bool(study.lm_for)
     assert ("openai:mine" in models[1]) == bool(study.lm_for)
+
+
+def test_parts_and_arms_can_be_chosen(tmp_path):
+    study = studies.find("priors-transfer")
+    (part,) = chosen(study, replace(SMOKE, parts=("SALAD",)), tmp_path)
+    assert part.title == "Overcooked-Salad"
+    assert part.transfer
+    learned = studies.find("priors-learned")
+    (part,) = chosen(learned, replace(SMOKE, arms=("random k", "words")), tmp_path)
+    assert [arm.label for arm in part.arms] == ["DQN-Prior, random k", "DQN-Prior, words"]
+    assert part.transfer is None
+    assert part.beside is None
+    with pytest.raises(UsageError, match=r"no part .soup.; it has .*Overcooked-Salad"):
+        chosen(study, replace(SMOKE, parts=("soup",)), tmp_path)
+    with pytest.raises(UsageError, match="no arm 'soup'; it has DQN-Prior"):
+        chosen(study, replace(SMOKE, arms=("soup",)), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_that_is_not_taken_is_refused(capsys):

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+from collections import deque
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
@@ -86,21 +87,25 @@ def _plainly(words: str, arguments: Sequence[str]) -> str:
 
 
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Take the ``--env.NAME VALUE`` options out of the arguments.
+    """Take the ``--env.NAME VALUE`` options out of the arguments; ``--env.no-NAME`` means false.
 
     Raises:
-        UsageError: if the last one has no value.
+        UsageError: if one has no value.
     """
     rest: list[str] = []
     options: dict[str, Any] = {}
-    tokens = iter(arguments)
-    for token in tokens:
+    tokens = deque(arguments)
+    while tokens:
+        token = tokens.popleft()
         if not token.startswith("--env."):
             rest.append(token)
             continue
-        name, given, value = token.removeprefix("--env.").partition("=")
-        text = value if given else next(tokens, None)
-        if text is None:
+        name, given, text = token.removeprefix("--env.").partition("=")
+        if not given and tokens and not tokens[0].startswith("--"):
+            text = tokens.popleft()
+        elif not given and name.startswith("no-"):
+            name, text = name.removeprefix("no-"), "false"
+        elif not given:
             raise UsageError(f"--env.{name} needs a value.")
         options[name.replace("-", "_")] = literal(text)
     return rest, options

@@ -32,13 +32,17 @@ class StudyOptions:
     """Folder of recorded answers, for studies that read them."""
     lm: tuple[str, ...] = ()
     """Additional language models, for studies that accept them."""
+    part: tuple[str, ...] = ()
+    """Only the parts whose title contains one of these texts."""
+    arm: tuple[str, ...] = ()
+    """Only the arms whose label contains one of these texts. Further tables of the parts are left out."""
 
 
 def study(arguments: Sequence[str]) -> None:
     """Run a study, or the rest of it, and print the path of its page."""
     if not arguments or arguments[0] in ("-h", "--help"):
         lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
-        usage = "usage: hunch study NAME [--smoke] [--seeds K] [--lm SPEC ...] [--out DIR]"
+        usage = "usage: hunch study NAME [--smoke] [--seeds K] [--part TEXT ...] [--out DIR]"
         print(f"{usage}\n\n" + "\n".join(lines))
         return
     found = studies.find(arguments[0])
@@ -59,7 +63,7 @@ def study(arguments: Sequence[str]) -> None:
         raise UsageError(f"{found.name} {needs}.")
     if options.data and not Path(options.data).is_dir():
         raise UsageError(f"There is no folder {options.data!r}.")
-    scale = replace(scale, data=options.data)
+    scale = replace(scale, data=options.data, parts=options.part, arms=options.arm)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
     require_folder(out)
     with ExitStack() as stack:

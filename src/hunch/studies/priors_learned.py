@@ -1,7 +1,7 @@
 """Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): a
 small causal model that has read searches in other houses, in the place of a large one.
 
-Two lengths of training give two priors of measured recall, which write their actions.
+Three lengths of training give three priors of measured recall, which write their actions.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hunch.studies.study import Part, Scale, Study
 from hunch.studies.transfer import Filling, Transfer
 
 ENV: Final = "hunch/Household-Pick-v0"
-TOKENS: Final = (1_000_000, 4_000_000)
-"""Training tokens of the priors, from weak to strong. The design asks for 0.3, 1, 4 and 12 million."""
+TOKENS: Final = (300_000, 1_000_000, 4_000_000)
+"""Training tokens of the priors, from weak to strong."""
 STEPS: Final = 9_000
 K: Final = 5
 WRITES: Final = PriorConfig(kind="mapped", listed=False)
@@ -55,12 +55,10 @@ def recipe(tokens: int) -> PretrainConfig:
     )
 
 
-def trained(folder: Path, tokens: int) -> str:
-    """Train a model, or go on with its training; returns it as a spec."""
-    done = folder / f"households-{tokens}" / "model"
+def train(done: Path, tokens: int) -> None:
+    """Train a model, or go on with its training, unless it is there."""
     if not (done / "config.json").exists():
         pretrain(recipe(tokens), done.parent, lambda line: None)
-    return f"pocket?folder={done}"
 
 
 def refuse_known(places: dict[str, dict[str, Any]]) -> None:
@@ -117,8 +115,13 @@ def _holds(proposal: Proposal, state: State, action: str) -> bool:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     refuse_known(PLACES)
     sizes = TOKENS if not scale.smoke else (4_000,)
-    specs = {f"{tokens / 1e6:g} M tokens": trained(data, tokens) for tokens in sizes}
+    models = {tokens: data / f"households-{tokens}" / "model" for tokens in sizes}
+    specs = {f"{tokens / 1e6:g} M tokens": f"pocket?folder={done}" for tokens, done in models.items()}
     steps, strongest = scale.steps(STEPS), list(specs)[-1]
+
+    def train_all() -> None:
+        for tokens, done in models.items():
+            train(done, tokens)
 
     def learns(label: str, spec: str) -> Arm:
         return dqn_prior(f"DQN-Prior, {label}", ENV, spec, steps, PICK, prior=WRITES, proposals="visited")
@@ -133,7 +136,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         learns(strongest, specs[strongest]),
         *(learns(label, specs[label]) for label in others),
         *(alone(label, spec) for label, spec in specs.items()),
-        dqn(ENV, steps, **PICK),
+        dqn(ENV, steps, PICK),
         dqn_prior("DQN-Prior, random k", ENV, "uniform", steps, PICK),
         dqn_prior("DQN-Prior, words", ENV, "words", steps, PICK, prior=WORDS),
     )
@@ -149,6 +152,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             arms,
             Transfer(fillings, scale.episodes(EPISODES), UNSEEN),
             beside=partial(recalls, priors, 2 if scale.smoke else 40),
+            prepare=train_all,
         )
     ]
 

@@ -43,12 +43,11 @@ def recorded(
     steps: int,
     mix: str = MIX,
     good: float | None = None,
-) -> str:
-    """Record a data set, unless it is there already, and return its folder."""
+) -> None:
+    """Record a data set, unless it is there already."""
     if not (folder / "metadata.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         dataset.save(collect(env, env_options, parse_mix(mix), steps, good=good), folder)
-    return str(folder)
 
 
 def learner(label: str, method: str, env: str, data: str, lm: str, steps: int, **options: Any) -> Arm:
@@ -71,8 +70,14 @@ def learner(label: str, method: str, env: str, data: str, lm: str, steps: int, *
 def _salad(scale: Scale, data: Path, title: str, name: str, mix: str, baselines: Sequence[str]) -> Part:
     """Salad on 1,000 tuples of a mix of behaviours, with CQL also on 12,000."""
     steps = scale.steps(2_000)
-    small, large = (recorded(data / f"{name}-{n}", SALAD, {}, n, mix) for n in (1_000, 12_000))
-    good, fair = (f"scripted:kitchen?error={WRONG[recall]}" for recall in (1.0, 0.8))
+    sizes = {data / f"{name}-{n}": n for n in (1_000, 12_000)}
+    small, large = map(str, sizes)
+
+    def record() -> None:
+        for folder, tuples in sizes.items():
+            recorded(folder, SALAD, {}, tuples, mix)
+
+    good = f"scripted:kitchen?error={WRONG[1.0]}"
     return Part(
         title,
         (
@@ -80,8 +85,9 @@ def _salad(scale: Scale, data: Path, title: str, name: str, mix: str, baselines:
             learner("CQL, 12,000", "cql", SALAD, large, "uniform", steps),
             learner("CQL-Prior, random k, 1,000", "cql-prior", SALAD, small, "uniform", steps),
             learner("CQL-Prior, recall@5 1.0, 1,000", "cql-prior", SALAD, small, good, steps),
-            learner("CQL-Prior, recall@5 0.8, 1,000", "cql-prior", SALAD, small, fair, steps),
+            learner("CQL-Prior, recall@5 0.8, 1,000", "cql-prior", SALAD, small, FAIR, steps),
         ),
+        prepare=record,
     )
 
 
@@ -95,18 +101,19 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     ]
 
 
-def by_agent(folder: Path, run: RunConfig, tuples: int, good: float, smoke: bool) -> str:
-    """Data of a composition that the paper states, recorded by DQN-Prior itself; returns their folder.
+def by_agent(folder: Path, run: RunConfig, tuples: int, good: float, smoke: bool) -> None:
+    """Record data of a composition that the paper states, by DQN-Prior itself.
 
     Steps come in the order in which the run went through them, a share ``good`` of them from episodes that
     succeed. The smoke run, too short for a success, takes the oracle's steps in their place.
     """
     if smoke:
         mix = f"oracle={good:.3f},random={1 - good:.3f}" if good < 1 else "oracle=1"
-        return recorded(folder / "smoke", run.env, run.env_options, 200, mix)
-    execute(run, folder / "recorder")
-    mix = f"run:{folder / 'recorder'}"
-    return recorded(folder / f"tuples-{tuples}", run.env, run.env_options, tuples, mix, good)
+        recorded(folder, run.env, run.env_options, 200, mix)
+        return
+    recorder = folder.with_name(f"{folder.name}-recorder")
+    execute(replace(run, seed=100), recorder)
+    recorded(folder, run.env, run.env_options, tuples, f"run:{recorder}", good)
 
 
 def published(label: str, method: str, env: str, source: str, lm: str, scale: Scale, **options: Any) -> Arm:
@@ -123,8 +130,8 @@ def published(label: str, method: str, env: str, source: str, lm: str, scale: Sc
 def _salad_published(scale: Scale, data: Path) -> Part:
     """Salad, with 1,186 tuples: beta as printed and as in the authors' code, with and without a floor."""
     recorder = dqn_prior("", SALAD, FAIR, 6_000, PUBLISHED, proposals="visited").config
-    source = by_agent(data / "as-published", replace(recorder, seed=100), 1_186, GOOD, scale.smoke)
-    arm = partial(published, env=SALAD, source=source, lm=FAIR, scale=scale)
+    source = data / "salad-published"
+    arm = partial(published, env=SALAD, source=str(source), lm=FAIR, scale=scale)
     return Part(
         "Overcooked-Salad, data of table 11",
         (
@@ -141,14 +148,15 @@ def _salad_published(scale: Scale, data: Path) -> Part:
             ),
         ),
         beside=checkpoints,
+        prepare=partial(by_agent, source, recorder, 1_186, GOOD, scale.smoke),
     )
 
 
 def _pick_published(scale: Scale, data: Path) -> Part:
     """Pick, with 6,572 tuples, all from episodes that succeed; a bag of words stands beside the model."""
     recorder = dqn_prior("", PICK_ENV, "minilm", 24_000, PICK).config
-    source = by_agent(data / "pick-published", replace(recorder, seed=100), 6_572, 1.0, scale.smoke)
-    arm = partial(published, env=PICK_ENV, source=source, scale=scale)
+    source = data / "pick-published"
+    arm = partial(published, env=PICK_ENV, source=str(source), scale=scale)
     words = PriorConfig(kind="similarity", temperature=0.075)
     return Part(
         "Household-Pick, data of table 11",
@@ -163,6 +171,7 @@ def _pick_published(scale: Scale, data: Path) -> Part:
             arm("CQL-Prior, random k, floor", "cql-prior", lm="uniform", floor=True),
         ),
         beside=checkpoints,
+        prepare=partial(by_agent, source, recorder, 6_572, 1.0, scale.smoke),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from hunch.core import HunchError
+from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
@@ -24,12 +24,16 @@ class Scale:
         share: Share of the full number of steps.
         lms: Additional models, for studies that accept them.
         data: Folder of recorded answers, for studies that read them.
+        parts: Only parts whose title contains one of these texts; all if there is none.
+        arms: Only arms whose label contains one of these texts, and no further results; all if there is none.
     """
 
     seeds: int
     share: float
     lms: tuple[str, ...] = ()
     data: str = ""
+    parts: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
 
     @property
     def smoke(self) -> bool:
@@ -58,12 +62,20 @@ class Part:
         arms: Label and settings of each arm; empty if there is only ``beside``.
         transfer: Evaluations of the trained agents of the first arm, if any.
         beside: Called after the runs with the part's folder; returns further results in Markdown.
+        prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
     """
 
     title: str
     arms: tuple[Arm, ...]
     transfer: Transfer | None = None
     beside: Callable[[Path], str] | None = None
+    prepare: Callable[[], None] | None = None
+
+    def only(self, labels: Sequence[str]) -> Part:
+        """The part with the arms whose label contains one of ``labels``, and without further results."""
+        arms = tuple(arm for arm in self.arms if matches(arm.label, labels))
+        trained = self.transfer if arms[:1] == self.arms[:1] else None
+        return replace(self, arms=arms, transfer=trained, beside=None)
 
     @property
     def folder(self) -> str:
@@ -94,6 +106,32 @@ class Study:
     lm_for: str = ""
     seeds: int = 3
     recorded: str = ""
+
+
+def matches(name: str, texts: Sequence[str]) -> bool:
+    """Whether a name contains one of the texts, in upper or lower case; true if there are none."""
+    return not texts or any(text.lower() in name.lower() for text in texts)
+
+
+def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
+    """The parts of a study that the scale asks for.
+
+    Raises:
+        UsageError: if there are none; the message lists what there is to choose from.
+    """
+    every = list(study.parts(scale, data))
+    parts = [part for part in every if matches(part.title, scale.parts)]
+    if not parts:
+        raise UsageError(
+            f"{study.name} has no part {scale.parts[0]!r}; it has {'; '.join(p.title for p in every)}."
+        )
+    if not scale.arms:
+        return parts
+    labels = dict.fromkeys(arm.label for part in parts for arm in part.arms)
+    if found := [only for part in parts if (only := part.only(scale.arms)).arms]:
+        return found
+    have = f"it has {'; '.join(labels)}" if labels else "its results come from no runs that could be chosen"
+    raise UsageError(f"{study.name} has no arm {scale.arms[0]!r}; {have}.")
 
 
 AVERAGED: Final = """\
@@ -132,13 +170,17 @@ def conduct(
 
     Raises:
         HunchError: if runs failed; the same call retries them.
+        UsageError: if the scale asks for a part or an arm that there is not.
     """
+    parts = chosen(study, scale, out / "data")
     out.mkdir(parents=True, exist_ok=True)
     sections: list[str] = []
     failed: list[str] = []
-    parts = study.parts(scale, out / "data")
     for part in parts:
         folder = out / part.folder
+        if part.prepare:
+            report(f"{part.title}: making what its runs read, unless it is there")
+            part.prepare()
         todo = jobs(part.arms, scale.seeds, folder)
         refuse_others(todo)
         outcomes = compare(todo, workers=workers, watch=watch(part, todo)) if todo else []
@@ -187,12 +229,9 @@ def _page(study: Study, scale: Scale, sections: Sequence[str], runs: bool) -> st
     """The page; ``runs`` says whether it tells of any, rather than of something else."""
     averaged = f"{AVERAGED.format(seeds=scale.seeds)}\n\n" if runs else ""
     smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale.smoke else ""
-    specs = "".join(f" '{spec}'" for spec in scale.lms)
-    options = (
-        (" --smoke" if scale.smoke else "")
-        + (" --data FOLDER" if scale.data else "")
-        + (f" --lm{specs}" if specs else "")
-    )
+    options = (" --smoke" if scale.smoke else "") + (" --data FOLDER" if scale.data else "")
+    for name, texts in (("lm", scale.lms), ("part", scale.parts), ("arm", scale.arms)):
+        options += "".join([f" --{name}", *(f" '{text}'" for text in texts)]) if texts else ""
     return f"""# {study.name}
 
 {study.question}
