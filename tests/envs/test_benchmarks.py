@@ -68,13 +68,17 @@ class SmartPlay:
 
     action_list, desc = ("Pull the left one.", "Pull the right one."), "There are two machines."
 
+    def __init__(self):
+        self.chances = [0.2, 0.8]
+
     def reset(self):
         self.t = 0
+        random.shuffle(self.chances)
         return 0, {"obs": "A new round begins.", "completed": 0}
 
     def step(self, action):
         self.t += 1
-        won = np.random.uniform() < 0.5 or random.random() < 0.1
+        won = np.random.uniform() < self.chances[action]
         info = {
             "obs": f"{action}: {won}.",
             "completed": int(won and action),

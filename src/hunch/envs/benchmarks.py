@@ -7,6 +7,7 @@ takes texts as actions; SmartPlay (Wu et al., ICLR 2024) puts the text into ``in
 
 from __future__ import annotations
 
+import copy
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,28 +47,32 @@ def balrog(
     return TextWrapper(_Balrog(env, names, reseed), str, names, task=task, max_steps=max_steps)
 
 
-def smartplay(env: Any, *, task: str | None = None, max_steps: int | None = None) -> TextWrapper:
+def smartplay(
+    env: Any, *, task: str | None = None, max_steps: int | None = None, reseed: Reseed | None = None
+) -> TextWrapper:
     """Return an environment of SmartPlay as a text environment.
 
     Its actions are those of ``action_list``. Success is ``info["completed"]``, and the task is the manual.
-    SmartPlay draws from the global generators of Python and NumPy; each environment here has its own state of
-    them, so a seed gives the same episode, and nothing else is affected.
+    SmartPlay draws from the global generators of Python and NumPy, and some of its resets shuffle what the
+    last one left. Here each environment has its own state of the generators, and a seed starts from a fresh
+    copy, so that it gives the same episode.
 
     Args:
         env: Of ``gym.make("smartplay:…")``.
         task: The task in a sentence. Default: the environment's manual, ``env.desc``.
         max_steps: Step limit in addition to that of ``env``.
+        reseed: Called with ``env`` and each seed; Crafter needs :func:`crafter_seed`.
 
     Raises:
         UsageError: if it has no ``action_list``, or no text in its ``info``.
     """
     names = tuple(map(str, _of(env, "action_list")))
     told = str(_of(env, "desc")) if task is None else task
-    return TextWrapper(_SmartPlay(env, range(len(names))), str, names, task=told, max_steps=max_steps)
+    return TextWrapper(_SmartPlay(env, range(len(names)), reseed), str, names, task=told, max_steps=max_steps)
 
 
 def crafter_seed(env: Any, seed: int) -> None:
-    """Give a seed to Crafter, which takes one only when it is made: ``balrog(env, reseed=crafter_seed)``."""
+    """Give a seed to Crafter, which takes one only when it is made: pass this as ``reseed``."""
     game = env.unwrapped
     game._seed, game._episode = seed, 0
 
@@ -81,7 +86,7 @@ class _Older(gymnasium.Env[str, Any]):
         reseed: Called with ``env`` and each seed.
     """
 
-    def __init__(self, env: Any, actions: Sequence[Any] | None, reseed: Reseed | None = None) -> None:
+    def __init__(self, env: Any, actions: Sequence[Any] | None, reseed: Reseed | None) -> None:
         self.env, self.actions, self.reseed = env, actions, reseed
         self.observation_space: Space[Any] = Space()
         self.action_space: Space[Any] = Space() if actions is None else Discrete(len(actions))
@@ -143,17 +148,20 @@ class _Balrog(_Older):
 
 
 class _SmartPlay(_Older):
-    chance: tuple[Any, Any] | None = None
-    """State of the global generators between two calls."""
+    def __init__(self, env: Any, actions: Sequence[Any], reseed: Reseed | None) -> None:
+        super().__init__(env, actions, reseed)
+        self.fresh = copy.deepcopy(env)
+        self.chance: tuple[Any, Any] | None = None  # state of the global generators between two calls
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         with self._own_chance():
             if seed is not None:
+                self.env = copy.deepcopy(self.fresh)
                 random.seed(seed)
                 np.random.seed(seed % 2**32)
-            return super().reset()
+            return super().reset(seed=seed)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         with self._own_chance():
