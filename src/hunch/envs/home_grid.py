@@ -33,17 +33,17 @@ MOVES: Final = {"go north": (-1, 0), "go south": (1, 0), "go west": (0, -1), "go
 class HomeGrid(TextEnv):
     """Walk to things in a home in the order that a temporal formula asks for.
 
-    Kitchen, bedroom, living room and bathroom lie in the corners of a grid of 7 x 7 cells, with four things in
-    each, on cells drawn from ``home_seed``. A thing is reached by standing on its cell. The agent starts in the
-    middle. The episode ends with reward 1 and success when the formula is satisfied, and without them when it
-    can no longer be satisfied. ``info["event"]`` is the thing that was reached, ``info["raw"]`` row and column,
-    and the task is the formula.
+    Kitchen, bedroom, living room and bathroom lie in the corners of a grid of 7 x 7 cells, with four
+    things in each, on cells drawn from ``home_seed``. A thing is reached by standing on its cell. The
+    agent starts in the middle. The episode ends with reward 1 and success when the formula is
+    satisfied, and without them when it can no longer be satisfied. ``info["event"]`` is the thing that
+    was reached, ``info["raw"]`` row and column, and the task is the formula.
 
     Args:
         goal: The formula, in the words of :func:`hunch.rl.temporal.parse`, with things as propositions.
         home_seed: Seed of the things' cells.
-        walls: Put walls around each room, with one door to the hall, in the middle of its northern or southern
-            side. By default there are none.
+        walls: Put walls around each room, with one door to the hall, in the middle of its northern or
+            southern side. By default there are none.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
