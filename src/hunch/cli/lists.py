@@ -83,7 +83,7 @@ def _environment(id: str, console: Console) -> None:
 
 
 def _meanings(id: str) -> dict[str, str]:
-    """What the docstrings of an environment's class and its bases say of its options."""
+    """Return the meaning of each option, from the docstrings of an environment's class and its bases."""
     creator: Any = environments.creator(id)
     found = dict[str, str]()
     for cls in reversed(inspect.getmro(creator)) if inspect.isclass(creator) else (creator,):

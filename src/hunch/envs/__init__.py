@@ -187,7 +187,7 @@ def _spec(id: str) -> EnvSpec:
     if module:
         try:
             importlib.import_module(module)
-        except Exception as error:  # whatever importing somebody's module brings up
+        except Exception as error:  # importing a user's module may raise anything
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
@@ -215,7 +215,7 @@ def _creator(spec: EnvSpec) -> Any:
 
 
 def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
-    """Refuse options that the environment does not declare, or declares to be of another type."""
+    """Refuse options that the environment does not declare, and values of the wrong type."""
     parameters = options_of(spec.id)
     if parameters is None:
         return

@@ -187,7 +187,7 @@ class Sandbox:
         self.close()
 
     def _forked(self) -> None:
-        """In a fork of the caller: what was inherited belongs to the parent."""
+        """In a fork of the caller: inherited processes belong to the parent."""
         self._turn = threading.Lock()
         self._spare = None
         if self._zygote is not None:

@@ -49,9 +49,9 @@ def serve(memory: int) -> None:
 
 
 def forget_surroundings() -> None:
-    """Remove what tells of the machine, and every way to a file that would be tried in vain.
+    """Remove information about the machine, and every access to files, which would fail anyway.
 
-    The zygote does so once, since the page tables of a new process are most of what it costs.
+    The zygote does this once, because copying changed pages is most of the cost of a new process.
     """
     os.environ.clear()
     sys.argv, sys.orig_argv = [""], [""]

@@ -116,7 +116,7 @@ class Process:
         if "error" in answer:
             failure = reported(answer["error"])
             if not isinstance(failure, ProgramCrash | ProgramValue):
-                self.end()  # full of memory, or no program at all
+                self.end()  # out of memory, or not a program at all
             raise failure
         return answer
 
@@ -148,7 +148,7 @@ class Process:
         return self._pipe.recv(length)
 
     def _fate(self) -> HunchError:
-        """Say what became of a process that closed its pipe."""
+        """Return what happened to a process that closed its pipe."""
         by_itself = self._has_ended()
         _signal(self._pid, self._handle, signal.SIGKILL)
         try:

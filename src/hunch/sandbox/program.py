@@ -101,13 +101,13 @@ class Program:
             return values
 
     def _answers(self, batches: list[_Batch]) -> list[Any]:
-        """Trees of the values, undecoded."""
+        """Return the trees of the values, undecoded."""
         try:
             answers: list[Any] = []
             for batch in batches:
                 start, before = time.monotonic(), len(answers)
                 answers += self._asked(batch.tree, len(batch.calls), before, 0.0)
-                while len(answers) < before + len(batch.calls):  # an answer held as many values as fit in it
+                while len(answers) < before + len(batch.calls):  # an answer holds only as many values as fit
                     rest = batch.calls[len(answers) - before :]
                     used = time.monotonic() - start
                     answers += self._asked(_tree(rest), len(rest), len(answers), used)
@@ -117,7 +117,7 @@ class Program:
                 self._end()
 
     def _asked(self, calls: Any, n: int, before: int, used: float) -> list[Any]:
-        """Trees of the first values of n calls, one at least."""
+        """Return the trees of the first values of n calls, at least one."""
         try:
             answer = self._answer({"calls": calls, "alike": self._fresh}, used)
         except ProgramError as error:
@@ -130,19 +130,19 @@ class Program:
         return values
 
     def _answer(self, request: dict[str, Any], used: float) -> dict[str, Any]:
-        """The answer of the process, or of a new one, which gets the source with the request."""
+        """Ask the process, or a new one, which gets the source with the request."""
         if self._process is None or not self._process.alive:
             return self._load(request)
         return self._process.ask(request, self._box.seconds, used)
 
     def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
-        """Run a batch once more, backwards: a function of its arguments alone gives the same values."""
+        """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
             again = self._answers(list(_batches(calls[::-1])))[::-1]
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan
-            why = "its value depends on earlier calls, on chance of its own, or on time"
+            why = "its value depends on earlier calls, on its own random numbers, or on time"
             raise ProgramValue("State", why)
         self._probed = True
 
@@ -189,7 +189,7 @@ class Program:
 
 
 def _number(value: Any) -> Any:
-    """An int, or an array of no dimension as ``numpy.where`` gives, as a float; anything else as it is."""
+    """Return an int or 0-dimensional array (as ``numpy.where`` gives) as a float; anything else unchanged."""
     if type(value) is np.ndarray and value.shape == () and value.dtype.kind in "iuf":
         return float(value)
     return float(value) if type(value) is int and abs(value) < 2**1023 else value
@@ -204,7 +204,7 @@ class _Batch:
 
 
 def _batches(calls: Sequence[Sequence[Any]]) -> Iterator[_Batch]:
-    """At most so many calls, and so many bytes of arrays and texts, in one request."""
+    """Split calls into requests of limited numbers of calls and bytes."""
     for begin in range(0, len(calls), _TOGETHER):
         yield from _fitting(calls[begin : begin + _TOGETHER])
 

@@ -240,10 +240,10 @@ def _exactly(read: Callable[[int], bytes], length: int) -> bytes:
 
 
 def _bounded(payload: bytes) -> bytes:
-    """The same JSON, if it holds few enough values and nests no deeper than it may.
+    """Return the same JSON if its number of values and its nesting are within the limits.
 
-    Both before it is parsed: a megabyte of brackets would be hundreds of megabytes of lists, or use up the
-    stack of a thread.
+    Both are checked before parsing: a megabyte of brackets would become hundreds of megabytes of lists, or
+    exhaust a thread's stack.
     """
     openings = payload.count(b"[") + payload.count(b"{")
     if openings <= _NESTING and payload.count(b",") <= NODES - openings:
@@ -264,7 +264,7 @@ def _integer(digits: str) -> int:
 
 
 def _text(text: str) -> str:
-    """The text, if it can be written as UTF-8: a lone surrogate would fail later, where it is printed."""
+    """Return the text if UTF-8 can represent it; a lone surrogate would fail later, when it is printed."""
     if not text.isascii():
         try:
             text.encode()
@@ -308,7 +308,7 @@ def _paired(pairs: list[Any], depth: int, *, finite: bool) -> dict[Any, Any]:
 
 
 def _keys(entries: list[Any]) -> list[Any]:
-    """The entries, if they can be the keys of a table that is not slow on purpose."""
+    """Return the entries if they can be keys, with few equal hashes, which would make a table slow."""
     if not all(map(_may_be_key, entries)):
         raise WireError("a key or set entry that is no number, text, None or tuple of those")
     hashes: dict[int, int] = {}

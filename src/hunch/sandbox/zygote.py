@@ -90,7 +90,7 @@ def _our_package() -> None:
 
 
 def _warm_up() -> None:
-    """Take what NumPy and Python would first take in each program: modules, buffers, tables."""
+    """Do once what NumPy and Python would do in each program: load modules, allocate buffers and tables."""
     from datetime import datetime
 
     import numpy as np
@@ -102,7 +102,7 @@ def _warm_up() -> None:
 
 
 def _address_space() -> int:
-    """Bytes of address space that this process has."""
+    """Return the bytes of address space that this process uses."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -117,7 +117,7 @@ def _threads() -> int:
 
 
 def _serve(control: socket.socket, memory: int) -> None:
-    """Answer requests until the caller is gone, then end what is left."""
+    """Answer requests until the caller is gone, then end the remaining processes."""
     living: set[int] = set()
     try:
         _answer(control, memory, living)
@@ -149,7 +149,7 @@ def _answer(control: socket.socket, memory: int, living: set[int]) -> None:
 
 
 def _reap(living: set[int], ended: dict[int, int], block: int = 0) -> None:
-    """Note the processes that ended; wait for one of them, if asked to."""
+    """Record the processes that ended; wait for one of them if requested."""
     for process in [block] if block else list(living):
         found, status = os.waitpid(process, 0 if block else os.WNOHANG)
         if found:

@@ -28,9 +28,9 @@ POOR = "noisy:0.5=0.2,random=0.8"
 PUBLISHED = {"history": 3, "max_steps": KITCHENS[SALAD]}
 """The paper's kitchen."""
 GOOD = 574 / 1_186
-"""Share of the paper's tuples, Salad(1000), that are from episodes that succeed (table 11)."""
+"""Share of the paper's tuples, Salad(1000), from successful episodes (table 11)."""
 FAIR = f"scripted:kitchen?error={WRONG[0.8]}"
-"""The prior, of recall@5 0.8."""
+"""The prior, with recall@5 0.8."""
 PICK_ENV = "hunch/Household-Pick-v0"
 BETAS = {"5": 5.0, "5/128": 5 / 128}
 BASELINES = {"bc": "BC", "dqn": "offline DQN", "cql": "CQL"}
@@ -44,14 +44,14 @@ def recorded(
     mix: str = MIX,
     good: float | None = None,
 ) -> None:
-    """Record a data set, unless it is there already."""
+    """Record a data set, unless it exists already."""
     if not (folder / "metadata.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         dataset.save(collect(env, env_options, parse_mix(mix), steps, good=good), folder)
 
 
 def learner(label: str, method: str, env: str, data: str, lm: str, steps: int, **options: Any) -> Arm:
-    """A method that learns from data, evaluated four times on 40 episodes."""
+    """Return a method that learns from data, evaluated four times on 40 episodes."""
     return Arm(
         label,
         RunConfig(
@@ -68,7 +68,7 @@ def learner(label: str, method: str, env: str, data: str, lm: str, steps: int, *
 
 
 def _salad(scale: Scale, data: Path, title: str, name: str, mix: str, baselines: Sequence[str]) -> Part:
-    """Salad on 1,000 tuples of a mix of behaviours, with CQL also on 12,000."""
+    """Return Salad on 1,000 tuples of a mix of behaviours, with CQL also on 12,000."""
     steps = scale.steps(2_000)
     sizes = {data / f"{name}-{n}": n for n in (1_000, 12_000)}
     small, large = map(str, sizes)
@@ -102,10 +102,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 
 
 def by_agent(folder: Path, run: RunConfig, tuples: int, good: float, smoke: bool) -> None:
-    """Record data of a composition that the paper states, by DQN-Prior itself.
+    """Record data with the paper's composition, by DQN-Prior itself.
 
-    Steps come in the order in which the run went through them, a share ``good`` of them from episodes that
-    succeed. The smoke run, too short for a success, takes the oracle's steps in their place.
+    Steps are in the order of the run; a share ``good`` of them is from successful episodes. The smoke run is
+    too short for a success and takes the oracle's steps instead.
     """
     if smoke:
         mix = f"oracle={good:.3f},random={1 - good:.3f}" if good < 1 else "oracle=1"
@@ -117,7 +117,7 @@ def by_agent(folder: Path, run: RunConfig, tuples: int, good: float, smoke: bool
 
 
 def published(label: str, method: str, env: str, source: str, lm: str, scale: Scale, **options: Any) -> Arm:
-    """A method under the paper's protocol: 10,000 updates, clipped, gamma 0.99, proposals once a tuple."""
+    """Return a method in the paper's protocol: 10,000 updates, clipped, gamma 0.99, one draw per tuple."""
     own = {"clip": 1.0, **options, **({} if method == "bc" else {"gamma": 0.99})}
     if method.endswith("prior"):
         own["proposals"] = "visited"
@@ -128,7 +128,11 @@ def published(label: str, method: str, env: str, source: str, lm: str, scale: Sc
 
 
 def _salad_published(scale: Scale, data: Path) -> Part:
-    """Salad, with 1,186 tuples: beta as printed and as in the authors' code, with and without a floor."""
+    """Return Salad with 1,186 tuples: beta as printed or as in the authors' code, with or without a floor.
+
+    The paper's settings have a beta of 5. The authors' code sums the squared errors over the batch of 128 and
+    averages the conservative term, so its beta is 5/128 of ours, which averages both.
+    """
     recorder = dqn_prior("", SALAD, FAIR, 6_000, PUBLISHED, proposals="visited").config
     source = data / "salad-published"
     arm = partial(published, env=SALAD, source=str(source), lm=FAIR, scale=scale)
@@ -146,6 +150,7 @@ def _salad_published(scale: Scale, data: Path) -> Part:
                 for name, beta in BETAS.items()
                 for floor in (False, True)
             ),
+            arm("CQL-Prior, random k, beta 5/128", "cql-prior", lm="uniform", beta=5 / 128),
         ),
         beside=checkpoints,
         prepare=partial(by_agent, source, recorder, 1_186, GOOD, scale.smoke),
@@ -153,7 +158,7 @@ def _salad_published(scale: Scale, data: Path) -> Part:
 
 
 def _pick_published(scale: Scale, data: Path) -> Part:
-    """Pick, with 6,572 tuples, all from episodes that succeed; a bag of words stands beside the model."""
+    """Return Pick with 6,572 tuples, all from successful episodes, with a model and with a bag of words."""
     recorder = dqn_prior("", PICK_ENV, "minilm", 24_000, PICK).config
     source = data / "pick-published"
     arm = partial(published, env=PICK_ENV, source=str(source), scale=scale)
@@ -176,9 +181,9 @@ def _pick_published(scale: Scale, data: Path) -> Part:
 
 
 def checkpoints(folder: Path) -> str:
-    """Mean return of the last and of the best of a run's evaluations: the paper reports the best.
+    """Return the mean return of the last and of the best evaluation of each run; the paper reports the best.
 
-    The best is chosen on the episodes that it is reported on, so it is too good for every line.
+    The best is chosen on the same episodes on which it is reported, so it is too optimistic for every arm.
     """
     lines = ["| arm | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
     for arm in sorted({run.parent for run in folder.glob("*/seed-*")}):
@@ -192,7 +197,7 @@ def checkpoints(folder: Path) -> str:
 
 
 def evaluated(run: Path) -> dict[int, float]:
-    """Mean return of each evaluation of a run, by the update after which it took place."""
+    """Return the mean return of each evaluation of a run, by the number of updates before it."""
     by: dict[int, list[float]] = {}
     for line in read_lines(run / "episodes.jsonl") if (run / "summary.json").exists() else ():
         if line["evaluation"]:
@@ -203,16 +208,16 @@ def evaluated(run: Path) -> dict[int, float]:
 STUDIES = {
     "priors-offline": Study(
         "priors-offline",
-        "Does a model's prior make recorded data go further?",
+        "Does a model's prior reduce the recorded data that are needed?",
         "Pick with 6,572 tuples: CQL-Prior 0.80, CQL 0.03, offline DQN 0.27, BC 0.31. Salad: CQL-Prior "
-        "with about 1,000 tuples returns 1.01 and CQL 0.32, so that nine tenths of the data are saved.",
-        "The first two parts have data of the composition of the paper's, recorded by DQN-Prior, on Salad "
-        "with a scripted prior, on Pick with `minilm` on 8 games. The data of the others are our own: a "
-        "fifth of the steps by the oracle, two fifths by an oracle that errs in half of its steps, two "
-        "fifths random; without the oracle, a fifth by one that errs in half of its steps, the others "
-        "random. Steps are updates, of 128 transitions each. Household games are generated ones, and "
-        "`minilm` with the similarity prior stands in the place of a model of 7 billion parameters. "
-        "Scripted models (L0) know the right action and err as often as leaves the stated recall.",
+        "with about 1,000 tuples returns 1.01 and CQL 0.32, which saves nine tenths of the data.",
+        "The data of the first two parts have the paper's composition and are recorded by DQN-Prior, on "
+        "Salad with a scripted prior, and on Pick with `minilm` on 8 games. The data of the other parts "
+        "are our own: a fifth of the steps by the oracle, two fifths by an oracle that errs in half of its "
+        "steps, two fifths random. Without the oracle, a fifth is by an oracle that errs in half of its "
+        "steps, and the rest is random. Steps are updates of 128 transitions each. Household games are "
+        "generated, and `minilm` with the similarity prior replaces a model with 7 billion parameters. "
+        "Scripted models (L0) know the right action; their error rate gives the stated recall.",
         _parts,
     )
 }

@@ -38,13 +38,14 @@ CONTROLS: dict[str, Feedback] = {
     "blind": "blind",
     "best of n": "fresh",
 }
-"""The lines, and what their writer is shown."""
+"""The arms, and the feedback that their writer is shown."""
 WORLD: dict[str, Any] = {"world": "docking"}
-"""Where rewards are designed: chosen by the sparse and the hand-written reward, before any writer ran."""
+"""The world in which rewards are designed; chosen by the results of the sparse and the hand-written reward
+only."""
 GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
-"""The same with a metric that tells policies apart that never succeed, as those of Eureka's tasks do."""
+"""The same world with a metric that also distinguishes policies that never succeed, like Eureka's metrics."""
 PROGRAMS, BATCH = 32, 8
-"""Programs of a run, and of a batch."""
+"""Programs per run and per batch."""
 MAIN = (0.4, 0.1)
 """Repair and break rate of the writer of the main comparison."""
 RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
@@ -53,11 +54,11 @@ GOOD = (
     PartOfReward(-1.0, "np.linalg.norm(position - dock, axis=1)"),
     PartOfReward(-0.3, "np.linalg.norm(velocity, axis=1)"),
 )
-"""The reward by hand, as the writer would write it."""
+"""The hand-written reward in the writer's format."""
 FAULTS = 48
-"""Damaged copies of it, of which one revision each is looked at."""
+"""Number of damaged copies of it, each of which is revised once."""
 AGAIN = 5
-"""New seeds with which a winner is trained again."""
+"""Number of new seeds with which a winner is trained again."""
 RECORDED = {
     "GPT-4, ferry": (1.00, 0.00),
     "GPT-4, hiking": (0.64, 0.14),
@@ -70,26 +71,26 @@ RECORDED = {
 
 
 RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
-"""The runs of all parts by metric: the frontier has those of the main comparison in it."""
+"""Files of the runs of all parts, by metric; the frontier includes those of the main comparison."""
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
 def writer(repair: float, damage: float) -> str:
-    """The scripted writer with these dials; one answer in ten crashes."""
+    """Return the scripted writer with these dials; one answer in ten crashes."""
     return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
 
 
 def searched(world: dict[str, Any], steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
-    """A run of Eureka or a control, with the writer at these dials."""
+    """Run Eureka or a control with the writer at these dials."""
     model = lm.load(writer(repair, damage), cache=None)
     agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
     return designed(agent, world, BATCH, steps, seed)
 
 
 def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
-    """A run of any search: its winner, trained again, and the best so far after each batch."""
+    """Run a search; return its winner, trained again, and the best so far after each batch."""
     hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
     top = best(agent.attempts)
     found = [attempt.fitness or 0.0 for attempt in agent.attempts]
@@ -105,24 +106,24 @@ def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: in
 
 
 def retrained(env: RewardDesign, program: str, first: int = 1_000) -> list[Trial]:
-    """New trainings, of seeds from the first on."""
+    """Return new trainings with consecutive seeds."""
     return [tried(env, program, seed=first + i) for i in range(AGAIN)]
 
 
 def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
-    """Mean fitness over new trainings; a failure of one counts as 0."""
+    """Return the mean fitness over new trainings with consecutive seeds; a failed one counts as 0."""
     return sum(trial.fitness or 0.0 for trial in retrained(env, program, first)) / AGAIN
 
 
 def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
-    """The runs of a line at a setting of the dials, by seed."""
+    """Return the runs of an arm at a setting of the dials, by seed."""
     return sorted(
         (r for r in found if r["key"][:3] == [line, repair, damage]), key=lambda r: int(r["key"][3])
     )
 
 
 def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
-    """Fitness of one line's winners, trained again, less that of another's, on the same seeds."""
+    """Return the fitness of one arm's winners, trained again, minus that of another's, on the same seeds."""
     return over_pairs([one["again"] - other["again"] for one, other in zip(first, second, strict=True)])
 
 
@@ -130,7 +131,7 @@ def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
 
 
 def bed_table(seeds: int, folder: Path) -> str:
-    """The sparse and the hand-written reward in each world."""
+    """Return the results of the sparse and the hand-written reward in each world."""
     keys = [(bed, kind, seed) for bed in WORLDS for kind in ("sparse", "dense") for seed in range(seeds)]
     found = kept(folder / "runs.jsonl", keys, _bare)
     lines = ["| world | sparse reward | hand-written reward |", "|---|---|---|"]
@@ -149,12 +150,12 @@ def _bare(bed: Any, kind: str, seed: int) -> Row:
 
 
 def line_table(seeds: int, steps: int, folder: Path) -> str:
-    """Eureka and its controls at the main setting of the dials."""
+    """Return the results of Eureka and its controls at the main setting of the dials."""
     return _lines(WORLD, folder.parent / RUNS, seeds, steps)
 
 
 def graded_table(seeds: int, steps: int, folder: Path) -> str:
-    """The same where the task's metric has degrees."""
+    """Return the same results for the graded metric."""
     return _lines(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
 
 
@@ -184,7 +185,7 @@ def _columns(rows: Sequence[Row]) -> Iterator[tuple[float, ...]]:
 
 
 def frontier_table(seeds: int, steps: int, folder: Path) -> str:
-    """Eureka less best of n by the writer's rates, as table and picture."""
+    """Return the lead of Eureka over best of n by the writer's rates, as table and picture."""
     keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
     keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
     found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, steps))
@@ -207,7 +208,7 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
 
 
 def revised(fault: int, told: str) -> Row:
-    """A good reward with one part damaged at random, and the best of a batch of revisions of it."""
+    """Revise a good reward with one randomly damaged part; return the best of a batch of revisions."""
     env = RewardDesign(**WORLD, trials="")
     parents = [_damaged(env, number) for number in (fault, fault + 1)]
     parent = parents[0]
@@ -224,7 +225,7 @@ def revised(fault: int, told: str) -> Row:
 
 
 def _damaged(env: RewardDesign, fault: int) -> Attempt:
-    """A planted error of the writer's general kinds in one part of a good reward."""
+    """Plant an error of the writer's general kinds in one part of a good reward."""
     rng = np.random.default_rng([fault, 11])
     parts = list(GOOD)
     place = int(rng.integers(len(parts)))
@@ -234,7 +235,7 @@ def _damaged(env: RewardDesign, fault: int) -> Attempt:
 
 
 def revision_table(faults: int, folder: Path) -> str:
-    """What feedback does for one revision, by whether the parent succeeded at all."""
+    """Return the effect of feedback on one revision, by whether the parent succeeded at all."""
     keys = [(fault, told) for fault in range(faults) for told in ("own", "shuffled", "blind")]
     found = kept(folder / "revisions.jsonl", keys, revised)
     lines = [
@@ -254,7 +255,7 @@ def revision_table(faults: int, folder: Path) -> str:
 
 
 def arms(steps: int, model: str) -> tuple[Arm, ...]:
-    """Eureka and its controls, with one writer."""
+    """Return Eureka and its controls with one writer."""
     return tuple(
         Arm(
             label,
@@ -273,7 +274,7 @@ def arms(steps: int, model: str) -> tuple[Arm, ...]:
 
 
 def trained_again(folder: Path) -> str:
-    """Every run's winner, trained again with new seeds."""
+    """Return the results of every run's winner, trained again with new seeds."""
     rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
     for arm, runs in programs_of(folder).items():
         chosen = [winner(run) for run in runs]
@@ -295,7 +296,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         ),
         Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
         Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
-        Part("From which rates on the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
+        Part("At which rates the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
     ]
 
@@ -303,11 +304,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "eureka": Study(
         "eureka",
-        "From which rates of repair and damage on does Eureka's loop find better rewards than its controls?",
-        "Eureka beats rewards by experts on 83 % of 29 tasks, with GPT-4 (Ma et al., ICLR 2024).",
-        "The writer is a script (L0) that acts on feedback as often as its dials say; one answer in "
-        "ten crashes; it says nothing about language models. The task is a world of ours, a trial one "
-        "training by the cross-entropy method; four batches of eight programs, not five of sixteen.",
+        "At which repair and break rates of the writer does Eureka's loop find better rewards than its "
+        "controls?",
+        "With GPT-4, Eureka beats expert rewards on 83 % of 29 tasks (Ma et al., ICLR 2024).",
+        "The writer is a script (L0) that acts on feedback as often as its dials say, and one answer in "
+        "ten crashes; it says nothing about language models. The task is our own world, and a trial is one "
+        "training by the cross-entropy method. There are four batches of eight programs instead of five of "
+        "sixteen.",
         _parts,
         lm_for="eureka",
         seeds=10,

@@ -114,7 +114,7 @@ def _bare(answer: str) -> str:
 
 
 def _doubled(tree: ast.Module, function: str) -> bool:
-    """Return whether a name is defined twice, or the function bears a version."""
+    """Return whether a name is defined twice, or the function's name has a version."""
     names = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     versioned = any(_plain(name, function) != name for name in names)
     return versioned or len(set(names)) < len(names)

@@ -157,7 +157,7 @@ def _learn(table: QTable, episode: Steps, rewards: FloatArray, actions: list[int
 
 
 def baselines(name: str) -> Learner:
-    """PPO or SAC of stable-baselines3, with its own settings, but that PPO's rollouts are no longer than a tenth.
+    """PPO or SAC of stable-baselines3 with its settings; a rollout of PPO is at most a tenth of the training.
 
     Every step is priced by itself, so that a program is called as often as the environment.
 

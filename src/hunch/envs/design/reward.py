@@ -1,4 +1,4 @@
-"""Reward design: a program is the reward of a learner, and is worth what the learner then achieves."""
+"""Reward design: a program is the reward of a learner, and its fitness is what the learner achieves."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from hunch.rl import cem
 from hunch.sandbox import Program
 
 POINTS = 10
-"""Points at which a training is told."""
+"""Number of points of a training in the feedback."""
 JUDGED, TESTED = 16, 64
-"""Episodes in which the policy is judged during training, and at its end."""
+"""Episodes in which the policy is evaluated, during training and at its end."""
 METRICS = {"success": "success rate", "degree": "degree of success"}
 """The task's metrics, and what they are called."""
 SECONDS = 30.0
-"""That a reward may take for the steps of a generation: long, so that a crowded machine fails no program."""
+"""Time limit in seconds per generation; long, so that no program fails because the machine is busy."""
 
 
 class RewardDesign(DesignProblem):
@@ -34,16 +34,16 @@ class RewardDesign(DesignProblem):
 
     The fitness is the task's own metric, never a reward: the success rate of the policy at the end of its
     training, over 64 episodes, or its degree of success, which tells policies apart that never succeed. A
-    trial trains one policy by the cross-entropy method, with the seed of the trial. The feedback tells each
-    component of the reward and the metric at ten points of the training. Finished trials are kept in the
-    user's file of trials, and none is paid twice.
+    trial trains one policy by the cross-entropy method, with the trial's seed. The feedback shows each
+    component of the reward, and the metric, at ten points of the training. Finished trials are kept in the
+    user's file of trials, so none is run twice.
 
     Args:
         world: ``point-maze``, ``mountain-car``, ``docking`` or ``reacher``.
-        generations: Of the training. Default: the world's own.
+        generations: Number of generations of a training. Default: the world's own.
         metric: ``success`` for the success rate, ``degree`` for the mean degree of success.
         fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
 
@@ -90,7 +90,7 @@ class RewardDesign(DesignProblem):
         box(SECONDS)
 
     def run(self, program: str, seed: int) -> Trial:
-        """Train a policy with the reward, and judge it by the task."""
+        """Train a policy with the reward, and evaluate it on the task."""
         with box(SECONDS).load(program, "reward", returns=tuple, state="fresh") as reward:
             training = _Training(self.world, Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
@@ -128,19 +128,19 @@ def _interface(world: World) -> str:
 
 
 class Reward:
-    """A reward program, with its values checked here."""
+    """A reward program; its values are checked here."""
 
     def __init__(self, program: Program, names: tuple[str, ...]) -> None:
         self.program, self.names = program, names
 
     def __call__(self, steps: Variables) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Total, shape (n,), and components of n steps.
+        """Return the total, shape (n,), and the components of n steps.
 
         Raises:
             ProgramError, ValueError: if the program fails, or returns something else.
         """
         n = len(steps["action"])
-        halves = [slice(0, n // 2), slice(n // 2, n)]  # two calls: what depends on earlier ones is found out
+        halves = [slice(0, n // 2), slice(n // 2, n)]  # two calls show whether values depend on earlier calls
         calls = [
             tuple(steps[name][half] for name in self.names) for half in (halves if n > 1 else halves[1:])
         ]
@@ -170,7 +170,7 @@ def _row(name: str, values: Any, n: int) -> FloatArray:
 
 
 class _Training:
-    """A policy that learns from a reward: episodes of all candidates at once."""
+    """The training of a policy on a reward, with the episodes of all candidates at once."""
 
     def __init__(self, world: World, reward: Reward, seed: int) -> None:
         self.world, self.reward, self.episodes = world, reward, world.episodes
@@ -179,7 +179,7 @@ class _Training:
         self.components: list[dict[str, float]] = []
 
     def scores(self, candidates: FloatArray) -> FloatArray:
-        """Mean return of each candidate over some episodes, shape (population,)."""
+        """Return the mean return of each candidate over some episodes, shape (population,)."""
         n = len(candidates) * self.episodes
         parameters = np.repeat(candidates, self.episodes, axis=0)
         begun = self.world.begin(self.episodes, self.rng)
@@ -192,7 +192,7 @@ class _Training:
         return scores
 
     def judged(self, policies: Sequence[FloatArray], episodes: int) -> dict[str, list[float]]:
-        """The task's metrics of each policy, always in the same episodes."""
+        """Return the task's metrics of each policy, always in the same episodes."""
         begun = self.world.begin(episodes, np.random.default_rng([*self.judge_seed, episodes]))
         alike = {name: np.concatenate([values] * len(policies)) for name, values in begun.items()}
         _, last = self._play(np.repeat(np.stack(policies), episodes, axis=0), alike)
@@ -203,7 +203,7 @@ class _Training:
         }
 
     def _play(self, parameters: FloatArray, state: Variables) -> tuple[Variables, Variables]:
-        """Episodes side by side: variables of all steps, time by time, and the last state."""
+        """Play episodes side by side; return the variables of each time step, and the last state."""
         steps: list[Variables] = []
         for _ in range(self.world.horizon):
             action = cem.act(parameters, self.world.observe(state))
@@ -215,12 +215,12 @@ class _Training:
 def table(
     metrics: Mapping[str, Sequence[float]], components: Sequence[Mapping[str, float]], points: Sequence[int]
 ) -> str:
-    """Metrics and components at some points of a training, as numbers.
+    """Describe metrics and components at some points of a training, in numbers.
 
     Args:
         metrics: The task's metrics at these points.
         components: Mean values of the reward's components at every step of the training that is counted.
-        points: Which of them are told.
+        points: The steps of the training that are shown.
     """
     rows = {name: list(values) for name, values in metrics.items()}
     for name in components[0]:
