@@ -112,6 +112,7 @@ _ENTRY_POINTS = {
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
     "hunch/RewardDesign-v0": "hunch.envs.design.reward:RewardDesign",
+    "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
     "hunch/GameCode-v0": "hunch.envs.design.game:GameCode",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }

@@ -247,7 +247,7 @@ def _repaired(
         curve = curves.get(f"part_{i}")
         acts = curve is not None and rng.random() < share
         found.append(_mended(part, curve, metric, sizes, variables, rng) if acts and curve else part)
-    if max(metric) < 0.05 and rng.random() < share:
+    if not _gained(metric) and rng.random() < share:
         found.append(_drawn(variables, rng))  # nothing was achieved: something is missing
     return found[-4:]
 
@@ -263,7 +263,7 @@ def _mended(
     """Return the change that a part's curve suggests: another part, the other sign, or another weight."""
     if np.ptp(curve) <= FLAT * (np.mean(np.abs(curve)) + 1e-9):
         return _drawn(variables, rng)
-    if max(metric) < 0.05:  # it was learnt, but did not help
+    if not _gained(metric):  # it was learnt, but did not help
         return _drawn(variables, rng)
     if np.ptp(metric) > 0 and np.corrcoef(curve, metric)[0, 1] < 0:
         return Part(-part.weight, part.expression)
@@ -271,6 +271,11 @@ def _mended(
     if len(sizes) > 1 and least and np.mean(np.abs(curve)) > DWARFS * least:
         return Part(part.weight / 10, part.expression)
     return part
+
+
+def _gained(metric: Sequence[float]) -> bool:
+    """Return whether training raised the task's metric, or the task is nearly solved."""
+    return max(metric) - metric[0] >= 0.05 or max(metric) >= 0.95
 
 
 def damaged(part: Part, variables: dict[str, int], rng: np.random.Generator) -> Part:

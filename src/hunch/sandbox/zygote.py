@@ -10,6 +10,7 @@ all programs.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -54,7 +55,7 @@ def main() -> None:
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may ignore it, and that is inherited
     _our_package()
-    from hunch.sandbox import child, lock, namespaces  # noqa: F401 (the first two for _become)
+    from hunch.sandbox import child, lock, namespaces, seccomp
 
     null = os.open(os.devnull, os.O_RDWR)
     for module in [*LIBRARY, *settings["modules"]]:
@@ -69,6 +70,12 @@ def main() -> None:
         namespaces.empty_root()
     for standard in range(3):
         os.dup2(null, standard)
+    lock.library()
+    if seccomp.supported():
+        seccomp.compiled()
+    child.forget_surroundings()
+    gc.collect()
+    gc.freeze()
     control.sendall(b"+" if walled else b"-")
     _serve(control, memory)
 
@@ -84,7 +91,6 @@ def _our_package() -> None:
 
 def _warm_up() -> None:
     """Do once what NumPy and Python would do in each program: load modules, allocate buffers and tables."""
-    import gc
     from datetime import datetime
 
     import numpy as np
@@ -93,8 +99,6 @@ def _warm_up() -> None:
     str(np.linalg.inv(square @ square).mean(axis=0))
     np.random.default_rng(0).normal(size=8).std()
     datetime.strptime("2000-01-01", "%Y-%m-%d").strftime("%c")
-    gc.collect()
-    gc.freeze()
 
 
 def _address_space() -> int:

@@ -19,7 +19,9 @@ from hunch import lm
 from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.design.world_model import START, WorldModelCode
+from hunch.envs.pendulum import nearest
 from hunch.methods.program.gif_mcts import GIFMCTS
+from hunch.rl.cem import CEM, plan
 from hunch.rl.episodes import evaluate
 from hunch.rl.search import MCTS
 from hunch.rl.small_models import tabulate, value_iteration
@@ -31,7 +33,7 @@ from hunch.studies.study import Part, Scale, Study
 
 CALLS = 50
 """Programs per run, as in the paper with the smaller model."""
-RATES = {"CliffWalking": (0.1, 0.3, 0.6), "Taxi": (0.3,), "CartPole": (0.3,)}
+RATES = {"CliffWalking": (0.1, 0.3, 0.6), "Taxi": (0.3,), "CartPole": (0.3,), "Pendulum": (0.3,)}
 """Repair rates of the writer; its other dials are fixed."""
 WRITER = "scripted:modeller?bugs=0.3&repair={}&break=0.1&crash=0.1"
 LINES: dict[str, dict[str, Any]] = {
@@ -44,7 +46,7 @@ LINES: dict[str, dict[str, Any]] = {
 }
 CONTROLS_AT = ("CliffWalking", 0.3)
 """Base environment and repair rate for the controls of the feedback."""
-FEWER = {"CartPole": 5}
+FEWER = {"CartPole": 5, "Pendulum": 10}
 """Base environments with fewer seeds, because their runs take longer."""
 PLANNED = 3
 """Number of winners with which planning is measured."""
@@ -52,6 +54,14 @@ EPISODES = 5
 """Episodes per measurement of a planner."""
 CART_STEPS = 60
 """Step limit of CartPole there; a random player lasts about 22 steps."""
+LARGE = ("CartPole", "Pendulum")
+"""Base environments with too many states to visit all of them."""
+HORIZON = 20
+"""Steps of a plan in Pendulum: a second, in which a swing comes to its end."""
+PLAYED = 5
+"""Steps of a plan that are played before the next plan."""
+PLANS = CEM(population=32, elites=8, generations=3, spread=2.0, noise=0.5)
+"""Search of a plan there: fewer plans than the paper's 1,000, so that it is done in minutes."""
 
 
 # ---- search -----------------------------------------------------------------------------------------------
@@ -157,26 +167,33 @@ def three(estimate: Estimate) -> str:
 
 
 class Planning:
-    """Plays by planning in a world model, one call of the model for all streams together.
+    """Plays by planning in a world model.
+
+    Where the model is small, it visits all states (value iteration, discount 0.99). Otherwise it is the
+    paper's tree search, one call of the model for all streams together; in Pendulum the cross-entropy method
+    on sequences of torques, each rounded to one that the environment has.
 
     Args:
         model: The world model.
         actions: The actions, the same in all states.
-        small: Enumerate all states (value iteration, discount 0.99) instead of tree search.
+        base: The environment.
         seed: Seed of the search.
     """
 
-    def __init__(self, model: WorldModel, actions: tuple[str, ...], small: bool, seed: int) -> None:
-        self.model, self.actions, self.small = model, actions, small
+    def __init__(self, model: WorldModel, actions: tuple[str, ...], base: str, seed: int) -> None:
+        self.model, self.actions, self.base = model, actions, base
         self.rng = np.random.default_rng(seed)
         self.known: dict[Any, str] = {}
+        self.ways: dict[int, Sequence[float]] = {}  # by stream: the rest of a plan
         self.search = MCTS(simulations=25, depth=100, c=1.0, gamma=0.99, chance=False)
 
     def act(self, states: Sequence[hunch.core.State]) -> list[str]:
         """Return the best action of each state according to the model."""
         here = [frozen(state.raw) for state in states]
-        if self.small:
+        if self.base not in LARGE:
             return [self._looked_up(state) for state in here]
+        if self.base == "Pendulum":
+            return [self._torque(s.stream, raw) for s, raw in zip(states, here, strict=True)]
         rngs = [np.random.default_rng(seed) for seed in self.rng.integers(2**63, size=len(here))]
         roots = self.search.search(self.model, here, lambda state: self.actions, rngs)
         return [str(root.best) for root in roots]
@@ -188,8 +205,19 @@ class Planning:
             self.known |= {s: self.actions[int(row.argmax())] for s, row in zip(table.states, q, strict=True)}
         return self.known[state]
 
+    def _torque(self, stream: int, state: Any) -> str:
+        first, *later = (
+            self.ways.pop(stream, ())
+            or plan(self.model, state, self.rng, horizon=HORIZON, bound=2.0, name=nearest, cem=PLANS)[:PLAYED]
+        )
+        self.ways[stream] = later
+        return nearest(float(first))
+
     def observe(self, transitions: Sequence[hunch.core.Transition]) -> None:
-        """Do nothing: it has no memory."""
+        """Forget the plans of finished episodes."""
+        for t in transitions:
+            if t.done:
+                self.ways.pop(t.stream, None)
 
 
 def _made(base: str) -> Any:
@@ -206,7 +234,7 @@ def planned(base: str, model: Callable[[], WorldModel] | None, seed: int) -> flo
     def player(seed: int) -> Any:
         if model is None:
             return _Random(seed)
-        return Planning(model(), actions, base != "CartPole", seed)
+        return Planning(model(), actions, base, seed)
 
     return float(np.mean([episode.episode_return for episode in evaluate(player, envs, EPISODES, seed)]))
 

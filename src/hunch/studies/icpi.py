@@ -37,6 +37,8 @@ ASKED: Final[Mapping[str, Any]] = {"prompts": "per-episode", "policy_temperature
 actions at which less likely actions occur, but hardly any names that do not exist."""
 FINAL = ("final", "optimum")
 """Names of a run's results: mean regret and mean optimum of its last quarter."""
+CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
+"""Settings with which actions, ends and known rewards are drawn by likelihood among the possible ones."""
 WINDOW = 8
 """Episodes over which the picture's running mean is taken."""
 
@@ -59,6 +61,7 @@ def _arms(domain: str, lms: Sequence[str], hints: bool) -> Iterator[Arm]:
     for model in dict.fromkeys(("pocket", *lms)):
         yield arm(f"ICPI, {model}", domain, "icpi", model, hints=hints, **ASKED)
         yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, hints=hints, **ASKED)
+    yield arm("ICPI, pocket, choosing", domain, "icpi", "pocket", hints=hints, **CHOOSING)
     yield arm("Matching Model", domain, "matching", hints=hints)
     yield arm("Tabular Q", domain, "tabular-q", hints=hints)
 

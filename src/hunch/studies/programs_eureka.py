@@ -14,6 +14,7 @@ import numpy as np
 
 import hunch
 from hunch import lm
+from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
 from hunch.envs.design.worlds import WORLDS
 from hunch.methods.program.agent import ProgramAgent
@@ -41,6 +42,8 @@ CONTROLS: dict[str, Feedback] = {
 WORLD: dict[str, Any] = {"world": "docking"}
 """The world in which rewards are designed; chosen by the results of the sparse and the hand-written reward
 only."""
+GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
+"""The same world with a metric that also distinguishes policies that never succeed, like Eureka's metrics."""
 PROGRAMS, BATCH = 32, 8
 """Programs per run and per batch."""
 MAIN = (0.4, 0.1)
@@ -67,8 +70,8 @@ RECORDED = {
 """Repair and break rates of recorded models on planning programs, by ``hunch study genplan`` (L2)."""
 
 
-RUNS = "runs.jsonl"
-"""Folder of the runs of all parts; the frontier includes those of the main comparison."""
+RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
+"""Files of the runs of all parts, by metric; the frontier includes those of the main comparison."""
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
@@ -79,30 +82,37 @@ def writer(repair: float, damage: float) -> str:
     return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
 
 
-def searched(steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
+def searched(world: dict[str, Any], steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
     """Run Eureka or a control with the writer at these dials."""
     model = lm.load(writer(repair, damage), cache=None)
     agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
-    return designed(agent, BATCH, steps, seed)
+    return designed(agent, world, BATCH, steps, seed)
 
 
-def designed(agent: ProgramAgent, streams: int, steps: int, seed: int) -> Row:
+def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
     """Run a search; return its winner, trained again, and the best so far after each batch."""
-    hunch.train(agent, [RewardDesign(**WORLD, trials="") for _ in range(streams)], steps, seed=seed)
+    hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
     top = best(agent.attempts)
     found = [attempt.fitness or 0.0 for attempt in agent.attempts]
+    trials = retrained(RewardDesign(**world, trials=""), top.program) if top else []
     return {
         "fitness": top.fitness if top else 0.0,
-        "again": again(RewardDesign(**WORLD, trials=""), top.program) if top else 0.0,
+        "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
+        "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
         "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
         "program": top.program if top else "",
     }
 
 
+def retrained(env: RewardDesign, program: str, first: int = 1_000) -> list[Trial]:
+    """Return new trainings with consecutive seeds."""
+    return [tried(env, program, seed=first + i) for i in range(AGAIN)]
+
+
 def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
-    """Return the mean success over new trainings with consecutive seeds; a failed one counts as 0."""
-    return sum(tried(env, program, seed=first + i).fitness or 0.0 for i in range(AGAIN)) / AGAIN
+    """Return the mean fitness over new trainings with consecutive seeds; a failed one counts as 0."""
+    return sum(trial.fitness or 0.0 for trial in retrained(env, program, first)) / AGAIN
 
 
 def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
@@ -113,7 +123,7 @@ def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> li
 
 
 def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
-    """Return the success of one arm's winners minus that of another's, on the same seeds."""
+    """Return the fitness of one arm's winners, trained again, minus that of another's, on the same seeds."""
     return over_pairs([one["again"] - other["again"] for one, other in zip(first, second, strict=True)])
 
 
@@ -141,18 +151,28 @@ def _bare(bed: Any, kind: str, seed: int) -> Row:
 
 def line_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the results of Eureka and its controls at the main setting of the dials."""
+    return _lines(WORLD, folder.parent / RUNS, seeds, steps)
+
+
+def graded_table(seeds: int, steps: int, folder: Path) -> str:
+    """Return the same results for the graded metric."""
+    return _lines(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
+
+
+def _lines(world: dict[str, Any], path: Path, seeds: int, steps: int) -> str:
     keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
-    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    found = kept(path, keys, partial(searched, world, steps))
     by_line = {line: rows_of(found, line, *MAIN) for line in CONTROLS}
     lines = [
-        "| arm | fitness when chosen | success, trained again | programs that failed | Eureka is ahead by |",
-        "|---|---|---|---|---|",
+        "| arm | fitness when chosen | trained again | success then | programs that failed | "
+        "Eureka is ahead by |",
+        "|---|---|---|---|---|---|",
     ]
     for line, rows in by_line.items():
         failed = sum(row["failed"] for row in rows) / (steps * len(rows))
         difference = "" if line == "Eureka" else ahead(by_line["Eureka"], rows).short()
-        chosen, now = (over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again"))
-        lines.append(f"| {line} | {chosen} | {now} | {failed:.0%} | {difference} |")
+        cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
+        lines.append(f"| {line} | {' | '.join(cells)} | {failed:.0%} | {difference} |")
     batches = [
         f"- {line}: {', '.join(f'{over_seeds(list(batch)).value:.2f}' for batch in _columns(rows))}"
         for line, rows in by_line.items()
@@ -168,7 +188,7 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the lead of Eureka over best of n by the writer's rates, as table and picture."""
     keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
     keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
-    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, steps))
     single = rows_of(found, "best of n", *MAIN)
     lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
     cells: dict[tuple[float, float], Estimate] = {}
@@ -274,6 +294,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             (),
             beside=partial(line_table, scale.seeds, steps),
         ),
+        Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
         Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
         Part("At which rates the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),

@@ -7,7 +7,7 @@ hunch study funsearch
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.program import Mutator, best
+from hunch.roles.program import Attempt, Mutator, best, same
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
@@ -38,6 +38,15 @@ RULES: dict[str, dict[str, Any]] = {
     "random": {"search": "single"},
 }
 """The arms, and how each differs from FunSearch."""
+STEPS_TO_HILL: dict[str, dict[str, Any]] = {
+    "no reset": {"reset_every": 0},
+    "one parent": {"parents": 1},
+    "the latest of a cluster": {"within": "latest"},
+    "one island, one parent": {"islands": 1, "reset_every": 0, "parents": 1},
+    "one island, the latest": {"islands": 1, "reset_every": 0, "within": "latest"},
+    "one island, one parent, the latest": {"islands": 1, "reset_every": 0, "parents": 1, "within": "latest"},
+}
+"""Arms between FunSearch and hill climbing, which show which of their differences matters."""
 SIZE: dict[str, Any] = {"items": 40, "instances": 10}
 """Items per training instance; the twenty held-out instances have as many."""
 PROGRAMS = 2_000
@@ -83,7 +92,7 @@ def winner(attempts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int) -> Row:
     """Run a rule with the mutator; return its winner, and the best after every tenth of the programs."""
-    agent = FunSearch(Mutator(), give_up=0, **RULES[line])
+    agent = FunSearch(Mutator(), give_up=0, **{**RULES, **STEPS_TO_HILL}[line])
     hunch.train(agent, [env() for _ in range(STREAMS)], steps, seed=seed)
     top = best(agent.attempts)
     assert top is not None  # the first program does not fail
@@ -92,8 +101,18 @@ def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int
         "fitness": top.fitness,
         "best": np.maximum.accumulate(found)[steps // 10 - 1 :: steps // 10].tolist(),
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
+        "repeats": len(found) - len({same(attempt.program) for attempt in agent.attempts}),
+        "changes": float(np.mean(_changes(agent.attempts)[-steps // 10 :])),
         "program": top.program,
     }
+
+
+def _changes(attempts: Sequence[Attempt]) -> list[int]:
+    """Return the number of changes between the first program and each attempt."""
+    found: list[int] = []
+    for attempt in attempts:
+        found.append(1 + found[attempt.parents[-1]] if attempt.parents else 0)
+    return found
 
 
 def packed(seeds: int, steps: int, folder: Path) -> str:
@@ -137,27 +156,41 @@ def _percent(estimate: Estimate) -> str:
     return f"{estimate.value:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"
 
 
+def sets_of(n: int, lines: Mapping[str, Mapping[str, Any]], seeds: int, steps: int, path: Path) -> list[Row]:
+    """Run the searches for cap sets in dimension n, of all arms."""
+    keys = [(line, seed) for seed in range(seeds) for line in lines]
+    return kept(path, keys, partial(searched, partial(CapSet, n=n), steps))
+
+
 def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
     """Return the sizes of the largest cap sets found."""
-    keys = [(line, seed) for seed in range(seeds) for line in RULES]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(CapSet, n=n), steps))
+    found = sets_of(n, RULES, seeds, steps, folder / "runs.jsonl")
     first = tried(CapSet(n=n), CapSet(n=n).problem.start).fitness
+    draws = DIMENSIONS[n]
+    told = f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {draws:,} random priorities: "
+    return f"{told}{at_random(n, draws)}.\n\n{_sizes(found, RULES)}"
+
+
+def explained(seeds: int, steps: int, folder: Path) -> str:
+    """Return the results of the arms between FunSearch and hill climbing in dimension 4."""
+    path = folder.parent / dimension(4) / "runs.jsonl"
+    lines = {**RULES, **STEPS_TO_HILL}
+    return f"{plateau(4, steps // 5)}\n\n{_sizes(sets_of(4, lines, seeds, steps, path), lines)}"
+
+
+def _sizes(found: Sequence[Row], lines: Iterable[str]) -> str:
     rows = [
-        f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {DIMENSIONS[n]:,} random priorities: "
-        f"{at_random(n, DIMENSIONS[n])}. {plateau(n)}",
-        "",
-        "| arm | size, over seeds | sizes | islands and clusters are ahead by |",
-        "|---|---|---|---|",
+        "| arm | size, over seeds | sizes | islands and clusters are ahead by | failed | repeats | changes |",
+        "|---|---|---|---|---|---|---|",
     ]
-    sizes = {line: [row["fitness"] for row in found if row["key"][0] == line] for line in RULES}
-    method = next(iter(RULES))
-    for line, own in sizes.items():
-        mean = over_seeds(own)
-        gap = over_pairs([a - b for a, b in zip(sizes[method], own, strict=True)])
-        rows.append(
-            f"| {line} | {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}] | "
-            f"{', '.join(f'{size:.0f}' for size in sorted(own))} | {'' if line == method else gap.short()} |"
-        )
+    method = [row["fitness"] for row in found if row["key"][0] == next(iter(RULES))]
+    for line in lines:
+        own = [row for row in found if row["key"][0] == line]
+        sizes = [row["fitness"] for row in own]
+        gap = over_pairs([a - b for a, b in zip(method, sizes, strict=True)]).short()
+        cells = [over_seeds(sizes).short(), ", ".join(f"{size:.0f}" for size in sorted(sizes)), gap]
+        cells += [f"{np.mean([row[name] for row in own]):.0f}" for name in ("failed", "repeats", "changes")]
+        rows.append(f"| {line} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -167,7 +200,7 @@ def at_random(n: int, draws: int) -> int:
     return max(len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws))
 
 
-def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
+def plateau(n: int, lineages: int, changes: int = 8) -> str:
     """Return how far random changes of the first program lead, regardless of the choice of parents."""
     env = CapSet(n=n)
     elements = np.array(list(itertools.product((0, 1, 2), repeat=n)))
@@ -191,13 +224,25 @@ def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
     )
 
 
+def dimension(n: int) -> str:
+    """Return the folder of the cap sets of a dimension."""
+    return _cap_sets(n, Scale(1, 1.0)).folder
+
+
+def _cap_sets(n: int, scale: Scale) -> Part:
+    title = f"Cap sets in dimension {n}"
+    return Part(title, (), beside=partial(capped, n, scale.seeds, _steps(scale)))
+
+
+def _steps(scale: Scale) -> int:
+    return 24 if scale.smoke else PROGRAMS
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     packing, cap = "hunch/Heuristic-BinPacking-v0", "hunch/Heuristic-CapSet-v0"
-    steps = scale.steps(PROGRAMS)
-    parts = [
-        Part(f"Cap sets in dimension {n}", (), beside=partial(capped, n, scale.seeds, steps))
-        for n in DIMENSIONS
-    ]
+    steps = _steps(scale)
+    parts = [_cap_sets(n, scale) for n in DIMENSIONS]
+    parts += [Part("From islands to hill climbing", (), beside=partial(explained, scale.seeds, steps))]
     parts += [Part("Online bin packing", (), beside=partial(packed, scale.seeds, steps))]
     parts += [Part(f"{packing} with {lm}", arms(packing, steps, lm, **SIZE)) for lm in scale.lms]
     parts += [Part(f"{cap} with {lm}", arms(cap, steps, lm, n=4)) for lm in scale.lms]

@@ -36,8 +36,8 @@ LINES: dict[str, Callable[[LanguageModel], ProgramAgent]] = {
 
 
 def searched(steps: int, line: str, seed: int) -> Row:
-    """Run an arm."""
-    return designed(LINES[line](lm.load(writer(*MAIN), cache=None)), 1, steps, seed)
+    """A run of a line."""
+    return designed(LINES[line](lm.load(writer(*MAIN), cache=None)), WORLD, 1, steps, seed)
 
 
 def by_hand(kind: str, seed: int) -> Row:

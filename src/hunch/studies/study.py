@@ -139,8 +139,8 @@ Success and return are those of the episodes in the last quarter of the steps: i
 seeds (plain mean below four seeds) with its 95 % bootstrap interval, or, below five seeds, with their range.
 Area: mean of the success rates in the ten tenths of the steps. Half: median over seeds of the steps until
 half of 50 episodes, and half of the 50 after them, succeeded. Beats: one-sided rank-sum test over seeds, p <=
-0.05; "no" means that it was not shown. Requests are counted by role, from the cache or not; calls are
-requests that reached a model. Requests, calls and minutes are sums over all seeds."""
+0.05; "no" means that it was not shown. Requests are counted by role. Cache hits are those that the cache
+answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
 
@@ -213,13 +213,13 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
 def markdown(table: Sequence[Row]) -> str:
     """Return a table in Markdown, with results, evidence level and cost."""
     names = ["arm", "model", "evidence", "success", "return", "area", "steps to half"]
-    names += ["requests", "model calls", "tokens", "minutes"]
+    names += ["requests", "model calls", "cache hits", "tokens", "minutes"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in table:
         half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
         cells = (row.label, f"`{row.model}`", row.evidence, row.success, row.returns, row.area, half)
         asked = ", ".join(f"{role} {n:,}" for role, n in row.requests.items()) or "-"
-        cost = (asked, f"{row.calls:,}", f"{row.tokens:,}", f"{row.seconds / 60:.1f}")
+        cost = (asked, f"{row.calls:,}", f"{row.hits:,}", f"{row.tokens:,}", f"{row.seconds / 60:.1f}")
         lines.append("| " + " | ".join(map(str, (*cells, *cost))) + " |")
     return "\n".join([*lines, "", *(f"- {line}." for line in verdict(table))])
 

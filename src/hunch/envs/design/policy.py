@@ -16,7 +16,7 @@ from hunch.envs.design.running import box, fingerprint
 
 SHOWN = 3
 """Steps of the worst episode that the feedback shows, at its beginning and at its end."""
-_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+_SECTION = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
 
 
@@ -182,11 +182,15 @@ def _interface(env: gym.Env[Any, Any]) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def described(doc: str) -> str:
-    """Return the environment's own description, without history and arguments."""
+def described(doc: str, without: tuple[str, ...] = ()) -> str:
+    """Return the environment's own description, without history, arguments and the named sections."""
     parts = _SECTION.split(doc)
     sections = zip(parts[1::2], parts[2::2], strict=False)
-    return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in sections if name.strip() in _TOLD)
+    return "\n\n".join(
+        f"{name}:\n{text.strip()}"
+        for name, text in sections
+        if name.strip() in _TOLD and name.strip() not in without
+    )
 
 
 def _start(env: gym.Env[Any, Any]) -> str:

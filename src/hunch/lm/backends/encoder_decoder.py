@@ -14,16 +14,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from hunch.core import UsageError
-from hunch.lm.backends.trainable import KNOWN, Answer, Trainable, sums
+from hunch.lm.backends.trainable import KNOWN, Answer, Trainable, told
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import ONE_LINE, Sampling, Verb
 from hunch.lm.prompts import Prompt, text_of
-from hunch.lm.scoring.engine import edges, laid_out
+from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import Tree, grow
 
 FAMILIES = ("t5", "mt5")
@@ -86,15 +85,8 @@ class TrainableEncoderDecoder(Trainable):
         rows = [self._asked(prompt, own) for prompt, own in asked]
         states, trees = self._decoded(rows), [tree for _, tree in rows]
         scale = self.network.config.d_model**-0.5 if self.network.config.scale_decoder_outputs else 1.0
-        logits, width = self.network.lm_head(states * scale), states.shape[1]
-        return [
-            Answer(
-                sums(edges(logits[row], tree, width), tree),
-                np.array([len(path) for path in tree.paths]),
-                states[row, -len(tree.tokens)].float(),
-            )
-            for row, tree in enumerate(trees)
-        ]
+        logits = self.network.lm_head(states * scale)
+        return told(logits, states, trees, [-len(tree.tokens) for tree in trees])
 
     def _states(self, prompts: Sequence[Prompt]) -> Tensor:
         return self._decoded([self._asked(prompt, ()) for prompt in prompts])[:, -1].float()
