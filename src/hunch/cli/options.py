@@ -73,6 +73,10 @@ def _plainly(words: str, arguments: Sequence[str]) -> str:
     words = re.sub(r"^Error parsing \w+Options: ", "", words)
     if chosen := re.match(r"invalid choice '(.*)' for argument '(--\S+)'. Expected one of \((.*)\)", words):
         return f"{chosen[2]} must be one of {chosen[3].replace(chr(39), '')}, not {chosen[1]!r}"
+    lacking = re.match(r"Missing from [^:]*: (--\S+|[A-Z]{3,})|Missing value for argument '(\S+)'", words)
+    if lacking:
+        name = lacking[1] or lacking[2]
+        return f"{name if name.startswith('--') else f'The argument {name.upper()}'} is missing"
     if words.startswith("Unrecognized options: "):
         near = re.findall(r"(?<=\s)(--\S+)(?= [A-Z{\[])", words.partition("Perhaps you meant:")[2])
         hint = f"; similar are {', '.join(dict.fromkeys(near))}" if near else ""

@@ -84,7 +84,7 @@ def study(arguments: Sequence[str]) -> None:
             ) from None
         except UsageError:
             if made and not any(path.is_file() for path in made.rglob("*")):
-                shutil.rmtree(made)
+                shutil.rmtree(made, ignore_errors=True)
             raise
     print(f"Page: {page}")
 

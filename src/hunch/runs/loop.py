@@ -84,7 +84,7 @@ def train(
     if evaluation and {id(e.unwrapped) for e in envs} & {id(e.unwrapped) for e in evaluation.places}:
         raise UsageError("An evaluation needs environments of its own, not those of the training.")
     folder = RunFolder(out) if isinstance(out, (str, Path)) else out
-    rollout = None
+    rollout = training = None
     try:
         rollout = Rollout(envs, seed, task_seed=task_seed, processes=processes) if envs else None
         known = envs or (evaluation.places if evaluation else ())
@@ -102,6 +102,8 @@ def train(
         return result
     except UsageError:
         if folder:
+            if training and training.boards:
+                training.boards.close()
             folder.forsake()
         raise
     finally:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError
+from hunch.core import HunchError, UsageError
 
 PER_USER = "~/.cache/hunch/trials.sqlite"
 MOST = 20_000
@@ -30,6 +30,8 @@ class Trials:
 
     def __init__(self, path: str, identity: str) -> None:
         self.path = str(per_user()) if path == "user" else path
+        if Path(self.path or "-").is_dir():
+            raise UsageError(f"{path} is a folder, not a file of trials.")
         self.identity = hashlib.sha256(identity.encode()).hexdigest()
 
     def key(self, program: str, seed: int) -> str:
