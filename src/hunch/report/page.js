@@ -149,6 +149,7 @@ function showImprovement() {
     drawn.tBodies[0].rows[i].cells[j + 1].style.background = `rgba(var(--${found[0] >= 0.5 ? "above" : "below"}), ${strength.toFixed(3)})`;
   }));
   byId("improvement").replaceChildren(drawn);
+  byId("improvement").closest("figure").hidden = arms.length < 2; // one arm has nothing to compare with
 }
 
 function showVerdict() {
@@ -184,7 +185,7 @@ function showSettings() {
     el("pre", { tabindex: 0, role: "region", "aria-label": `All settings of ${arm.label}` }, JSON.stringify(arm.settings, null, 2))));
   const models = arms.map((arm) => [arm.label, arm.model, arm.revision]);
   byId("settings").replaceChildren(
-    el("p", { class: "note" }, settings.differing.length ? "Only what differs between arms; \u2013 where an arm has no such setting." : "The arms do not differ in any setting that they share."),
+    el("p", { class: "note" }, settings.differing.length ? "Only what differs between arms; \u2013 where an arm has no such setting." : arms.length < 2 ? "" : "The arms do not differ in any setting that they share."),
     ...(settings.differing.length ? [side("Settings that differ", settings.differing)] : []), ...lacking, ...full,
     el("details", {}, el("summary", {}, "Versions and model revisions"),
       wide("Model revisions", table(["arm", "model", "revision"], models)), wide("Versions", table(["package", "version"], versions))));
