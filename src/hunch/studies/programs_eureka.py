@@ -56,7 +56,10 @@ GOOD = (
 )
 """The hand-written reward in the writer's format."""
 FAULTS = 48
-"""Number of damaged copies of it, each of which is revised once."""
+"""Number of damaged copies of it, each revised once; half as many for the metric with degrees."""
+PARENTS = {"0": (-1.0, 0.0), "above 0, at most 0.9": (0.0, 0.9)}
+GRADED_PARENTS = {"at most 0.5": (-1.0, 0.5), "above 0.5, at most 0.9": (0.5, 0.9)}
+"""Ranges of the fitness of damaged copies that the tables distinguish."""
 AGAIN = 5
 """Number of new seeds with which a winner is trained again."""
 RECORDED = {
