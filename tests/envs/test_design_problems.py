@@ -240,6 +240,17 @@ def test_a_reward_that_nothing_could_judge_or_learn_is_refused_at_once(options, 
         hunch.make("hunch/RewardDesign-Gymnasium-v0", trials="", **options).reset(seed=0)
 
 
+@pytest.mark.parametrize(("learner", "base"), [("ppo", "CartPole-v1"), ("sac", "Pendulum-v1")])
+def test_stable_baselines3_learns_from_a_reward(learner, base):
+    pytest.importorskip("stable_baselines3")
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base=base, learner=learner, steps=100, trials="")
+    total = "observation[:, 0]"
+    reward = f"def reward(observation, action, next_observation):\n    return {total}, {{'x': {total}}}"
+    trial = tried(env, reward)
+    assert trial.error == ""
+    assert "x: " in trial.feedback
+
+
 def test_an_arm_reaches_as_far_as_its_links():
     """Two routes to the fingertip: the sum of the links, and the law of cosines."""
     world, rng = Reacher(), np.random.default_rng(0)
