@@ -56,7 +56,7 @@ PLAIN = ("methods", "envs", "lm")
 """Commands without options."""
 USAGE = """usage: hunch COMMAND ...
 
-  put a language model into a role of a reinforcement-learning loop, and measure what it buys
+  put a language model into a role of a reinforcement-learning loop, and measure how much it helps
 
 {commands}
 

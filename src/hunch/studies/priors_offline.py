@@ -14,9 +14,9 @@ import numpy as np
 
 from hunch import methods
 from hunch.rl import dataset
-from hunch.rl.statistics import over_seeds
+from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior_kinds import PriorConfig
-from hunch.runs.compare import Arm
+from hunch.runs.compare import Arm, folder_name
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.record import collect, parse_mix
@@ -152,7 +152,15 @@ def _salad_published(scale: Scale, data: Path) -> Part:
             ),
             arm("CQL-Prior, random k, beta 5/128", "cql-prior", lm="uniform", beta=5 / 128),
         ),
-        beside=checkpoints,
+        beside=partial(
+            checkpoints,
+            [
+                *((f"CQL-Prior, beta {name}", f"CQL, beta {name}") for name in BETAS),
+                ("CQL-Prior, beta 5/128", "CQL-Prior, random k, beta 5/128"),
+                ("CQL-Prior, beta 5/128", "BC"),
+                ("offline DQN-Prior", "offline DQN"),
+            ],
+        ),
         prepare=partial(by_agent, source, recorder, 1_186, GOOD, scale.smoke),
     )
 
@@ -175,25 +183,48 @@ def _pick_published(scale: Scale, data: Path) -> Part:
             arm("CQL-Prior, words, floor", "cql-prior", lm="words", floor=True, prior=words),
             arm("CQL-Prior, random k, floor", "cql-prior", lm="uniform", floor=True),
         ),
-        beside=checkpoints,
+        beside=partial(
+            checkpoints,
+            [
+                ("CQL-Prior, floor", other)
+                for other in ("CQL", "CQL-Prior, random k, floor", "CQL-Prior, words, floor")
+            ],
+        ),
         prepare=partial(by_agent, source, recorder, 6_572, 1.0, scale.smoke),
     )
 
 
-def checkpoints(folder: Path) -> str:
+def checkpoints(leads: Sequence[tuple[str, str]], folder: Path) -> str:
     """Return the mean return of the last and of the best evaluation of each run; the paper reports the best.
 
     The best is chosen on the same episodes on which it is reported, so it is too optimistic for every arm.
+
+    Args:
+        leads: Pairs of arms; the difference of the returns of each pair is told, paired by seed.
+        folder: Folder of the runs.
     """
+    found = {arm.name: _returns(arm) for arm in sorted({run.parent for run in folder.glob("*/seed-*")})}
     lines = ["| arm | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
-    for arm in sorted({run.parent for run in folder.glob("*/seed-*")}):
-        found = [points for run in sorted(arm.glob("seed-*")) if (points := evaluated(run))]
-        if found:
-            last = over_seeds([list(points.values())[-1] for points in found])
-            best = over_seeds([max(points.values()) for points in found])
-            at = int(np.median([max(points, key=lambda step: points[step]) for points in found]))
-            lines.append(f"| {arm.name} | {last} | {best} | {at:,} |")
+    for name, seeds in found.items():
+        if seeds:
+            last, best, at = zip(*seeds.values(), strict=True)
+            lines.append(f"| {name} | {over_seeds(last)} | {over_seeds(best)} | {int(np.median(at)):,} |")
+    lines += ["", "| arm | less | last checkpoint | best checkpoint |", "|---|---|---|---|"]
+    for pair in leads:
+        one, other = (found.get(folder_name(label), {}) for label in pair)
+        both = sorted(one.keys() & other.keys())
+        ahead = [over_pairs([one[seed][i] - other[seed][i] for seed in both]) for i in (0, 1)]
+        lines.append(f"| {pair[0]} | {pair[1]} | {ahead[0]} | {ahead[1]} |")
     return "\n".join(lines)
+
+
+def _returns(arm: Path) -> dict[str, tuple[float, float, int]]:
+    """Return the last return, the best, and the updates before the best, of each finished run of an arm."""
+    curves = {run.name: points for run in arm.glob("seed-*") if (points := evaluated(run))}
+    best = {seed: max(points, key=lambda step: points[step]) for seed, points in curves.items()}
+    return {
+        seed: (list(points.values())[-1], points[best[seed]], best[seed]) for seed, points in curves.items()
+    }
 
 
 def evaluated(run: Path) -> dict[int, float]:
