@@ -90,7 +90,7 @@ def _meanings(id: str) -> dict[str, str]:
         section = re.search(r"^Args:\n((?: +.*\n?|\n)+)", text, re.MULTILINE)
         for part in re.split(r"^    (?=\w)", section[1] if section else "", flags=re.MULTILINE)[1:]:
             name, _, said = part.partition(":")
-            found[name.partition(" ")[0]] = " ".join(said.split())
+            found[name.partition(" ")[0]] = " ".join(said.replace("``", "").split())
     return found
 
 
@@ -114,8 +114,14 @@ def lm(arguments: Sequence[str]) -> None:
     found = models.describe(arguments[0])
     for entry in fields(found):
         if (value := getattr(found, entry.name)) or value is False:
+<<<<<<< HEAD
+            grid.add_row(
+                entry.name.replace("_", " "), Text(_readable(value))
+            )  # a server's words are no markup
+=======
             plain = Text(_readable(value))  # what a server says is not markup
             grid.add_row(entry.name.replace("_", " "), plain)
+>>>>>>> main
     Console().print(grid)
     if not found.answers:
         raise HunchError(f"{found.name} does not answer: {found.problem}")
