@@ -114,14 +114,8 @@ def lm(arguments: Sequence[str]) -> None:
     found = models.describe(arguments[0])
     for entry in fields(found):
         if (value := getattr(found, entry.name)) or value is False:
-<<<<<<< HEAD
-            grid.add_row(
-                entry.name.replace("_", " "), Text(_readable(value))
-            )  # a server's words are no markup
-=======
             plain = Text(_readable(value))  # what a server says is not markup
             grid.add_row(entry.name.replace("_", " "), plain)
->>>>>>> main
     Console().print(grid)
     if not found.answers:
         raise HunchError(f"{found.name} does not answer: {found.problem}")
