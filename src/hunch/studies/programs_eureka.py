@@ -5,7 +5,7 @@ hunch study eureka
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,10 @@ GOOD = (
 )
 """The hand-written reward in the writer's format."""
 FAULTS = 48
-"""Number of damaged copies of it, each of which is revised once."""
+"""Number of damaged copies of it, each revised once; half as many for the metric with degrees."""
+PARENTS = {"0": (-1.0, 0.0), "above 0, at most 0.9": (0.0, 0.9)}
+GRADED_PARENTS = {"at most 0.5": (-1.0, 0.5), "above 0.5, at most 0.9": (0.5, 0.9)}
+"""Ranges of the fitness of damaged copies that the tables distinguish."""
 AGAIN = 5
 """Number of new seeds with which a winner is trained again."""
 RECORDED = {
@@ -207,9 +210,9 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
 # ---- what one revision is worth ---------------------------------------------------------------------------
 
 
-def revised(fault: int, told: str) -> Row:
+def revised(world: dict[str, Any], fault: int, told: str) -> Row:
     """Revise a good reward with one randomly damaged part; return the best of a batch of revisions."""
-    env = RewardDesign(**WORLD, trials="")
+    env = RewardDesign(**world, trials="")
     parents = [_damaged(env, number) for number in (fault, fault + 1)]
     parent = parents[0]
     feedback = {"own": parent.told(), "shuffled": parents[1].told(), "blind": ""}[told]
@@ -234,15 +237,17 @@ def _damaged(env: RewardDesign, fault: int) -> Attempt:
     return Attempt(0, program, None).after(tried(env, program, seed=fault))
 
 
-def revision_table(faults: int, folder: Path) -> str:
-    """Return the effect of feedback on one revision, by whether the parent succeeded at all."""
+def revision_table(
+    world: dict[str, Any], ranges: Mapping[str, tuple[float, float]], faults: int, folder: Path
+) -> str:
+    """Return the effect of feedback on one revision, by the fitness of the parent."""
     keys = [(fault, told) for fault in range(faults) for told in ("own", "shuffled", "blind")]
-    found = kept(folder / "revisions.jsonl", keys, revised)
+    found = kept(folder / "revisions.jsonl", keys, partial(revised, world))
     lines = [
-        "| parent's success | shown | parents | better revisions | best of a batch less the parent |",
+        "| parent's fitness | shown | parents | better revisions | best of a batch less the parent |",
         "|---|---|---|---|---|",
     ]
-    for name, low, high in (("none", -1.0, 0.0), ("some", 0.0, 0.9)):
+    for name, (low, high) in ranges.items():
         for told in ("own", "shuffled", "blind"):
             rows = [row for row in found if row["key"][1] == told and low < row["before"] <= high]
             better = over_pairs([row["better"] for row in rows]).short()
@@ -287,6 +292,7 @@ def trained_again(folder: Path) -> str:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(16, round(PROGRAMS * scale.share))
     repair, damage = MAIN
+    faults = round(FAULTS * scale.share) or 1
     return [
         Part("The test bed", (), beside=partial(bed_table, scale.seeds)),
         Part(
@@ -295,7 +301,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             beside=partial(line_table, scale.seeds, steps),
         ),
         Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
-        Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
+        Part("One revision", (), beside=partial(revision_table, WORLD, PARENTS, faults)),
+        Part(
+            "One revision, with degrees",
+            (),
+            beside=partial(revision_table, GRADED, GRADED_PARENTS, faults // 2 or 1),
+        ),
         Part("At which rates the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
     ]

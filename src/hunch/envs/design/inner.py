@@ -6,6 +6,8 @@ A learner yields its policy ten times during a training, so that its caller can 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium as gym
@@ -164,23 +166,25 @@ def baselines(name: str) -> Learner:
     Raises:
         UsageError: if it is not installed.
     """
-    try:
-        import stable_baselines3
-    except ImportError:
-        raise UsageError(
-            f"{name.upper()} is stable-baselines3's: pip install 'hunch-rl[baselines]'."
-        ) from None
-    made = {"ppo": stable_baselines3.PPO, "sac": stable_baselines3.SAC}[name]
+    if find_spec("stable_baselines3") is None:
+        raise UsageError(f"{name.upper()} is stable-baselines3's: pip install 'hunch-rl[baselines]'.")
+    return partial(_baseline, name)
 
-    def learn(make: Callable[[], gym.Env[Any, Any]], price: Price, steps: int, seed: int) -> Iterator[Policy]:
-        portion = steps // POINTS
-        own = {"n_steps": max(2, min(2_048, portion))} if name == "ppo" else {}
-        model = made("MlpPolicy", _Priced(make(), price), seed=seed, device="cpu", **own)
-        for _ in range(POINTS):
-            model.learn(portion, reset_num_timesteps=False)
-            yield lambda observation: _unwrapped(model.predict(observation, deterministic=True)[0])
 
-    return learn
+def _baseline(
+    name: str, make: Callable[[], gym.Env[Any, Any]], price: Price, steps: int, seed: int
+) -> Iterator[Policy]:
+    from stable_baselines3 import PPO, SAC
+
+    env, portion = _Priced(make(), price), steps // POINTS
+    if name == "ppo":
+        model = PPO("MlpPolicy", env, n_steps=max(2, min(2_048, portion)), seed=seed, device="cpu")
+    else:
+        model = SAC("MlpPolicy", env, seed=seed, device="cpu")
+    for _ in range(POINTS):
+        model.learn(portion, reset_num_timesteps=False)
+        yield lambda observation: _unwrapped(model.predict(observation, deterministic=True)[0])
+    env.close()
 
 
 def _unwrapped(action: Any) -> Any:

@@ -211,6 +211,9 @@ class DesignProblem(TextEnv):
 
 def _trial(found: Any) -> Trial:
     if isinstance(found, Mapping):
+        if "fitness" not in found:
+            names = ", ".join(map(str, found)) or "nothing"
+            raise UsageError(f"evaluate returned {names}, but no 'fitness'.")
         components = {name: float(value) for name, value in found.items() if name != "fitness"}
         found = Trial(found.get("fitness"), components=components)
     elif isinstance(found, (int, float)):

@@ -165,7 +165,7 @@ class Reward:
 def _row(name: str, values: Any, n: int) -> FloatArray:
     row = np.asarray(values) if isinstance(values, (np.ndarray, float, int)) else None
     if row is None or row.shape not in ((n,), ()) or row.dtype.kind not in "iufb":
-        shape = "no array" if row is None else f"of shape {row.shape}"
+        shape = "no array" if row is None else f"of shape {row.shape} and type {row.dtype}"
         raise ValueError(f"{name} must be an array of shape (n,), and is {shape}")
     return np.broadcast_to(row.astype(float), (n,))
 
