@@ -31,10 +31,10 @@ def balrog(
     """Return an environment of BALROG as a text environment.
 
     Its actions are those of ``language_action_space``; where that is no list, as in TextWorld, any text is an
-    action. Success is a progression of 1, and ``info["progression"]`` tells it.
+    action. Success is a progression of 1; the progression is in ``info["progression"]``.
 
     Args:
-        env: Of ``balrog.environments.make_env``, or one of its language wrappers.
+        env: An environment from ``balrog.environments.make_env``, or one of its language wrappers.
         task: The task in a sentence; the mission of BabyAI is part of the observation.
         max_steps: Step limit in addition to that of ``env``.
         reseed: Called with ``env`` and each seed. Default: ``env.reset`` or ``env.seed`` gets it.
@@ -58,7 +58,7 @@ def smartplay(
     copy, so that it gives the same episode.
 
     Args:
-        env: Of ``gym.make("smartplay:…")``.
+        env: An environment from ``gym.make("smartplay:…")``.
         task: The task in a sentence. Default: the environment's manual, ``env.desc``.
         max_steps: Step limit in addition to that of ``env``.
         reseed: Called with ``env`` and each seed; Crafter needs :func:`crafter_seed`.

@@ -1,4 +1,4 @@
-"""Reward design for any Gymnasium environment, judged by the return or the success that it tells itself."""
+"""Reward design for any Gymnasium environment; the fitness is the environment's own return or success."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from hunch.envs.design.running import box, fingerprint
 from hunch.rl import cem
 
 JUDGED, TESTED = 5, 20
-"""Episodes in which the policy is judged during training, and at its end."""
+"""Episodes in which the policy is evaluated, during training and at its end."""
 METRICS = {"return": "return of the environment's own reward", "success": "success rate"}
-"""The task's metrics, and what they are called."""
+"""The task's metrics, with their names in texts."""
 EACH_STEP = ("ppo", "sac")
-"""Learners that price every step by itself: too many for a process each, so a program keeps its state."""
+"""Learners that call the reward at every step; a new process per call is too slow, so a program keeps its
+state."""
 
 
 class GymRewardDesign(DesignProblem):
     """Write a reward from which a policy learns the task of a Gymnasium environment.
 
-    The environment's own reward is hidden from the learner. The fitness is the mean return of it, or the
-    share of episodes that end with ``is_success`` or ``success`` in the info, over 20 episodes of the policy
-    at the end of its training. Before a program is written, an episode at random checks that the environment
-    tells this metric.
+    The environment's own reward is hidden from the learner. The fitness is its mean return, or the share of
+    episodes that end with ``is_success`` or ``success`` in the info, over 20 episodes of the trained policy.
+    Before a program is written, a random episode checks that the environment reports this metric.
 
     Args:
         base: Id of the Gymnasium environment; observations are vectors or numbers.
         learner: ``cem``: the cross-entropy method on linear policies; ``q``: Q-learning in a table, where
             observations and actions are numbers; ``ppo`` or ``sac`` of stable-baselines3. Default: ``q``
             where it can be used, else ``cem``.
-        steps: Steps of a training.
+        steps: Environment steps per training.
         metric: ``return`` or ``success``.
         target: Fitness at which the task counts as solved. Default: the environment's threshold.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
 
@@ -93,10 +93,10 @@ class GymRewardDesign(DesignProblem):
         return f"{code} {gym.__version__} {self.base} {self.learner} {self.steps} {self.metric}"
 
     def ready(self) -> None:
-        """Start the sandbox, and play an episode at random to see the metric.
+        """Start the sandbox, and check the metric in a random episode.
 
         Raises:
-            UsageError: if the environment does not tell it.
+            UsageError: if the environment does not report it.
         """
         box(SECONDS)
         env = self._made()
@@ -105,7 +105,7 @@ class GymRewardDesign(DesignProblem):
         env.close()
 
     def _metric(self, total: float, info: dict[str, Any]) -> float:
-        """The metric of an episode."""
+        """Return the metric of an episode."""
         if self.metric == "return":
             if not math.isfinite(total):
                 raise UsageError(f"An episode of {self.base} had the return {total}, which judges nothing.")
@@ -119,7 +119,7 @@ class GymRewardDesign(DesignProblem):
         return float(told)
 
     def run(self, program: str, seed: int) -> Trial:
-        """Train a policy with the reward, and judge it by the task."""
+        """Train a policy with the reward, and evaluate it on the task."""
         state: Literal["kept", "fresh"] = "kept" if self.learner in EACH_STEP else "fresh"
         means: list[dict[str, float]] = []
         curve: list[float] = []
@@ -136,7 +136,7 @@ class GymRewardDesign(DesignProblem):
         )
 
     def _judged(self, policy: Policy, episodes: int, seed: int) -> float:
-        """The metric of a policy, always in the same episodes of a seed."""
+        """Return the metric of a policy, always in the same episodes of a seed."""
         env = self._made()
         seeds = np.random.default_rng([seed, 1]).integers(2**31, size=episodes).tolist()
         found = [self._metric(*play(env, policy, one)[1:]) for one in seeds]
@@ -153,7 +153,7 @@ class _Priced:
         self.steps = 0
 
     def __call__(self, steps: Steps) -> FloatArray:
-        """The total of n steps, shape (n,)."""
+        """Return the total of n steps, shape (n,)."""
         total, components = self.reward(steps)
         self.steps += len(total)
         for name, values in components.items():
@@ -161,7 +161,7 @@ class _Priced:
         return total
 
     def mean(self) -> dict[str, float]:
-        """Mean value of each component since the last call."""
+        """Return the mean of each component since the last call."""
         found = {name: value / max(1, self.steps) for name, value in self.sums.items()}
         self.sums, self.steps = dict.fromkeys(self.sums, 0.0), 0
         return found

@@ -1,6 +1,6 @@
 """Inner learners of reward design: each learns a policy for a Gymnasium environment from a reward program.
 
-A learner yields its policy ten times during a training, so that its caller can judge it by the task.
+A learner yields its policy ten times during a training, so that the caller can evaluate it on the task.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hunch.rl import cem
 from hunch.rl.tabular import QTable
 
 POINTS = 10
-"""Times that a policy is yielded."""
+"""Number of times that a policy is yielded."""
 BATCHES = 50
-"""Batches of Q-learning."""
+"""Number of batches of Q-learning."""
 STEP = ("observation", "action", "next_observation")
-"""What a reward reads of a step."""
+"""The variables of a step that a reward may read."""
 Policy: TypeAlias = Callable[[Any], Any]
-"""From an observation to an action."""
+"""Returns the action for an observation."""
 Steps: TypeAlias = dict[str, FloatArray]
 """The observations, actions and next observations of n steps, each of shape (n,) or (n, ...)."""
 Price: TypeAlias = Callable[[Steps], FloatArray]
-"""From n steps to their rewards, shape (n,)."""
+"""Returns the rewards of n steps, shape (n,)."""
 
 
 class Learner(Protocol):
@@ -42,14 +42,14 @@ class Learner(Protocol):
         Args:
             make: Makes the environment; its own reward is not used.
             price: The reward, for many steps at once.
-            steps: Steps of the environment, about; at least one episode for each policy tried.
+            steps: Approximate number of environment steps; at least one episode per policy that is tried.
             seed: Seed of all randomness.
         """
         ...
 
 
 def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, float, dict[str, Any]]:
-    """Play an episode; returns its steps, its own return and the last info."""
+    """Play an episode; return its steps, its own return and the last info."""
     observation, info = env.reset(seed=seed)
     rows: list[tuple[Any, Any, Any]] = []
     total, over = 0.0, False
@@ -79,7 +79,7 @@ def cross_entropy(
     learner = cem.CEM(population=population, elites=max(2, population // 4), generations=POINTS, spread=0.5)
 
     def scores(candidates: FloatArray) -> FloatArray:
-        begin = int(rng.integers(2**31))  # all candidates of a generation begin alike
+        begin = int(rng.integers(2**31))  # all candidates of a generation have the same first states
         played = [play(env, linear(env, one), begin)[0] for one in candidates]
         return np.array([rewards.sum() for rewards in _split(price, played)])
 
@@ -89,13 +89,13 @@ def cross_entropy(
 
 
 def _split(price: Price, episodes: list[Steps]) -> list[FloatArray]:
-    """The rewards of each episode, all priced in one call."""
+    """Return the rewards of each episode, all computed in one call."""
     together = {name: np.concatenate([steps[name] for steps in episodes]) for name in STEP}
     return np.split(price(together), np.cumsum([len(steps["action"]) for steps in episodes])[:-1])
 
 
 def linear(env: gym.Env[Any, Any], parameters: FloatArray) -> Policy:
-    """A linear policy: its largest output as an action, or all of them as a vector within its bounds."""
+    """Return a linear policy: its largest output is the action, or all outputs within the bounds."""
     space = env.action_space
 
     def act(observation: Any) -> Any:
@@ -122,7 +122,8 @@ def q_learning(
 ) -> Iterator[Policy]:
     """Q-learning in a table, for observations and actions that are numbers.
 
-    Episodes are priced and learnt in fifty batches, each episode backwards. A tenth of the actions is random.
+    Rewards are computed in fifty batches of episodes, and each episode is learnt backwards. A tenth of the
+    actions is random.
     """
     env, rng = make(), np.random.default_rng([seed, 0])
     space = env.action_space
@@ -161,7 +162,7 @@ def _learn(table: QTable, episode: Steps, rewards: FloatArray, actions: list[int
 def baselines(name: str) -> Learner:
     """PPO or SAC of stable-baselines3 with its settings; a rollout of PPO is at most a tenth of the training.
 
-    Every step is priced by itself, so that a program is called as often as the environment.
+    The reward is computed step by step, so a program is called as often as the environment.
 
     Raises:
         UsageError: if it is not installed.
@@ -205,7 +206,7 @@ class _Priced(gym.Wrapper[Any, Any, Any, Any]):
         return self.here, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take a step, and price it."""
+        """Take a step; the reward is the program's."""
         observation, _, terminated, truncated, info = self.env.step(action)
         row = zip(STEP, (self.here, action, observation), strict=True)
         reward = float(self.price({name: np.array(value)[None] for name, value in row})[0])
