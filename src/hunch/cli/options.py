@@ -51,13 +51,13 @@ def read(cls: Any, **options: Any) -> Any:
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
-"""Ends of the names of options for which an empty text means something: texts for prompts."""
+"""Ends of the names of options for which an empty text is meaningful: texts for prompts."""
 TYPES = {"INT": "a whole number", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{None}": "None"}
 """Names of value types in error messages of the reader, in words."""
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
-    """Refuse an empty value, which is mostly a variable of the shell that is not set.
+    """Refuse an empty value; mostly it comes from an unset variable of the shell.
 
     Raises:
         UsageError: naming the option.
@@ -69,7 +69,7 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 
 def _plainly(words: str, arguments: Sequence[str]) -> str:
-    """What tyro says of a value that it cannot read, in words."""
+    """Return tyro's message about an unreadable value in plain words."""
     words = re.sub(r"^Error parsing \w+Options: ", "", words)
     found = re.match(
         r"Error parsing (--\S+): .*Argument helptext: --\S+ ((?:[A-Z]{3,}|{\S+)\S*(?: [A-Z]{3,})*)", words

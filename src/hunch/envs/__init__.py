@@ -112,6 +112,7 @@ _ENTRY_POINTS = {
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
     "hunch/RewardDesign-v0": "hunch.envs.design.reward:RewardDesign",
+    "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
     "hunch/GameCode-v0": "hunch.envs.design.game:GameCode",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
@@ -186,7 +187,7 @@ def _spec(id: str) -> EnvSpec:
     if module:
         try:
             importlib.import_module(module)
-        except Exception as error:  # whatever importing somebody's module brings up
+        except Exception as error:  # importing a user's module may raise anything
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
@@ -214,7 +215,7 @@ def _creator(spec: EnvSpec) -> Any:
 
 
 def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
-    """Refuse options that the environment does not declare, or declares to be of another type."""
+    """Refuse options that the environment does not declare, and values of the wrong type."""
     parameters = options_of(spec.id)
     if parameters is None:
         return

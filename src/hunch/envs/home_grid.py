@@ -23,7 +23,7 @@ ROOMS: Final[Mapping[tuple[int, int], tuple[str, ...]]] = {
     (4, 0): ("sofa", "television", "armchair", "bookshelf"),
     (4, 4): ("shower", "toilet", "towel", "bathtub"),
 }
-"""The first cell of each room of 3 x 3 cells, and the things in it; the space between is a hall."""
+"""The first cell of each room of 3 x 3 cells, and the things in the room; between the rooms is a hall."""
 THINGS: Final = tuple(thing for things in ROOMS.values() for thing in things)
 DOORS: Final = (1, 5)
 """The columns in which rooms open to the hall, where they have walls."""
@@ -33,21 +33,22 @@ MOVES: Final = {"go north": (-1, 0), "go south": (1, 0), "go west": (0, -1), "go
 class HomeGrid(TextEnv):
     """Walk to things in a home in the order that a temporal formula asks for.
 
-    Kitchen, bedroom, living room and bathroom lie in the corners of a grid of 7 x 7 cells without walls, with
-    four things in each, on cells drawn from ``home_seed``; with ``walls`` each room has one door. A thing is
-    reached by standing on its cell. The agent begins in the middle. Reward 1, success and the end when the
-    formula is done; the end without any when it can no longer be done. ``info["event"]`` is the thing that is
-    reached, ``info["raw"]`` row and column, and the task is the formula.
+    Kitchen, bedroom, living room and bathroom lie in the corners of a grid of 7 x 7 cells, with four
+    things in each, on cells drawn from ``home_seed``. A thing is reached by standing on its cell. The
+    agent starts in the middle. The episode ends with reward 1 and success when the formula is
+    satisfied, and without them when it can no longer be satisfied. ``info["event"]`` is the thing that
+    was reached, ``info["raw"]`` row and column, and the task is the formula.
 
     Args:
         goal: The formula, in the words of :func:`hunch.rl.temporal.parse`, with things as propositions.
-        home_seed: Of the cells of things.
-        walls: Walls around each room, with a door to the hall in the middle of its northern or southern side.
-        max_steps: The step limit of an episode.
+        home_seed: Seed of the things' cells.
+        walls: Put walls around each room, with one door to the hall, in the middle of its northern or
+            southern side. By default there are none.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Raises:
-        UsageError: if the formula cannot be read, cannot be done in this home, or names what is not there.
+        UsageError: if the formula cannot be read, cannot be satisfied in this home, or names an unknown thing.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]

@@ -150,7 +150,7 @@ class TextWrapper(TextEnv):
         return actions
 
     def _raw(self) -> Any:
-        # Numbers as a list, so that what one step told equals what another told.
+        # Arrays become lists, so that the infos of two steps can be compared.
         plain = isinstance(self._observed, (np.ndarray, np.generic)) and np.ndim(self._observed) <= 1
         return self._observed.tolist() if plain else self._observed
 

@@ -78,7 +78,7 @@ class PerceptronPolicy:
 
     def see(self, states: Sequence[State]) -> None:
         """Add states to mean and standard deviation; only between updates, because it changes the policy."""
-        numbers = self.features.number(states)  # first, as it may put a larger matrix in place
+        numbers = self.features.number(states)  # first, because it may replace the matrix by a larger one
         self.spread.add(self.features.vectors[numbers])
 
     def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
@@ -295,5 +295,4 @@ def value_head(dim: int, width: int) -> nn.Sequential:
 
 def padded(rows: Sequence[Tensor]) -> Tensor:
     """Return log-probabilities from scores of varying numbers of actions, shape (n, max. actions)."""
-    logprobs = [torch.log_softmax(row, dim=0) for row in rows]
-    return nn.utils.rnn.pad_sequence(logprobs, batch_first=True, padding_value=-torch.inf)
+    return nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=-torch.inf).log_softmax(1)

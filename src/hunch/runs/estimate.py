@@ -81,7 +81,7 @@ def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
 
 
 def _patient(config: RunConfig) -> RunConfig:
-    """The run without its patience for programs that fail: a stand-in writes none that runs."""
+    """Return the run without its limit of failed programs, because the programs of a stand-in always fail."""
     if not hasattr(config.options, "give_up"):
         return config
     return replace(config, options=replace(config.options, give_up=0))

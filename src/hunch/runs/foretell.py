@@ -150,7 +150,7 @@ def world_model(
 
 
 def _coded(spec: str, stack: ExitStack) -> WorldModel:
-    """A program ``step``, or where there is none ``transition`` and ``reward``, as WorldCoder writes them."""
+    """Return the program ``step``, or else ``transition`` and ``reward``, as WorldCoder writes them."""
     try:
         source = Path(spec.removeprefix("code:")).read_text()
         if re.search(r"^def transition\b", source, re.MULTILINE):

@@ -130,15 +130,8 @@ class Trainable:
         trees = [self._tree(prompt, own) for prompt, own in asked]
         keep = max(len(tree.tokens) - tree.root for tree in trees)
         out = self._run(trees, output_hidden_states=True, **self.model._engine.keeping(keep))
-        logits, states = out.logits[:, -keep:], out.hidden_states[-1].float()
-        return [
-            Answer(
-                sums(edges(logits[row], tree, keep), tree),
-                np.array([len(path) for path in tree.paths]),
-                states[row, tree.root - len(tree.tokens)],
-            )
-            for row, tree in enumerate(trees)
-        ]
+        starts = [tree.root - len(tree.tokens) for tree in trees]
+        return told(out.logits[:, -keep:], out.hidden_states[-1], trees, starts)
 
     def _run(self, trees: Sequence[Tree], network: Any = None, **options: Any) -> Any:
         tokens, positions, mask = laid_out(trees, [0] * len(trees), 0, self.network.dtype)
@@ -210,7 +203,19 @@ def _shuffle(network: Any, seed: int) -> None:
         layer.weight.copy_(layer.weight[order])
 
 
-def sums(each: Tensor, tree: Tree) -> Tensor:
-    """Sum the log-probabilities of each path's tokens, shape (n_paths,)."""
-    paths = [number for number, path in enumerate(tree.paths) for _ in path]
-    return each.new_zeros(len(tree.paths)).index_add(0, torch.tensor(paths, device=each.device), each)
+def told(logits: Tensor, states: Tensor, trees: Sequence[Tree], starts: Sequence[int]) -> list[Answer]:
+    """Return the answers of a pass.
+
+    Args:
+        logits: Logits at the last tokens of each tree, shape (trees, tokens, vocabulary).
+        states: Last hidden states, shape (trees, tokens, dim).
+        trees: The trees, which end at the last token.
+        starts: Index of the hidden state of each prompt.
+    """
+    lengths = [np.array([len(path) for path in tree.paths]) for tree in trees]
+    owner = np.repeat(np.arange(sum(map(len, lengths))), np.concatenate(lengths))
+    each = edges(logits, trees, logits.shape[1])
+    sums = each.new_zeros(owner[-1] + 1).index_add(0, torch.from_numpy(owner).to(each.device), each)
+    logprobs = torch.split(sums, [len(own) for own in lengths])
+    read = states[np.arange(len(trees)), starts].float().unbind()
+    return [Answer(*answer) for answer in zip(logprobs, lengths, read, strict=True)]

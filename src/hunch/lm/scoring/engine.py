@@ -347,14 +347,27 @@ def log_softmax(logits: torch.Tensor) -> FloatArray:
 
 def path_sums(logits: torch.Tensor, tree: Tree, keep: int) -> FloatArray:
     """Sum the log-probabilities along each path of a tree, from the logits at its last ``keep`` tokens."""
-    each = edges(logits, tree, keep).double().cpu().numpy()
+    each = edges(logits[None], [tree], keep).double().cpu().numpy()
     ends = np.cumsum([len(path) for path in tree.paths])[:-1]
     return np.array([part.sum() for part in np.split(each, ends)])
 
 
-def edges(logits: torch.Tensor, tree: Tree, keep: int) -> torch.Tensor:
-    """Return the log-probability of each token of each path, one path after the other."""
-    at, following = np.array([edge for path in tree.paths for edge in path]).T
-    places = torch.from_numpy(at + keep - len(tree.tokens))
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return logits[places, torch.from_numpy(following)] - logits.logsumexp(dim=-1)[places]
+def edges(logits: torch.Tensor, trees: Sequence[Tree], keep: int) -> torch.Tensor:
+    """Return the log-probability of each token of each path, one path after the other, tree by tree.
+
+    Args:
+        logits: Logits at the last ``keep`` tokens of each tree, shape (trees, keep, vocabulary).
+        trees: The trees.
+        keep: See ``logits``.
+    """
+    row, at, following = np.array(
+        [
+            (row, edge + keep - len(tree.tokens), token)
+            for row, tree in enumerate(trees)
+            for path in tree.paths
+            for edge, token in path
+        ]
+    ).T
+    own = logits[row, at]
+    own = own.to(torch.promote_types(own.dtype, torch.float32))
+    return own[np.arange(len(own)), following] - own.logsumexp(dim=-1)
