@@ -58,7 +58,7 @@ def worth(game: Name, code: str, value: str, seed: int) -> float:
 
 def value_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
     """Return results of the tournament's winner and of a random candidate against search without a value."""
-    head = "game | no value: 0 | a candidate at random | winner of the tournament | winner less at random"
+    head = "game | no value: 0 | a candidate at random | winner of the tournament | winner minus at random"
     lines = [f"| {head} | best of them afterwards | no candidate chosen |", "|---" * 7 + "|"]
     for game in (name for name in games if name in PLAYED):
         codes = programs(game, folder)
