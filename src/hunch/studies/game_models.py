@@ -111,8 +111,8 @@ def _wanting(winners: Sequence[dict[str, Any]]) -> str:
     wrong = sum(row["held_out_exact"] < 1.0 for row in passed)
     return (
         f"Of {len(failed)} winners that fail a test, {legal} have all held-out legal moves right, and "
-        f"{right} are right on held-out positions in everything except inference. Of {len(passed)} that pass all "
-        f"tests, {wrong} are not right on held-out positions."
+        f"{right} are right on held-out positions in everything except inference. Of {len(passed)} "
+        f"that pass all tests, {wrong} are not right on held-out positions."
     )
 
 
@@ -184,8 +184,8 @@ STUDIES = {
         "Does search find the rules of a game as code, and is play with the code as good as play with the "
         "true rules?",
         "On ten games of two players, four of them new, play with code that a model wrote beats or ties "
-        "with Gemini 2.5 Pro as the player in nine; gin rummy with a closed deck is the exception (Lehrach et al., "
-        "Code World Models for General Game Playing, 2025).",
+        "with Gemini 2.5 Pro as the player in nine; gin rummy with a closed deck is the exception (Lehrach "
+        "et al., Code World Models for General Game Playing, 2025).",
         "The writer is a script (L0) that knows the rules and plants errors. There are five small games, one "
         "of them ours. Play is search with random rollouts, except where value functions are compared.",
         _parts,

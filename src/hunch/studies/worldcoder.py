@@ -167,14 +167,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "worldcoder": Study(
         "worldcoder",
-        "Does optimism as a constraint lead to an earlier first success, and do model calls decrease once the "
-        "model is right?",
+        "Does optimism as a constraint lead to an earlier first success, and do model calls decrease once "
+        "the model is right?",
         "WorldCoder solves small Sokoban after about 50 actions, where deep reinforcement learning needs "
         "orders of magnitude more, and transfers to other tasks of MiniGrid (Tang, Key and Ellis, NeurIPS "
         "2024).",
         "The writer is a script (L0) that knows the rules and plants errors. Whether it writes a reward that "
-        "nobody has seen is a dial: where it always does, optimism has nothing to add. Environments are ours, "
-        "Gymnasium's Taxi, and the first two levels of MiniGrid. The planner is breadth-first search.",
+        "nobody has seen is a dial: where it always does, optimism has nothing to add. Environments are "
+        "ours, Gymnasium's Taxi, and the first two levels of MiniGrid. The planner is breadth-first search.",
         _parts,
         seeds=10,
     )
