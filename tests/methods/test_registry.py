@@ -11,6 +11,7 @@ from hunch.core import Agent, Explanation, State, UsageError
 from hunch.roles.mentor import MentorConfig
 from hunch.runs.loop import Evaluation
 
+pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
 SMALL = {**Q_SMALL, "horizon": 8, "width": 8}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"

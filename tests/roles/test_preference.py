@@ -95,7 +95,7 @@ def test_nothing_to_compare_is_one_sentence(captions):
         fitted(captions=captions)
 
 
-@pytest.mark.parametrize(("steps", "said"), [(60, "no reward will be fitted"), (90, "nothing to compare")])
+@pytest.mark.parametrize(("steps", "said"), [(59, "no reward will be fitted"), (90, "nothing to compare")])
 def test_a_run_in_which_nothing_is_fitted_says_so(steps, said):
     motif = methods.Motif(lm.load("scripted:captions"), preference=PreferenceConfig(collect=60))
     with pytest.warns(HunchWarning, match=said):
@@ -103,6 +103,7 @@ def test_a_run_in_which_nothing_is_fitted_says_so(steps, said):
     assert motif.records() == []
 
 
+@pytest.mark.filterwarnings("ignore:All steps so far")
 @pytest.mark.parametrize("learner", ["table", "dqn"])
 def test_the_contract_is_kept_through_the_fit(learner):
     agent = methods.Motif(

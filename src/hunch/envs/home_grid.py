@@ -48,7 +48,7 @@ class HomeGrid(TextEnv):
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Raises:
-        UsageError: if the formula cannot be read, cannot be satisfied, or names an unknown thing.
+        UsageError: if the formula cannot be read, names an unknown thing, or cannot be satisfied here.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]

@@ -89,7 +89,7 @@ def ahead_table(games: Sequence[Name], folder: Path) -> str:
         line: {(g, r["key"][1]): r["fitness"] for g, own in rows.items() for r in own if r["key"][0] == line}
         for line in rules
     }
-    lines = [f"| tests passed, less those of | {' | '.join(rules[1:])} |", "|---" * len(rules) + "|"]
+    lines = [f"| tests passed, minus those of | {' | '.join(rules[1:])} |", "|---" * len(rules) + "|"]
     for line in rules[:-1]:
         cells = [
             three(over_pairs([by[line][key] - by[other][key] for key in by[line]]))
@@ -110,9 +110,9 @@ def _wanting(winners: Sequence[dict[str, Any]]) -> str:
     right = sum(row.get("held_out_exact") == 1.0 for row in failed)
     wrong = sum(row["held_out_exact"] < 1.0 for row in passed)
     return (
-        f"Of {len(failed)} winners that fail a test, {legal} have all legal moves right held out, and "
-        f"{right} are right held out in all but inference. Of {len(passed)} that pass all tests {wrong} are "
-        "not right held out."
+        f"Of {len(failed)} winners that fail a test, {legal} have all held-out legal moves right, and "
+        f"{right} are right on held-out positions in everything except inference. Of {len(passed)} "
+        f"that pass all tests, {wrong} are not right on held-out positions."
     )
 
 
@@ -181,12 +181,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "game-models": Study(
         "game-models",
-        "Does search find the rules of a game as code, and is playing by the code as good as by the rules?",
-        "On ten games of two players, four of them new, playing by code that a model wrote wins against or "
-        "ties with Gemini 2.5 Pro as the player in nine; gin rummy with a closed deck is the weak point "
-        "(Lehrach et al., Code World Models for General Game Playing, 2025).",
-        "The writer is a script (L0) that knows the rules and plants errors. Five small games, one of them "
-        "ours. Play is search with random rollouts, but where value functions are compared.",
+        "Does search find the rules of a game as code, and is play with the code as good as play with the "
+        "true rules?",
+        "On ten games of two players, four of them new, play with code that a model wrote beats or ties "
+        "with Gemini 2.5 Pro as the player in nine; gin rummy with a closed deck is the exception (Lehrach "
+        "et al., Code World Models for General Game Playing, 2025).",
+        "The writer is a script (L0) that knows the rules and plants errors. There are five small games, one "
+        "of them ours. Play is search with random rollouts, except where value functions are compared.",
         _parts,
         seeds=10,
     )

@@ -27,10 +27,10 @@ PLAYED: tuple[Name, ...] = ("tic-tac-toe", "connect-four", "leduc", "squall")
 CANDIDATES: Final = 4
 SPACING: Final = 1_000
 """Number of draws of the writer between two seeds."""
-MATCHES: Final = 5
-"""Matches per pair and seat in the tournament."""
-TRIED: Final = 10
-"""Further matches per seat against search without a value function."""
+MATCHES: dict[Name, int] = {"tic-tac-toe": 5, "connect-four": 5, "leduc": 30, "squall": 5}
+"""Matches per pair and seat in the tournament; more where luck decides most of a match."""
+TRIED: Final = 2
+"""Further matches per seat against search without a value function, for each of these."""
 SIMULATIONS: Final = 30
 """Simulations per decision; few, because many playouts tell as much as a value function."""
 NOTHING: Final = "def value(state, player):\n    return 0.0\n"
@@ -42,7 +42,7 @@ def chosen(game: Name, code: str, seed: int) -> dict[str, Any]:
     written = candidates(
         ModelWriter(lm.load(WRITER)), problem_of(GAMES[game].text, code), CANDIDATES, SPACING * seed
     )
-    standing = standings(code, written, search, MATCHES, seed)
+    standing = standings(code, written, search, MATCHES[game], seed)
     won = [worth(game, code, value, seed) for value in (NOTHING, *written)]
     return {"winner": best(standing), "standing": standing.tolist(), "won": won}
 
@@ -53,12 +53,12 @@ def worth(game: Name, code: str, value: str, seed: int) -> float:
     with ExitStack() as stack:
         one, other = (CodedGame(stack.enter_context(loaded(f"{code}\n{text}"))) for text in (value, ""))
         seats = seat(one, search, valued=True), seat(other, search, valued=False)
-        return float(np.mean(both(true, *seats, TRIED, 1_000 + seed)))
+        return float(np.mean(both(true, *seats, TRIED * MATCHES[game], 1_000 + seed)))
 
 
 def value_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
     """Return results of the tournament's winner and of a random candidate against search without a value."""
-    head = "game | no value: 0 | a candidate at random | winner of the tournament | winner less at random"
+    head = "game | no value: 0 | a candidate at random | winner of the tournament | winner minus at random"
     lines = [f"| {head} | best of them afterwards | no candidate chosen |", "|---" * 7 + "|"]
     for game in (name for name in games if name in PLAYED):
         codes = programs(game, folder)

@@ -167,15 +167,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "worldcoder": Study(
         "worldcoder",
-        "Does optimism as a constraint bring the first success sooner, and do the calls of the model fall "
-        "once it has one?",
-        "WorldCoder solves small Sokoban after some 50 actions, where deep reinforcement learning needs "
-        "orders of magnitude more, and carries what it has learnt over to other tasks of MiniGrid (Tang, "
-        "Key and Ellis, NeurIPS 2024).",
+        "Does optimism as a constraint lead to an earlier first success, and do model calls decrease once "
+        "the model is right?",
+        "WorldCoder solves small Sokoban after about 50 actions, where deep reinforcement learning needs "
+        "orders of magnitude more, and transfers to other tasks of MiniGrid (Tang, Key and Ellis, NeurIPS "
+        "2024).",
         "The writer is a script (L0) that knows the rules and plants errors. Whether it writes a reward that "
-        "nobody has seen is a dial: where it always does, optimism has nothing to add. Environments are ours "
-        "and Gymnasium's Taxi; MiniGrid is left out, as its states here are words. The planner is "
-        "breadth-first search. One mission an environment, with other rooms and passengers in each episode.",
+        "nobody has seen is a dial: where it always does, optimism has nothing to add. Environments are "
+        "ours, Gymnasium's Taxi, and the first two levels of MiniGrid. The planner is breadth-first search.",
         _parts,
         seeds=10,
     )
