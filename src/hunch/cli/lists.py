@@ -90,7 +90,7 @@ def _meanings(id: str) -> dict[str, str]:
         section = re.search(r"^Args:\n((?: +.*\n?|\n)+)", text, re.MULTILINE)
         for part in re.split(r"^    (?=\w)", section[1] if section else "", flags=re.MULTILINE)[1:]:
             name, _, said = part.partition(":")
-            found[name.partition(" ")[0]] = " ".join(said.split())
+            found[name.partition(" ")[0]] = " ".join(said.replace("``", "").split())
     return found
 
 

@@ -71,6 +71,14 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 def _plainly(words: str, arguments: Sequence[str]) -> str:
     """Return tyro's message about an unreadable value in plain words."""
     words = re.sub(r"^Error parsing \w+Options: ", "", words)
+    if chosen := re.match(r"invalid choice '(.*)' for argument '(--\S+)'. Expected one of \((.*)\)", words):
+        return f"{chosen[2]} must be one of {chosen[3].replace(chr(39), '')}, not {chosen[1]!r}"
+    if words.startswith("Unrecognized options: "):
+        near = re.findall(r"(?<=\s)(--\S+)(?= [A-Z{\[])", words.partition("Perhaps you meant:")[2])
+        hint = f"; similar are {', '.join(dict.fromkeys(near))}" if near else ""
+        unknown = [word for word in words.partition("Perhaps")[0].split() if word.startswith("--")]
+        if unknown:
+            return f"There is no option {unknown[0].rstrip(',')}{hint}"
     found = re.match(
         r"Error parsing (--\S+): .*Argument helptext: --\S+ ((?:[A-Z]{3,}|{\S+)\S*(?: [A-Z]{3,})*)", words
     )

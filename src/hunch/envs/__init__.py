@@ -211,7 +211,14 @@ def creator(id: str) -> Any:
 
 
 def _creator(spec: EnvSpec) -> Any:
-    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    if not isinstance(spec.entry_point, str):
+        return spec.entry_point
+    try:
+        return load_env_creator(spec.entry_point)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"{spec.id} cannot be made: {spec.entry_point} cannot be imported ({error})."
+        ) from error
 
 
 def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
@@ -236,7 +243,7 @@ def options_of(id: str) -> dict[str, inspect.Parameter] | None:
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
     try:
-        hints = get_type_hints(maker.__init__ if inspect.isclass(maker) else maker)
+        hints = get_type_hints(maker.__init__ if inspect.isclass(maker) else maker, include_extras=True)
     except (NameError, TypeError, AttributeError):
         hints = {}
     return {name: p.replace(annotation=hints.get(name, Any)) for name, p in parameters.items()}

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Interval
 
 from hunch.core import UsageError, suggest
 from hunch.envs.base import Outcome, TextEnv
@@ -189,7 +190,7 @@ class Craft(TextEnv):
         *,
         difficulty: Difficulty = "medium",
         world_seed: NonNegativeInt = 0,
-        pastimes: NonNegativeInt = 12,
+        pastimes: Annotated[int, Interval(ge=0, le=len(PASTIMES))] = len(PASTIMES),
         target: str = "",
         failure: Share = 0.0,
         most: PositiveInt = MOST,

@@ -76,9 +76,15 @@ class HomeGrid(TextEnv):
             cells = rng.choice(9, len(things), replace=False).tolist()
             self.things |= {(row + c // 3, column + c % 3): t for c, t in zip(cells, things, strict=True)}
         self.at, self.left = (SIZE // 2, SIZE // 2), formula
+        if not self._way():
+            raise UsageError(f"The task {self.task!r} cannot be done in the home of seed {home_seed}.")
 
     def oracle(self) -> tuple[str, ...]:
         """Return an action on a shortest path to the end of the task."""
+        return tuple([*self._way(), *MOVES][:1])
+
+    def _way(self) -> list[str]:
+        """The actions of a shortest path; none if there is no path."""
         paths: dict[Any, list[str]] = {(self.at, self.left): []}
         waiting = [(self.at, self.left)]
         for at, left in waiting:
@@ -86,11 +92,11 @@ class HomeGrid(TextEnv):
                 cell = self._moved(at, action)
                 following = self.automaton.after(left, self.things.get(cell, ""))
                 if following == TRUE:
-                    return tuple([*paths[at, left], action][:1])
+                    return [*paths[at, left], action]
                 if (cell, following) not in paths and following != FALSE:
                     paths[cell, following] = [*paths[at, left], action]
                     waiting.append((cell, following))
-        return tuple(MOVES)[:1]
+        return []
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:

@@ -233,6 +233,7 @@ def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]],
     Raises:
         UsageError: if the folder holds training with other settings.
     """
+    refuse_foreign(out)
     out.mkdir(parents=True, exist_ok=True)
     training = _take_up(config, out)
     for line in _lines(training, out):
@@ -242,6 +243,18 @@ def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]],
     # Not after an interrupted step, of which only half would be saved. The last checkpoint remains.
     checkpoint(training, out / "checkpoint.pt")
     return save(training, out / "model")
+
+
+def refuse_foreign(out: Path) -> None:
+    """Check that a folder holds no other files than those of a training.
+
+    Raises:
+        UsageError: if it does; the message names one of them.
+    """
+    ours = {"checkpoint.pt", "metrics.jsonl", "model", "tokenizer"}
+    names = {path.name for path in out.iterdir() if path.name[0] != "."} if out.is_dir() else set()
+    if not (out / "checkpoint.pt").exists() and (foreign := sorted(names - ours)):
+        raise UsageError(f"{out} holds files of something else, such as {foreign[0]}: choose another --out.")
 
 
 def _take_up(config: PretrainConfig, out: Path) -> Pretraining:

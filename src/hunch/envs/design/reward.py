@@ -16,6 +16,7 @@ from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box, fingerprint
 from hunch.envs.design.worlds import WORLDS, Variables, World
+from hunch.ranges import PositiveInt
 from hunch.rl import cem
 from hunch.sandbox import Program
 
@@ -53,7 +54,7 @@ class RewardDesign(DesignProblem):
         self,
         *,
         world: Literal["point-maze", "mountain-car", "docking", "reacher"] = "point-maze",
-        generations: int | None = None,
+        generations: PositiveInt | None = None,
         metric: Literal["success", "degree"] = "success",
         fitness: Literal["final", "max"] = "final",
         trials: str = "user",

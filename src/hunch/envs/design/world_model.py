@@ -86,7 +86,12 @@ class WorldModelCode(DesignProblem):
         from hunch.envs import make
 
         env = make(base, history=0)
-        listed = env.reset(seed=0)[1]["actions"]
+        info = env.reset(seed=0)[1]
+        if not {"raw", "actions"} <= info.keys():
+            raise UsageError(
+                f"{base} cannot be written as a program: it lists no actions, or shows no raw state."
+            )
+        listed = info["actions"]
         self.base, self.env, inner = base, env, cast(Any, env.unwrapped)
         self.buffer, self.held_out = collected(env, episodes) if data is None else given(data)
         refuse_contradictions([*self.buffer, *self.held_out])
