@@ -40,9 +40,7 @@ RULES: dict[str, dict[str, Any]] = {
 """The arms, and how each differs from FunSearch."""
 STEPS_TO_HILL: dict[str, dict[str, Any]] = {
     "the latest of a cluster": {"within": "latest"},
-    "one island, the latest": {"islands": 1, "reset_every": 0, "within": "latest"},
     "one island, one parent, the latest": {"islands": 1, "reset_every": 0, "parents": 1, "within": "latest"},
-    "one island, one parent, any": {"islands": 1, "reset_every": 0, "parents": 1, "within": "any"},
 }
 """Arms between FunSearch and hill climbing, which show which of their differences matters."""
 SIZE: dict[str, Any] = {"items": 40, "instances": 10}
