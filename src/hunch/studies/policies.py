@@ -195,6 +195,7 @@ def gflan_prior(scale: Scale, data: Path) -> list[Part]:
         arm("GFlan, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), env=ALONE),
         with_prior("GFlan-Prior, among proposals", space="proposals", kl=0.0),
         *(with_prior(f"GFlan-Prior, kl {kl}", kl=kl) for kl in (1.0, 0.1, 0.01)),
+        with_prior("GFlan-Prior, kl 0.1, uniform proposals", proposer="uniform", kl=0.1),
     )
     return [Part("Only the ball in the room", lines)]
 
