@@ -1,4 +1,4 @@
-"""Hunch puts a language model into any role of a reinforcement-learning loop, and measures what it buys.
+"""Hunch puts a language model into any role of a reinforcement-learning loop, and measures how much it helps.
 
     import hunch
 

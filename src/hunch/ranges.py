@@ -91,6 +91,8 @@ def named(hint: Any) -> str:
         return named(inner[0])
     if origin is Literal:
         return f"one of {', '.join(map(str, inner))}"
+    if origin is tuple and inner[-1] is ...:
+        return f"a list, each item {named(inner[0])}"
     if origin is tuple:
         return f"{len(inner)} values ({', '.join(map(named, inner))})"
     if origin in (Union, UnionType):

@@ -10,6 +10,7 @@ import pytest
 import hunch
 from hunch.core import UsageError
 from hunch.envs import DesignProblem
+from hunch.envs.design import inner
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, Instance, pack, read
 from hunch.envs.design.cap_set import grow
 from hunch.envs.design.code import canonical, extract, flaw
@@ -24,6 +25,7 @@ SMALL = {
     "hunch/Heuristic-CapSet-v0": {"n": 2},
     "hunch/PolicyCode-v0": {"episodes": 2, "max_steps": 20},
     "hunch/RewardDesign-v0": {"generations": 2, "trials": ""},
+    "hunch/RewardDesign-Gymnasium-v0": {"base": "FrozenLake-v1", "steps": 200, "trials": ""},
     "hunch/WorldModelCode-v0": {"episodes": 2},
 }
 
@@ -172,6 +174,83 @@ def test_the_same_seed_gives_the_same_trial():
     assert tried(RewardDesign(world="docking", generations=4, trials=""), env.world.dense, seed=1) == first
 
 
+def test_the_degree_of_success_is_1_where_the_task_is_solved():
+    rng = np.random.default_rng(0)
+    for world in (made() for made in WORLDS.values()):
+        state = world.begin(2_000, rng)
+        state = {name: rng.uniform(-0.5, 0.5, values.shape) for name, values in state.items()}
+        success, degree = world.success(state), world.degree(state)
+        assert success.any()
+        assert not success.all()
+        assert ((degree == 1) == success).all() or isinstance(world, MountainCar)
+        assert (degree[success] > 0.99).all()
+        assert (degree >= 0).all()
+        assert (degree <= 1).all()
+
+
+def test_a_metric_with_degrees_tells_policies_apart_that_never_succeed():
+    env = RewardDesign(world="docking", metric="degree", generations=3, trials="")
+    near, away = (
+        tried(env, env.world.dense.replace("distance = -", sign)) for sign in ("distance = -", "distance = ")
+    )
+    assert near.fitness > away.fitness
+    assert near.components["success"] <= near.fitness
+    assert near.feedback.splitlines()[3].startswith("degree of success: ")
+    assert "degree of success" in env.task
+    with pytest.raises(UsageError, match="degree"):
+        RewardDesign(metric="reward")
+
+
+def test_a_policy_learns_from_a_reward_in_an_environment_of_gymnasium():
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base="FrozenLake-v1", steps=2_000, trials="")
+    head = "import numpy as np\ndef reward(observation, action, next_observation):\n    r = "
+    good, bad = "1.0 * (next_observation == 15)", "-1.0 * next_observation"
+    one, other, again = (tried(env, f"{head}{r}\n    return r, {{'r': r}}", 3) for r in (good, bad, good))
+    assert one.fitness > other.fitness
+    assert one == again
+    assert "Rewards" not in env.unwrapped.problem.text()
+    assert "r: " in one.feedback
+
+
+@pytest.mark.parametrize("base", ["MountainCar-v0", "MountainCarContinuous-v0"])
+def test_a_linear_policy_acts_in_either_kind_of_actions(base):
+    env = gym.make(base, max_episode_steps=5)
+    scored = []
+    price = lambda steps: scored.append(steps) or -steps["next_observation"][:, 0]  # noqa: E731
+    policies = list(inner.cross_entropy(lambda: env, price, 400, 0))
+    assert len(policies) == inner.POINTS
+    assert env.action_space.contains(policies[-1](np.zeros(2)))
+    assert len(scored) == inner.POINTS
+    assert len(scored[0]["action"]) == 40  # eight candidates of five steps, priced in one call
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"base": "Nope-v1"}, "no environment 'Nope-v1'"),
+        ({"base": "Blackjack-v1"}, "these do: none"),
+        ({"learner": "q"}, "these do: cem, ppo"),
+        ({"learner": "cma"}, "cem, q, ppo, sac"),
+        ({"steps": 3}, "at least 10 steps"),
+        ({"metric": "success"}, "CartPole-v1 does not tell success"),
+    ],
+)
+def test_a_reward_that_nothing_could_judge_or_learn_is_refused_at_once(options, said):
+    with pytest.raises(UsageError, match=said):
+        hunch.make("hunch/RewardDesign-Gymnasium-v0", trials="", **options).reset(seed=0)
+
+
+@pytest.mark.parametrize(("learner", "base"), [("ppo", "CartPole-v1"), ("sac", "Pendulum-v1")])
+def test_stable_baselines3_learns_from_a_reward(learner, base):
+    pytest.importorskip("stable_baselines3")
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base=base, learner=learner, steps=100, trials="")
+    total = "observation[:, 0]"
+    reward = f"def reward(observation, action, next_observation):\n    return {total}, {{'x': {total}}}"
+    trial = tried(env, reward)
+    assert trial.error == ""
+    assert "x: " in trial.feedback
+
+
 def test_an_arm_reaches_as_far_as_its_links():
     """Two routes to the fingertip: the sum of the links, and the law of cosines."""
     world, rng = Reacher(), np.random.default_rng(0)
@@ -195,6 +274,7 @@ def test_the_rewards_of_each_world_fit_its_interface(name):
         ("return positin, {}", "NameError: name 'positin' is not defined (line 3: `return positin, {}`)"),
         ("return position[:, 0]", "tuple"),
         ("return position, {}", "total must be an array of shape (n,)"),
+        ("return position[:, 0] * 1j, {}", "type complex128"),
         ("return position[:, 0], {'a': 'b'}", "a must be an array"),
         ("return position[:, 0] * np.nan, {}", "NaN"),
         ("global n; n += 1; return position[:, 0] + n, {}", "depends on earlier calls"),
@@ -227,7 +307,7 @@ def test_a_policy_that_knows_the_pole_beats_the_first_one():
 def test_they_keep_the_contract(id):
     env = hunch.make(id, **SMALL[id])
     assert hunch.envs.check(env) is None
-    assert env.unwrapped.texts.flaw(env.unwrapped.texts.start or "") == "" or id.endswith("Design-v0")
+    assert env.unwrapped.texts.flaw(env.unwrapped.texts.start or "") == "" or "RewardDesign" in id
     assert copy.deepcopy(env).reset(seed=1)[0] == env.reset(seed=1)[0]
 
 
@@ -258,6 +338,11 @@ def test_a_trial_is_looked_up_by_another_process(tmp_path):
     assert tried(problem(1.0), "def f(): return 1").fitness == 1
     trials._MEMORY.clear()  # as another process has it
     assert tried(problem(2.0), "def f(): return 1").fitness == 1
+
+
+def test_an_evaluation_without_a_fitness_stops_the_run():
+    with pytest.raises(UsageError, match="returned score, but no 'fitness'"):
+        tried(DesignProblem(lambda program: {"score": 1.0}, task="w"), "x")
 
 
 def test_a_file_of_trials_that_cannot_be_written_stops_the_run(tmp_path):

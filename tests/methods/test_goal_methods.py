@@ -84,18 +84,38 @@ def test_a_task_in_plain_words_is_refused():
 def test_homes_that_cannot_be_made(goal, said):
     with pytest.raises(UsageError, match=said):
         hunch.make(HOME, goal=goal)
+    with pytest.raises(UsageError, match="cannot be done in the home of seed 0"):
+        hunch.make(HOME, goal="!kettle U mug", walls=True)  # the kettle stands in the door
 
 
 @pytest.mark.parametrize("goal", ["F (kettle & F (mug & F sofa))", "!kettle U mug", "F bed & F sofa"])
-def test_the_oracle_of_a_home_does_every_task(goal):
-    for seed in range(3):
-        env = hunch.make(HOME, goal=goal, home_seed=seed)
+@pytest.mark.parametrize("walls", [False, True])
+def test_the_oracle_of_a_home_does_every_task(goal, walls):
+    for seed in (1, 2, 3):
+        env = hunch.make(HOME, goal=goal, home_seed=seed, walls=walls)
         env.reset(seed=0)
         over = False
         while not over:
             *_, terminated, truncated, info = env.step(env.unwrapped.oracle()[0])
             over = terminated or truncated
         assert info["success"]
+
+
+def test_walls_are_crossed_at_doors_alone():
+    env, rng = (
+        hunch.make(HOME, goal="F (mug & F !mug)", walls=True, max_steps=3_000),
+        np.random.default_rng(0),
+    )
+    _, info = env.reset(seed=0)
+    crossings = set()
+    for _ in range(3_000):
+        before = info["raw"]
+        *_, over, _, info = env.step(int(rng.integers(4)))
+        if (3 in before) != (3 in info["raw"]):
+            crossings.add(frozenset((before, info["raw"])))
+        if over:
+            _, info = env.reset()
+    assert crossings == {frozenset(((row, c), (3, c))) for row in (2, 4) for c in (1, 5)}
 
 
 # ---- RLAdapter --------------------------------------------------------------------------------------------

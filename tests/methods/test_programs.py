@@ -1,6 +1,7 @@
 """Methods that write programs: writers, searches, controls, resume, and what happens when all fail."""
 
 import dataclasses
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
+from hunch.lm.answers.store import Store
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.funsearch import FunSearch
@@ -332,6 +334,42 @@ def test_a_world_model_search_that_is_taken_up_again_goes_on_as_it_was(search, t
     run(tmp_path / "parts", stop=lambda: next(calls) >= 5)
     assert run(tmp_path / "parts") == whole
     assert any(line["fitness"] is None for line in whole)
+
+
+class Tired:
+    """A writer that stops answering after some calls."""
+
+    def __init__(self, patience):
+        self.inner, self.left, self.asked = (
+            lm.load("scripted:modeller?repair=0.3&break=0.2").model,
+            patience,
+            0,
+        )
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        self.left -= 1
+        if self.left < 0:
+            raise HunchError("The model gave no answer within 9 s.")
+        self.asked += len(prompts) * k
+        return self.inner.generate(prompts, k, sampling, first)
+
+
+def test_a_writer_that_stops_answering_in_a_search_is_paid_for_nothing_twice(tmp_path):
+    def run(patience, out):
+        model = Tired(patience)
+        agent = GIFMCTS(lm.Cached(model, Store(tmp_path / f"{out}.sqlite")), search="tree")
+        fails = pytest.raises(HunchError, match="no answer within 9 s")
+        with fails if patience < 10 else nullcontext():
+            hunch.train(agent, cliff(), 10, out=tmp_path / out)
+        return agent.records(), model.asked
+
+    whole, asked = run(10**6, "whole")
+    first, second = run(4, "parts")[1], run(10**6, "parts")
+    assert second[0] == whole
+    assert (first, first + second[1]) == (4, asked)
 
 
 def test_once_all_is_foretold_no_model_is_asked():

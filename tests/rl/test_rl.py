@@ -101,6 +101,8 @@ def test_one_seed_says_nothing_of_the_spread():
     estimate = over_seeds([0.5])
     assert estimate.value == 0.5
     assert np.isnan(estimate.low)
+    assert str(estimate) == estimate.short() == "0.50"
+    assert str(over_episodes([])) == "-"
 
 
 def test_few_seeds_have_a_range_and_it_is_called_so():

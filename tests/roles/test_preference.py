@@ -77,7 +77,8 @@ def test_unread_answers_are_asked_again_then_ties_and_counted():
 
 
 def test_a_judge_that_always_names_the_first_is_seen():
-    source = fitted(lambda prompt, options: options[0])
+    with pytest.warns(HunchWarning, match=r"said 1 to all of \d+ pairs"):
+        source = fitted(lambda prompt, options: options[0])
     assert source.report["first"] == 1.0
 
 
@@ -92,6 +93,14 @@ def test_contradictions_are_measured():
 def test_nothing_to_compare_is_one_sentence(captions):
     with pytest.raises(HunchError, match="nothing to compare"):
         fitted(captions=captions)
+
+
+@pytest.mark.parametrize(("steps", "said"), [(60, "no reward will be fitted"), (90, "nothing to compare")])
+def test_a_run_in_which_nothing_is_fitted_says_so(steps, said):
+    motif = methods.Motif(lm.load("scripted:captions"), preference=PreferenceConfig(collect=60))
+    with pytest.warns(HunchWarning, match=said):
+        hunch.train(motif, hunch.make("hunch/CliffWalking-v0"), steps)
+    assert motif.records() == []
 
 
 @pytest.mark.parametrize("learner", ["table", "dqn"])

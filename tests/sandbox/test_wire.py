@@ -94,3 +94,15 @@ def test_a_bool_array_holds_bools_only():
     array = wire.from_tree({"a": ["|b1", [3], "AP8C"]})
     assert array.tolist() == [False, True, True]
     assert set(array.view(np.uint8)) <= {0, 1}
+
+
+def test_the_arrays_of_many_calls_travel_together():
+    """And arrive as they were, each in memory of its own, so that no call changes another's."""
+    calls = [(np.arange(n, dtype=float), n, np.array(n), np.zeros((2, n), ">i4")) for n in range(1, 5)]
+    calls = [(*call, "text" if n else np.ones(1), [np.ones(2)]) for n, call in enumerate(calls)]
+    payload = wire.encode({"calls": wire.calls_to_tree(calls)})
+    found = list(wire.calls_from_tree(wire.decode(payload)["calls"]))
+    assert [wire.to_tree(list(call)) for call in found] == [wire.to_tree(list(call)) for call in calls]
+    assert all(value.flags.owndata for call in found for value in call if isinstance(value, np.ndarray))
+    assert [*wire.calls_from_tree(wire.calls_to_tree([(), ()]))] == [[], []]
+    assert [*wire.calls_from_tree(wire.calls_to_tree([(1,), ()]))] == [[1], []]

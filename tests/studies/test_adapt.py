@@ -137,9 +137,9 @@ def test_the_page_counts_failures_of_plan_and_of_execution_apart(tmp_path):
     ]
     wrong = [line.replace("fetch 4 planks", "fetch 2 planks") for line in wrong]
     page = markdown("some-model", episodes(tmp_path, {}, {"plans": wrong}, AT_ONCE))
-    assert "execution: without error the recorded plan reaches the goal | 1 " in page
+    assert "execution: without errors the recorded plan reaches the goal | 1 " in page
     assert "plan: a decomposition is wrong | 1 " in page
-    assert "the plan stops: what would have to be taken apart next never was | 1 " in page
+    assert "plan: the next necessary step was never decomposed | 1 " in page
     assert "of these 1 were not" in page
 
 

@@ -1,6 +1,7 @@
 """The study of recorded data: what it learns from, and which checkpoint it tells."""
 
 import json
+import shutil
 
 import pytest
 
@@ -48,6 +49,11 @@ def test_last_and_best_checkpoint(tmp_path):
         (run / "summary.json").write_text("{}")
     assert evaluated(tmp_path / "cql" / "seed-0") == {10: 0.5, 20: 0.2}
     (tmp_path / "cql" / "seed-2").mkdir()  # a run that is not complete
-    told = checkpoints(tmp_path).splitlines()[-1]
+    shutil.copytree(tmp_path / "cql" / "seed-0", tmp_path / "bc" / "seed-0")
+    _, _, of_bc, of_cql, *_, lead, nothing = checkpoints(
+        [("CQL", "BC"), ("BC", "soup")], tmp_path
+    ).splitlines()
+    assert of_bc == "| bc | 0.20 | 0.50 | 10 |"
     best = "0.45 (range of 2 seeds: 0.40 to 0.50)"
-    assert told == f"| cql | 0.30 (range of 2 seeds: 0.20 to 0.40) | {best} | 15 |"
+    assert of_cql == f"| cql | 0.30 (range of 2 seeds: 0.20 to 0.40) | {best} | 15 |"
+    assert (lead, nothing) == ("| CQL | BC | 0.00 | 0.00 |", "| BC | soup | - | - |")

@@ -139,7 +139,7 @@ def test_a_study_by_the_command(tmp_path, monkeypatch, capsys):
         assert f"{row['calls']:,} |" in page
     assert table[1]["calls"] > table[0]["calls"], "fresh proposals ask more"
     assert (folder / part.folder / "curves.png").exists()
-    assert "too short to tell" in page
+    assert "smoke run" in page
     written = (folder / part.folder / "proposals-kept" / "seed-0" / "metrics.jsonl").read_bytes()
     main(["study", "priors-cache", "--smoke"])
     assert (folder / part.folder / "proposals-kept" / "seed-0" / "metrics.jsonl").read_bytes() == written

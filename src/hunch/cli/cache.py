@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def cache(arguments: Sequence[str]) -> None:
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"usage: hunch cache COMMAND [options]; COMMAND is one of {', '.join(COMMANDS)}")
-        return
+        sys.exit(0 if arguments else 2)
     name = arguments[0]
     if name not in COMMANDS:
         raise UsageError(f"There is no 'hunch cache {name}'; {suggest(name, COMMANDS.keys())}")

@@ -38,8 +38,7 @@ def methods(arguments: Sequence[str]) -> None:
 
 
 def _described(method: Method) -> str:
-    nothing = "trains its own model" if method.takes_lm else "no model"
-    roles = f"the model is the {', '.join(method.roles)}" if method.roles else nothing
+    roles = f"the model is the {', '.join(method.roles)}" if method.roles else "no model in a role"
     verbs = method.models.get("lm", ())
     needs = f"; needs a model that can {' or '.join(verbs)}" if verbs else ""
     return f"{method.name}: {method.summary}\n{roles}{needs}; {method.environments}\n{method.paper}"
@@ -83,7 +82,7 @@ def _environment(id: str, console: Console) -> None:
 
 
 def _meanings(id: str) -> dict[str, str]:
-    """What the docstrings of an environment's class and its bases say of its options."""
+    """Return the meaning of each option, from the docstrings of an environment's class and its bases."""
     creator: Any = environments.creator(id)
     found = dict[str, str]()
     for cls in reversed(inspect.getmro(creator)) if inspect.isclass(creator) else (creator,):
@@ -91,7 +90,7 @@ def _meanings(id: str) -> dict[str, str]:
         section = re.search(r"^Args:\n((?: +.*\n?|\n)+)", text, re.MULTILINE)
         for part in re.split(r"^    (?=\w)", section[1] if section else "", flags=re.MULTILINE)[1:]:
             name, _, said = part.partition(":")
-            found[name.partition(" ")[0]] = " ".join(said.split())
+            found[name.partition(" ")[0]] = " ".join(said.replace("``", "").split())
     return found
 
 
@@ -114,8 +113,9 @@ def lm(arguments: Sequence[str]) -> None:
     grid = Table(box=None, show_header=False, pad_edge=False)
     found = models.describe(arguments[0])
     for entry in fields(found):
-        told = Text(_readable(getattr(found, entry.name)))  # a server's words are no markup
-        grid.add_row(entry.name.replace("_", " "), told)
+        if (value := getattr(found, entry.name)) or value is False:
+            plain = Text(_readable(value))  # what a server says is not markup
+            grid.add_row(entry.name.replace("_", " "), plain)
     Console().print(grid)
     if not found.answers:
         raise HunchError(f"{found.name} does not answer: {found.problem}")
@@ -127,11 +127,15 @@ def kinds() -> list[tuple[str, str]]:
 
 
 def _readable(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
     if isinstance(value, dict):
         return ", ".join(f"{verb} {speed:,.0f}/s" for verb, speed in value.items())
     if isinstance(value, tuple):
         return ", ".join(value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _one(arguments: Sequence[str], what: str, example: str) -> None:

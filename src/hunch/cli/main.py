@@ -56,7 +56,7 @@ PLAIN = ("methods", "envs", "lm")
 """Commands without options."""
 USAGE = """usage: hunch COMMAND ...
 
-  put a language model into a role of a reinforcement-learning loop, and measure what it buys
+  put a language model into a role of a reinforcement-learning loop, and measure how much it helps
 
 {commands}
 
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _unexpected(error: Exception) -> str:
-    """A sentence for what nobody foresaw: a file, too little memory, a mistake of ours."""
+    """Return a sentence for an unexpected error: an unusable file, too little memory, or a bug in Hunch."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", str(error)):

@@ -51,13 +51,13 @@ def read(cls: Any, **options: Any) -> Any:
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
-"""Ends of the names of options for which an empty text means something: texts for prompts."""
+"""Ends of the names of options for which an empty text is meaningful: texts for prompts."""
 TYPES = {"INT": "a whole number", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{None}": "None"}
 """Names of value types in error messages of the reader, in words."""
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
-    """Refuse an empty value, which is mostly a variable of the shell that is not set.
+    """Refuse an empty value; mostly it comes from an unset variable of the shell.
 
     Raises:
         UsageError: naming the option.
@@ -69,8 +69,16 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 
 def _plainly(words: str, arguments: Sequence[str]) -> str:
-    """What tyro says of a value that it cannot read, in words."""
+    """Return tyro's message about an unreadable value in plain words."""
     words = re.sub(r"^Error parsing \w+Options: ", "", words)
+    if chosen := re.match(r"invalid choice '(.*)' for argument '(--\S+)'. Expected one of \((.*)\)", words):
+        return f"{chosen[2]} must be one of {chosen[3].replace(chr(39), '')}, not {chosen[1]!r}"
+    if words.startswith("Unrecognized options: "):
+        near = re.findall(r"(?<=\s)(--\S+)(?= [A-Z{\[])", words.partition("Perhaps you meant:")[2])
+        hint = f"; similar are {', '.join(dict.fromkeys(near))}" if near else ""
+        unknown = [word for word in words.partition("Perhaps")[0].split() if word.startswith("--")]
+        if unknown:
+            return f"There is no option {unknown[0].rstrip(',')}{hint}"
     found = re.match(
         r"Error parsing (--\S+): .*Argument helptext: --\S+ ((?:[A-Z]{3,}|{\S+)\S*(?: [A-Z]{3,})*)", words
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,7 +13,7 @@ from hunch import lm, methods, studies
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.runs.compare import Job
-from hunch.runs.folder import require_folder
+from hunch.runs.folder import missing, require_folder
 from hunch.runs.progress import JobBars
 from hunch.studies.study import FULL, SMOKE, Part, Study, Watch, conduct
 
@@ -44,7 +46,7 @@ def study(arguments: Sequence[str]) -> None:
         lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
         usage = "usage: hunch study NAME [--smoke] [--seeds K] [--part TEXT ...] [--out DIR]"
         print(f"{usage}\n\n" + "\n".join(lines))
-        return
+        sys.exit(0 if arguments else 2)
     found = studies.find(arguments[0])
     options = read(StudyOptions, prog=f"hunch study {found.name}", args=list(arguments[1:]))
     scale = SMOKE if options.smoke else replace(FULL, seeds=found.seeds)
@@ -66,6 +68,7 @@ def study(arguments: Sequence[str]) -> None:
     scale = replace(scale, data=options.data, parts=options.part, arms=options.arm)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
     require_folder(out)
+    made = missing(out)
     with ExitStack() as stack:
 
         def watch(part: Part, todo: Sequence[Job]) -> Watch:
@@ -79,6 +82,10 @@ def study(arguments: Sequence[str]) -> None:
             raise KeyboardInterrupt(
                 f"stopped; the runs are saved in {out}, and the same command continues them."
             ) from None
+        except UsageError:
+            if made and not any(path.is_file() for path in made.rglob("*")):
+                shutil.rmtree(made)
+            raise
     print(f"Page: {page}")
 
 

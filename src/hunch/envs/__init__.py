@@ -112,6 +112,7 @@ _ENTRY_POINTS = {
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
     "hunch/RewardDesign-v0": "hunch.envs.design.reward:RewardDesign",
+    "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
     "hunch/GameCode-v0": "hunch.envs.design.game:GameCode",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
@@ -186,7 +187,7 @@ def _spec(id: str) -> EnvSpec:
     if module:
         try:
             importlib.import_module(module)
-        except Exception as error:  # whatever importing somebody's module brings up
+        except Exception as error:  # importing a user's module may raise anything
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
@@ -210,11 +211,18 @@ def creator(id: str) -> Any:
 
 
 def _creator(spec: EnvSpec) -> Any:
-    return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    if not isinstance(spec.entry_point, str):
+        return spec.entry_point
+    try:
+        return load_env_creator(spec.entry_point)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"{spec.id} cannot be made: {spec.entry_point} cannot be imported ({error})."
+        ) from error
 
 
 def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
-    """Refuse options that the environment does not declare, or declares to be of another type."""
+    """Refuse options that the environment does not declare, and values of the wrong type."""
     parameters = options_of(spec.id)
     if parameters is None:
         return
@@ -235,7 +243,7 @@ def options_of(id: str) -> dict[str, inspect.Parameter] | None:
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
     try:
-        hints = get_type_hints(maker.__init__ if inspect.isclass(maker) else maker)
+        hints = get_type_hints(maker.__init__ if inspect.isclass(maker) else maker, include_extras=True)
     except (NameError, TypeError, AttributeError):
         hints = {}
     return {name: p.replace(annotation=hints.get(name, Any)) for name, p in parameters.items()}

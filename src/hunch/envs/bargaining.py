@@ -1,7 +1,7 @@
 """Bargaining with a partner over books, hats and basketballs: OpenSpiel's game, in words.
 
 The game is "Deal or No Deal" (DeVault et al., 2015; Lewis et al., 2017), the hard case of Kwon et al. (ICLR
-2023), without its dialogue: offers alone.
+2023), here with offers only, without dialogue.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ Numbers = tuple[int, ...]
 
 
 class Bargaining(TextEnv):
-    """Divide some things with a partner who values them in another way.
+    """Divide some things with a partner who values them differently.
 
-    OpenSpiel's ``bargaining``: both sides see the things, and each its own values, which sum to 10. In turn
-    they say what they would keep, or agree to what the other would; without an agreement both have nothing.
-    The agent begins. Reward at the end: a tenth of the points that it has. Success is an agreement in which
-    both have at least half of their points. ``info["event"]`` tells of an offer and its answer.
+    OpenSpiel's ``bargaining``: both sides see the things, and each sees its own values, which sum to 10. They
+    take turns: each names the things that it wants to keep, or accepts the other's offer. Without an
+    agreement both get nothing. The agent begins. The reward at the end is a tenth of its points. Success is
+    an agreement in which both get at least half of their points. ``info["event"]`` gives the last offer and
+    the answer to it.
 
-    The partner agrees to whatever leaves it ``demand`` points, and otherwise asks for the fewest things that
-    are worth as much to it.
+    The partner accepts any offer that gives it ``demand`` points, and otherwise asks for the fewest things
+    that are worth that much to it.
 
     Args:
         demand: Points out of 10 that the partner wants.
-        turns: Number of offers, of both sides together, after which there is no agreement.
-        max_steps: The step limit of an episode; half of ``turns`` are the agent's.
+        turns: Number of offers by both sides together; then the bargaining ends without an agreement.
+        max_steps: Step limit of an episode; half of the ``turns`` are the agent's.
         render_mode: ``"ansi"``.
 
     Raises:
@@ -80,7 +81,7 @@ class Bargaining(TextEnv):
         return Outcome(self._text(""), tuple(self._choices()))
 
     def _choices(self) -> dict[str, int]:
-        """The actions of who is to move, by name."""
+        """The actions of the player to move, by name."""
         found = {}
         for action in self._state.legal_actions():
             words = str(self._state.action_to_string(action))
@@ -102,7 +103,7 @@ class Bargaining(TextEnv):
         return Outcome(self._text(event), actions, won / TOTAL, over, fair, event=event)
 
     def _answer(self, offer: str) -> str:
-        """What the partner does: agree, or ask for the fewest things that are worth enough."""
+        """The partner's move: agree, or ask for the fewest things that are worth enough."""
         left = [n - kept for n, kept in zip(self._pool, _numbers(offer), strict=True)]
         if AGREE in (choices := self._choices()) and self._worth(left, 1) >= self.demand:
             return AGREE

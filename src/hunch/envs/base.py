@@ -133,11 +133,11 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         raise NotImplementedError
 
     def _raw(self) -> Any:
-        """The environment's own state, for ``info["raw"]``; None if it is not told."""
+        """The environment's own state, for ``info["raw"]``; None if it is not shown."""
         return None
 
     def _place(self, raw: Any) -> Outcome:
-        """Take up a state that :meth:`_raw` told; what it does not tell is drawn anew."""
+        """Continue from a state returned by :meth:`_raw`; what that state does not contain is drawn again."""
         raise UsageError(f"{type(self).__name__} cannot be set to a given state.")
 
     def _extras(self) -> dict[str, Any]:

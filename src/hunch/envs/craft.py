@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Interval
 
 from hunch.core import UsageError, suggest
 from hunch.envs.base import Outcome, TextEnv
@@ -157,15 +158,15 @@ def _recipe(rule: Rule) -> str:
 class Craft(TextEnv):
     """Gather, build and craft: as many different achievements as there are.
 
-    Six places lie in a ring, and each source in one of the places that suit it; both are drawn from
-    ``world_seed``. Every action is admissible always, and most do nothing: what is missing is not told. Three
-    kinds of things can be gathered that are good for nothing, and pastimes have a caption and change nothing.
-    Reward 1 for an achievement that is the first
-    of its kind in the episode, so the return counts them; success, and the end, is to have all of them.
-    ``info["event"]`` is the action where it had an effect, but for walking.
+    Six places form a ring. Each source lies in one of the places that suit it; both are drawn from
+    ``world_seed``. Every action is always admissible, but most have no effect, and the observation does not
+    say what is missing. Three kinds of things that can be gathered have no use, and pastimes have a caption
+    but change nothing. The reward is 1 for each achievement that is new in the episode, so the return counts
+    them. The episode ends with success when all of them are reached. ``info["event"]`` is the action if it
+    had an effect, except walking.
 
-    With a target one achievement is the task: only it pays, it ends the episode, and so does ``done``, which
-    gives up. ``manual`` has the recipes in words, and ``info["raw"]`` a :class:`Scene`.
+    With a target, one achievement is the task: it alone is rewarded and ends the episode. The action ``done``
+    gives up and also ends it. ``manual`` holds the recipes in words, and ``info["raw"]`` a :class:`Scene`.
 
     Args:
         difficulty: The first 10, 16 or 22 of the achievements.
@@ -173,7 +174,7 @@ class Craft(TextEnv):
         pastimes: Number of actions that always work and change nothing, at most 12.
         target: An achievement, or ``any`` for a different one in every episode. Default: as many as possible.
         failure: Probability that an effective action fails; the items that it uses are lost.
-        most: Maximum items of a kind that can be held; of tools it is always one.
+        most: Maximum number of items of a kind that can be held; always one of each tool.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"``.
 
@@ -189,7 +190,7 @@ class Craft(TextEnv):
         *,
         difficulty: Difficulty = "medium",
         world_seed: NonNegativeInt = 0,
-        pastimes: NonNegativeInt = 12,
+        pastimes: Annotated[int, Interval(ge=0, le=len(PASTIMES))] = len(PASTIMES),
         target: str = "",
         failure: Share = 0.0,
         most: PositiveInt = MOST,

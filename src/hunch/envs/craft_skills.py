@@ -55,9 +55,9 @@ FINDINGS: Final = tuple(Finding(source) for source in PLACES)
 class CraftSkill(Craft):
     """Learn to find things in a craft world, one in each episode.
 
-    The observation says where the agent is and what it looks for. To be where that is pays 1 and ends the
-    episode. :attr:`subtasks` are the skills that an agent trained here has in worlds of the same
-    ``world_seed``, for planners.
+    The observation says where the agent is and what it looks for. Reaching that place has reward 1 and ends
+    the episode. For planners, :attr:`subtasks` lists the skills of an agent trained here, in worlds with the
+    same ``world_seed``.
 
     Args:
         world_seed: Seed of places and sources.

@@ -1,8 +1,8 @@
 """Crafter in words: an open world to survive in, with 22 achievements.
 
 The world is the package ``crafter`` (Hafner, 2022). The words are those of BALROG's wrapper (Paglieri et al.,
-2024) with its defaults: the nearest thing of each kind, water by its edge; grass, sand and paths left out;
-what is in front; status and inventory.
+2024) with its defaults: the nearest thing of each kind (of water, the nearest edge) except grass, sand and
+paths; then the thing in front, the status and the inventory.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ ACTIONS: Final = (
 VITALS: Final = ("health", "food", "drink", "energy")
 UNTOLD: Final = ("grass", "sand", "path")
 VIEW: Final = (9, 9)
-"""Crafter's window; its lowest two rows are the inventory, so that 9 x 7 cells are seen."""
+"""Crafter's window; its lowest two rows are the inventory, so that 9 x 7 cells are visible."""
 MIDDLE: Final = (4, 3)
-"""Where the player is in what is seen."""
+"""The player's place in the visible part."""
 
 
 class Crafter(TextEnv):
     """Gather, build, fight and survive: as many different achievements as there are.
 
-    All 17 actions are admissible always. The reward is Crafter's: 1 in a step with an achievement that is new
-    in the episode, and a tenth of each point of health won or lost. Success, which ends the episode as death
-    does, is to have all 22. ``info["event"]`` tells what was achieved, new or not, such as ``collect wood``;
-    ``info["achievements"]`` are those of the episode.
+    All 17 actions are always admissible. The reward is Crafter's: 1 in a step with an achievement that is new
+    in the episode, plus 0.1 per point of health gained, minus 0.1 per point lost. Success means all 22
+    achievements; it ends the episode, and so does death. ``info["event"]`` names the achievement of the step,
+    new or not, such as ``collect wood``; ``info["achievements"]`` lists those of the episode.
 
     Args:
         area: Width and height of the world (Crafter, BALROG: 64).
-        max_steps: The step limit of an episode (Crafter: 10,000; BALROG: 2,000).
+        max_steps: Step limit of an episode (Crafter: 10,000; BALROG: 2,000).
         render_mode: ``"ansi"``, or ``"rgb_array"``, which is Crafter's picture.
 
     Raises:
@@ -98,7 +98,7 @@ class Crafter(TextEnv):
         return f"{state}{described(seen, told, player.facing)}\n\n{carried(player.inventory)}"
 
     def _seen(self) -> IntArray:
-        """The numbers of what is in view, shape (9, 7), columns first; 0 beyond the world's edge."""
+        """The number of each visible cell's thing, shape (9, 7), columns first; 0 beyond the world's edge."""
         x, y = (int(place) for place in self._game._player.pos)
         padded = np.pad(self._game._sem_view().astype(int), VIEW[0])
         left, top = x - MIDDLE[0] + VIEW[0], y - MIDDLE[1] + VIEW[0]
@@ -115,14 +115,14 @@ class Crafter(TextEnv):
 
 
 def described(seen: IntArray, names: Mapping[int, str], facing: tuple[int, int]) -> str:
-    """What is in view and what is in front, in BALROG's words.
+    """Describe the things in view and the thing in front in BALROG's words.
 
-    Of each kind the nearest is told, by the first number of its place, as BALROG does.
+    Of each kind only the nearest is described, as in BALROG.
 
     Args:
-        seen: Numbers of what is in view, shape (columns, rows); 0 for nothing at all.
-        names: What each number stands for.
-        facing: Columns and rows from the player to what is in front.
+        seen: The number of the thing in each visible cell, shape (columns, rows); 0 for nothing at all.
+        names: The name of each number.
+        facing: Columns and rows from the player to the cell in front.
     """
     nearest: dict[str, tuple[int, str]] = {}
     for (column, row), number in np.ndenumerate(seen):
@@ -139,7 +139,7 @@ def described(seen: IntArray, names: Mapping[int, str], facing: tuple[int, int])
 
 
 def _at_edge(seen: IntArray, column: int, row: int) -> bool:
-    """Whether something else is beside a cell, in view."""
+    """Whether something else is next to a cell, in view."""
     beside = ((column - 1, row), (column + 1, row), (column, row - 1), (column, row + 1))
     width, height = seen.shape
     inside = [(c, r) for c, r in beside if 0 <= c < width and 0 <= r < height]
@@ -154,7 +154,7 @@ def _place(right: int, down: int) -> tuple[int, str]:
 
 
 def carried(inventory: Mapping[str, int]) -> str:
-    """Status and inventory, in BALROG's words."""
+    """Describe status and inventory in BALROG's words."""
     status = "\n".join(["Your status:", *(f"- {name}: {inventory[name]}/9" for name in VITALS)])
     items = [f"- {name}: {n}" for name, n in inventory.items() if n and name not in VITALS]
     held = "\n".join(["Your inventory:", *items]) if items else "You have nothing in your inventory."
@@ -162,14 +162,14 @@ def carried(inventory: Mapping[str, int]) -> str:
 
 
 class _InOrder(dict[Any, None]):
-    """A set that is gone through in the order in which things came: Crafter's own order is that of memory."""
+    """A set that keeps the order of insertion; that of Crafter's own sets depends on memory addresses."""
 
     def add(self, thing: Any) -> None:
-        """Put it in."""
+        """Add a thing."""
         self[thing] = None
 
     def remove(self, thing: Any) -> None:
-        """Take it out."""
+        """Remove a thing."""
         del self[thing]
 
 
@@ -184,4 +184,4 @@ def _plain(name: str) -> str:
 
 
 def _nothing() -> None:
-    """Stand in for the picture that Crafter draws at every step, which takes longer than all else."""
+    """Replaces the picture that Crafter draws at every step, which takes most of the time."""

@@ -1,4 +1,4 @@
-"""Two games of one move, whose outcomes are good by an objective: matrix games and the Ultimatum.
+"""Two games of one move with a stated objective: matrix games and the Ultimatum Game.
 
 Source: Kwon et al., "Reward Design with Language Models", ICLR 2023, and its released code.
 """
@@ -35,7 +35,7 @@ JOINT: Final = ("1 and 1", "1 and 2", "2 and 1", "2 and 2")
 
 
 def good_outcomes(payoffs: Payoffs, concept: Concept) -> list[int]:
-    """Which outcomes have the greatest total, equal rewards, the best worst reward, or no better for all."""
+    """Return the good outcomes: greatest total, equal rewards, greatest worst reward, or Pareto optimal."""
     totals, worst = [sum(pair) for pair in payoffs], [min(pair) for pair in payoffs]
     dominated = [any(o != p and o[0] >= p[0] and o[1] >= p[1] for o in payoffs) for p in payoffs]
     good = {
@@ -77,7 +77,7 @@ class OneMove(TextEnv):
         raise NotImplementedError
 
     def _outcome(self, action: str) -> tuple[bool, str]:
-        """Whether an action meets the objective, and what came of it."""
+        """Whether an action meets the objective, and its outcome in words."""
         raise NotImplementedError
 
 
@@ -85,12 +85,12 @@ class MatrixGame(OneMove):
     """Choose an outcome of a two-player game that is good by a concept of fairness.
 
     Four games (Battle of the Sexes, prisoner's dilemma, stag hunt, chicken) and four concepts; the agent
-    chooses for both players. Reward 1, and success, where the outcome is among the good ones; the concepts
-    are computed from the payoffs.
+    chooses for both players. Reward 1 and success if the outcome is among the good ones, which are computed
+    from the payoffs.
 
     Args:
-        game: Which game; any draws one in each episode.
-        concept: What counts as good; any draws one in each episode.
+        game: The game; ``any`` draws one in each episode.
+        concept: The concept of a good outcome; ``any`` draws one in each episode.
         max_steps: An episode has one step.
         render_mode: ``"ansi"``.
     """
@@ -135,15 +135,15 @@ def _told(i: int, pair: tuple[int, int]) -> str:
 class Ultimatum(OneMove):
     """Accept or reject a split of money, as the user would.
 
-    A proposer splits money between itself and the agent. The user rejects what is less than a share of the
-    money (``percentage``, which divides $10), less than an amount (``payoff``, $0.10 to $1,000 in all, the
-    proposer taking the larger part), or unequal (``equality``). Reward 1, and success, where the agent does
-    as the user would. Splits are drawn from a pool; as in the released code, an agent is trained and tried on
-    the same ones.
+    A proposer splits money between itself and the agent. The user rejects a proposal if the agent's part is
+    below a share of the money (``percentage``, of $10), below an amount (``payoff``, of $0.10 to $1,000, with
+    the larger part for the proposer), or not half (``equality``). Reward 1 and success if the agent does what
+    the user would do. Splits are drawn from a pool; as in the released code, an agent is trained and
+    evaluated on the same splits.
 
     Args:
         rule: What the user rejects.
-        threshold: Of ``percentage`` a share, of ``payoff`` dollars.
+        threshold: The limit: a share for ``percentage``, dollars for ``payoff``.
         splits: Size of the pool (released code: 50).
         pool_seed: Seed of the pool.
         max_steps: An episode has one step.

@@ -23,28 +23,32 @@ ROOMS: Final[Mapping[tuple[int, int], tuple[str, ...]]] = {
     (4, 0): ("sofa", "television", "armchair", "bookshelf"),
     (4, 4): ("shower", "toilet", "towel", "bathtub"),
 }
-"""The first cell of each room of 3 x 3 cells, and the things in it; the space between is a hall."""
+"""The first cell of each room of 3 x 3 cells, and the things in the room; between the rooms is a hall."""
 THINGS: Final = tuple(thing for things in ROOMS.values() for thing in things)
+DOORS: Final = (1, 5)
+"""The columns in which rooms open to the hall, where they have walls."""
 MOVES: Final = {"go north": (-1, 0), "go south": (1, 0), "go west": (0, -1), "go east": (0, 1)}
 
 
 class HomeGrid(TextEnv):
     """Walk to things in a home in the order that a temporal formula asks for.
 
-    Kitchen, bedroom, living room and bathroom lie in the corners of a grid of 7 x 7 cells without walls, with
-    four things in each, on cells drawn from ``home_seed``. A thing is reached by standing on its cell. It
-    begins in the middle. Reward 1, success and the end when the formula is done; the end without any when it
-    can no longer be done. ``info["event"]`` is the thing that is reached, ``info["raw"]`` row and column, and
-    the task is the formula.
+    Kitchen, bedroom, living room and bathroom lie in the corners of a grid of 7 x 7 cells, with four
+    things in each, on cells drawn from ``home_seed``. A thing is reached by standing on its cell. The
+    agent starts in the middle. The episode ends with reward 1 and success when the formula is
+    satisfied, and without them when it can no longer be satisfied. ``info["event"]`` is the thing that
+    was reached, ``info["raw"]`` row and column, and the task is the formula.
 
     Args:
         goal: The formula, in the words of :func:`hunch.rl.temporal.parse`, with things as propositions.
-        home_seed: Of the cells of things.
-        max_steps: The step limit of an episode.
+        home_seed: Seed of the things' cells.
+        walls: Put walls around each room, with one door to the hall, in the middle of its northern or
+            southern side. By default there are none.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Raises:
-        UsageError: if the formula cannot be read, cannot be done, or names what is not there.
+        UsageError: if the formula cannot be read, cannot be satisfied, or names an unknown thing.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
@@ -55,6 +59,7 @@ class HomeGrid(TextEnv):
         *,
         goal: str = "F (kettle & F (mug & F sofa))",
         home_seed: NonNegativeInt = 0,
+        walls: bool = False,
         max_steps: PositiveInt = 60,
         render_mode: str | None = None,
     ) -> None:
@@ -63,7 +68,7 @@ class HomeGrid(TextEnv):
         unknown = [name for name in propositions(formula) if name not in THINGS]
         if unknown:
             raise UsageError(f"There is no {unknown[0]} in the home; there are {', '.join(THINGS)}.")
-        self.automaton = Automaton.of(formula)
+        self.automaton, self.walls = Automaton.of(formula), walls
         self.task = show(formula)
         rng = np.random.default_rng(home_seed)
         self.things: dict[tuple[int, int], str] = {}
@@ -71,21 +76,27 @@ class HomeGrid(TextEnv):
             cells = rng.choice(9, len(things), replace=False).tolist()
             self.things |= {(row + c // 3, column + c % 3): t for c, t in zip(cells, things, strict=True)}
         self.at, self.left = (SIZE // 2, SIZE // 2), formula
+        if not self._way():
+            raise UsageError(f"The task {self.task!r} cannot be done in the home of seed {home_seed}.")
 
     def oracle(self) -> tuple[str, ...]:
         """Return an action on a shortest path to the end of the task."""
+        return tuple([*self._way(), *MOVES][:1])
+
+    def _way(self) -> list[str]:
+        """The actions of a shortest path; none if there is no path."""
         paths: dict[Any, list[str]] = {(self.at, self.left): []}
         waiting = [(self.at, self.left)]
         for at, left in waiting:
             for action in MOVES:
-                cell = _moved(at, action)
+                cell = self._moved(at, action)
                 following = self.automaton.after(left, self.things.get(cell, ""))
                 if following == TRUE:
-                    return tuple([*paths[at, left], action][:1])
+                    return [*paths[at, left], action]
                 if (cell, following) not in paths and following != FALSE:
                     paths[cell, following] = [*paths[at, left], action]
                     waiting.append((cell, following))
-        return tuple(MOVES)[:1]
+        return []
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
@@ -94,12 +105,19 @@ class HomeGrid(TextEnv):
         return Outcome(self._text(), tuple(MOVES))
 
     def _move(self, action: str) -> Outcome:
-        self.at = _moved(self.at, action)
+        self.at = self._moved(self.at, action)
         thing = self.things.get(self.at, "")
         self.left = self.automaton.after(self.left, thing)
         done = self.left == TRUE
         over = done or self.left == FALSE
         return Outcome(self._text(), tuple(MOVES), float(done), over, done, event=thing)
+
+    def _moved(self, cell: tuple[int, int], action: str) -> tuple[int, int]:
+        """The next cell; the home ends at its edge, and walls are crossed at doors."""
+        row, column = (min(max(at + by, 0), SIZE - 1) for at, by in zip(cell, MOVES[action], strict=True))
+        through = row != cell[0] and column in DOORS
+        crosses = _room(cell) != _room((row, column))
+        return cell if self.walls and crosses and not through else (row, column)
 
     def _text(self) -> str:
         thing = self.things.get(self.at)
@@ -116,7 +134,6 @@ class HomeGrid(TextEnv):
         ]
 
 
-def _moved(cell: tuple[int, int], action: str) -> tuple[int, int]:
-    """The next cell; the home ends at its edge."""
-    row, column = cell[0] + MOVES[action][0], cell[1] + MOVES[action][1]
-    return min(max(row, 0), SIZE - 1), min(max(column, 0), SIZE - 1)
+def _room(cell: tuple[int, int]) -> tuple[int, ...]:
+    """The room of a cell; empty in the hall."""
+    return () if SIZE // 2 in cell else (cell[0] // 4, cell[1] // 4)

@@ -60,7 +60,7 @@ class Keys(GridEnv):
         return Outcome(self._text(), ACTIONS, float(success), bool(over), success, event=event)
 
     def _seen(self) -> tuple[Any, ...]:
-        """What an action may change, but for doors."""
+        """Everything that an action may change, except doors."""
         level = self._level
         return tuple(map(int, level.agent_pos)), level.carrying
 
@@ -123,8 +123,8 @@ class DoorKey(Keys):
 class KeyCorridor(Keys):
     """Find the key, unlock the door and pick up the ball behind it.
 
-    MiniGrid's KeyCorridor: rooms on both sides of a corridor, one of them locked. Everything is told,
-    wherever it is.
+    MiniGrid's KeyCorridor: rooms on both sides of a corridor, one of them locked. The observation lists
+    everything, wherever it is.
 
     Args:
         rooms: Number of rooms on each side.
@@ -162,4 +162,4 @@ def _condition(thing: Any) -> str:
 
 
 def _nothing() -> None:
-    """Stand in for the image that ``minigrid`` encodes at every step, which takes longer than all else."""
+    """Replaces the image that ``minigrid`` encodes at every step, which takes most of the time."""

@@ -1,4 +1,4 @@
-"""Levels of MiniGrid by its own numbers, one after the other: states for world models that are code."""
+"""A sequence of MiniGrid levels with states in MiniGrid's own numbers, for world models written as code."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ LEVELS: Final[Mapping[Level, tuple[str, Mapping[str, Any]]]] = {
 }
 """In the order of WorldCoder's curriculum (released code), with the settings of ``minigrid``'s classes."""
 Cell: TypeAlias = tuple[int, int, int]
-"""Kind, colour and condition of what is there, as ``minigrid`` encodes it; (1, 0, 0) is nothing."""
+"""Kind, colour and condition of the thing in a cell, as ``minigrid`` encodes it; (1, 0, 0) is nothing."""
 NOTHING: Final[Cell] = (1, 0, 0)
 KNOWN: Final = {"door": "door", "box": "obj"}
-"""Things that some levels know by a name of their own, by which they tell success."""
+"""Attributes of levels that hold a thing; the levels detect success by them."""
 
 
 class MiniGrid(Keys):
     """Levels of MiniGrid that follow one another, with states in numbers.
 
-    The six actions are admissible always. Reward 1, and success, for the mission, otherwise 0.
-    ``info["raw"]`` is (column, row, direction, what is carried, cells), cells row by row, each three numbers:
-    kind, colour and condition.
+    The six actions are always admissible. Reward 1 and success for the mission, otherwise 0. ``info["raw"]``
+    is (column, row, direction, carried thing, cells). Cells come row by row; a cell or thing is three
+    numbers: kind, colour and condition.
 
     Args:
         levels: The levels in order; the default is the beginning of WorldCoder's curriculum.
-        each: Episodes of a level before the next one; the last one stays.
-        max_steps: The step limit of an episode (released code of WorldCoder: 100).
+        each: Episodes per level before the next level; the last level stays.
+        max_steps: Step limit of an episode (released code of WorldCoder: 100).
         render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
 
     Raises:
@@ -88,7 +88,7 @@ class MiniGrid(Keys):
         return Outcome(self._text(), ACTIONS)
 
     def _put(self, cell: Any) -> Any:
-        """The thing that a cell's numbers stand for, of which the level takes note; None for nothing."""
+        """The thing for a cell's numbers, registered with the level; None for nothing."""
         if tuple(cell) == NOTHING:
             return None
         thing = import_module("minigrid.core.world_object").WorldObj.decode(*cell)

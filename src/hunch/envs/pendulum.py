@@ -49,7 +49,7 @@ class _Torques(gymnasium.ActionWrapper[Any, Any, Any]):
         self.action_space = Discrete(len(TORQUES))
 
     def action(self, action: int) -> Any:
-        """The torque as Gymnasium's environment takes it."""
+        """The torque in the form that Gymnasium's environment expects."""
         return np.array([TORQUES[action]], dtype=np.float32)
 
 

@@ -22,10 +22,10 @@ class SaySelect(TextEnv):
     """Two players collect good balls: one says a number, the other selects a ball.
 
     The speaker (player 0) sees the good balls and what the listener selected last; the listener (player 1)
-    hears the number and knows what it selected last. A good ball is worth 1 to both and is bad from then on,
-    a bad one costs 1. The listener may quit, and after as many turns of each as there are balls it is over.
-    Success: all good balls are collected, and no bad one was selected. Any pairing of numbers and balls, and
-    any sign to quit, is as good as another.
+    hears the number and knows what it selected last. A good ball is worth 1 to both and is bad from then on;
+    a bad one costs 1. The episode ends when the listener quits, or when each player has had one turn per
+    ball. Success means that all good balls were collected and no bad one was selected. Every code that maps
+    numbers to balls, with some sign for quitting, is equally good.
 
     Args:
         balls: Number of balls, at most 9.
@@ -104,7 +104,7 @@ class SaySelect(TextEnv):
         return 0, f"The speaker says {self.said + 1}."
 
     def _select(self, action: str) -> tuple[int, str]:
-        """What the selected ball is worth, after which it is bad."""
+        """The value of the selected ball, which is bad from then on."""
         if action == QUIT:
             return 0, "The listener quits."
         self.selected = ball = self.selects.index(action) - 1
@@ -113,7 +113,7 @@ class SaySelect(TextEnv):
         return worth, f"The listener selects {self.names[ball]}, a {'good' if worth > 0 else 'bad'} ball."
 
     def _text(self) -> str:
-        """What the mover knows, what happened last in the last line."""
+        """Everything that the mover knows; the last event in the last line."""
         before = [] if self.selected is None else [self.names[self.selected]]
         if self.mover == 0:
             good = ", ".join(self.names[i] for i in sorted(self.good)) or "none"

@@ -1,4 +1,4 @@
-"""A grid with four things whose secret property shows when they are examined; and its skills."""
+"""A grid with four things whose secret property is visible only when they are examined; and its skills."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOVES: Final[dict[str, Cell]] = {
 VERBS: Final[tuple[Verb, ...]] = get_args(Verb)
 ACTIONS: Final = (*MOVES, *VERBS)
 GOOD, BAD = "warm", "cold"
-"""The secret property as it is shown."""
+"""Words for the secret property."""
 LOOKS: Final = (("red", "blue"), ("plain", "striped"), ("heavy", "light"), ("new", "worn"))
 """Other visible properties, which mean nothing."""
 STEPS: Final = 40
@@ -148,7 +148,7 @@ class SecretProperty(_Grid):
     """Pick up the one of four things that has a secret property; examine to see it.
 
     In a conditional task the property of one says which of two others is right; in a search one of the four
-    is good. The first thing that is picked up ends the episode, and pays 1 if it is the right one.
+    is good. Picking up a thing ends the episode, with reward 1 if it is the right one.
 
     Args:
         question: conditional or search.
@@ -228,8 +228,9 @@ class Subtask:
 class SecretSkill(_Grid):
     """Learn to examine, or to pick up, a thing that may be out of view.
 
-    The thing is drawn anew in every episode, and not named. Doing it pays 1 and ends the episode; picking up
-    another thing ends it too. :attr:`subtasks` are the skills that an agent trained here has, for planners.
+    The thing is drawn anew in every episode, and not named. Success has reward 1 and ends the episode;
+    picking up another thing ends it, too. For planners, :attr:`subtasks` lists the skills of an agent trained
+    here.
 
     Args:
         verb: examine or pick up.
@@ -255,7 +256,7 @@ class SecretSkill(_Grid):
             raise UsageError(f"SecretSkill has no reset option {next(iter(options))!r}.")
         self.subtask = self.subtasks[int(self.task_random.integers(len(self.subtasks)))]
         self.room = draw(self.np_random, "conditional")
-        if self.np_random.random() < 0.5:  # as in the middle of a plan, when all have been seen
+        if self.np_random.random() < 0.5:  # as in the middle of a plan, when everything has been seen
             self.room = replace(self.room, known=THINGS)
         return self._seen()
 

@@ -1,4 +1,4 @@
-"""Sokoban in a room of 5 x 5 cells, with one box: small enough to be written down as code."""
+"""Sokoban in a room of 5 x 5 cells with one box, small enough for a model to write it as code."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Room = tuple[int, int, int, int, int, int]
 class Sokoban(TextEnv):
     """Push a box onto its goal, in a room of 5 x 5 cells.
 
-    A box can be pushed and not pulled; a move into a wall, or of the box into one, changes nothing. Player,
-    box and goal are drawn so that it can be done. Reward 1 with the box on its goal, which ends the episode;
-    else 0.
+    The box can be pushed but not pulled. A move of the player or the box into a wall changes nothing. Player,
+    box and goal are drawn so that there is a solution. The episode ends with reward 1 when the box is on its
+    goal; every other step has reward 0.
 
     Args:
-        max_steps: The step limit of an episode.
+        max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``; the player is ``@``, the box ``$``, its goal ``.``.
     """
 

@@ -6,7 +6,7 @@ import copy
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -52,7 +52,7 @@ class TextWrapper(TextEnv):
         describe: Turns an observation into text.
         actions: The names of all actions in the order of the action space; or, if admissible actions or names
             depend on the state, a function of observation and info that returns the admissible actions as a
-            mapping from name to action.
+            mapping from name to action; or None where ``env.step`` takes any text.
         task: The task in a sentence.
         success: A function of the results of ``env.step`` that returns whether the task is solved. Default:
             :func:`reported_success`.
@@ -68,13 +68,13 @@ class TextWrapper(TextEnv):
         self,
         env: gymnasium.Env[Any, Any],
         describe: Callable[[Any], str],
-        actions: Sequence[str] | Callable[[Any, Mapping[str, Any]], Mapping[str, int]],
+        actions: Sequence[str] | Callable[[Any, Mapping[str, Any]], Mapping[str, int]] | None,
         *,
         task: str = "",
         success: Callable[[Any, float, bool, bool, Mapping[str, Any]], bool] = reported_success,
         max_steps: int | None = None,
     ) -> None:
-        if not isinstance(env.action_space, Discrete):
+        if actions is not None and not isinstance(env.action_space, Discrete):
             raise UsageError(f"TextWrapper needs a Discrete action space, not {env.action_space}.")
         modes = ["ansi", *(mode for mode in env.metadata.get("render_modes", ()) if mode != "ansi")]
         self.metadata = {**env.metadata, "render_modes": modes}  # type: ignore[misc]
@@ -82,8 +82,12 @@ class TextWrapper(TextEnv):
         self.env = env if max_steps is None else TimeLimit(env, max_steps)
         self.task = task
         self._describe, self._success = describe, success
-        self._listed = actions if callable(actions) else _numbered(actions, env.action_space)
-        self._actions: Mapping[str, int] = {}
+        self._listed = (
+            actions
+            if actions is None or callable(actions)
+            else _numbered(actions, cast(Discrete, env.action_space))
+        )
+        self._actions: Mapping[str, int] | None = {}
         self._seed: int | None = None
         self._observed: Any = None
         self._reported: Mapping[str, Any] = {}
@@ -118,7 +122,9 @@ class TextWrapper(TextEnv):
         return self._arrive(observation, info)
 
     def _move(self, action: str) -> Outcome:
-        observation, reward, terminated, truncated, info = self.env.step(self._actions[action])
+        observation, reward, terminated, truncated, info = self.env.step(
+            action if self._actions is None else self._actions[action]
+        )
         reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
         return self._arrive(observation, info)._replace(
             reward=reward,
@@ -131,9 +137,9 @@ class TextWrapper(TextEnv):
         self._observed = observation
         self._actions = self._admissible(observation, info)
         self._reported = {name: value for name, value in info.items() if name not in _CONTRACT}
-        return Outcome(self._describe(observation), tuple(self._actions))
+        return Outcome(self._describe(observation), None if self._actions is None else tuple(self._actions))
 
-    def _admissible(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int]:
+    def _admissible(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int] | None:
         if not callable(self._listed):
             return self._listed
         actions = self._listed(observation, info)
@@ -144,7 +150,7 @@ class TextWrapper(TextEnv):
         return actions
 
     def _raw(self) -> Any:
-        # Numbers as a list, so that what one step told equals what another told.
+        # Arrays become lists, so that the infos of two steps can be compared.
         plain = isinstance(self._observed, (np.ndarray, np.generic)) and np.ndim(self._observed) <= 1
         return self._observed.tolist() if plain else self._observed
 

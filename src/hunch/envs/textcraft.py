@@ -1,4 +1,4 @@
-"""A crafting world of recipes in words: get raw items, craft the rest.
+"""A crafting world with recipes in words: get raw items, craft the rest.
 
 The rules are those of TextCraft (Prasad et al., "ADaPT: As-Needed Decomposition and Planning with Language
 Models", NAACL Findings 2024), rebuilt from the list of commands that an episode shows; the default recipes
@@ -19,7 +19,7 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.ranges import PositiveInt
 
 KINDS: Final = ("planks", "wool")
-"""Kinds of ingredients, such as planks, of which any sort can be used; they cannot be got themselves."""
+"""Kinds of ingredients, such as planks, of which any sort can be used; kinds themselves cannot be got."""
 RECIPES: Final = """\
 craft 4 oak planks using 1 oak log
 craft 4 birch planks using 1 birch log
@@ -157,7 +157,7 @@ def depth(book: Book, item: str, seen: tuple[str, ...] = ()) -> int:
 
 
 class TextCraft(TextEnv):
-    """Craft a thing by recipes, some of which are of no use.
+    """Craft an item by recipes, some of which are not needed.
 
     Any text is an action. ``get 2 string`` takes raw items, ``craft 4 stick using 2 oak planks`` uses up
     items of the inventory, ``inventory`` lists it; any other text has no effect, and the observation says so.
@@ -165,7 +165,7 @@ class TextCraft(TextEnv):
 
     Args:
         recipes: Crafting commands, one per line. Default: sixteen of our own.
-        goal: The item to craft. Default: another one in each episode, at least two recipes deep.
+        goal: The item to craft. Default: drawn anew in each episode, at least two recipes deep.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"``.
 

@@ -88,7 +88,7 @@ OURS: Final[dict[str, Backend]] = {
         "phrases",
         "hunch.lm.backends.phrases:load",
         frozenset({"embed"}),
-        "hashed phrases with the numbers in them: encodes positions and measurements",
+        "hashed phrases with their numbers: encodes positions and measurements",
         costly=False,
     ),
     "words": Backend(

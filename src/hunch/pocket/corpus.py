@@ -169,7 +169,7 @@ def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], b
 def _steps_of_both(
     rng: Random, process: Process, outcome: Callable[[Step], float], keep: Callable[[Step], bool]
 ) -> list[Step]:
-    """Remember steps, mostly of more than one outcome where there are, each as often as any other."""
+    """Collect steps, with equal numbers of each outcome in most cases."""
     for _ in range(rng.choice((1, 6, 6))):
         steps = _steps(rng, process, rng.random() < 0.85, keep)
         if len({outcome(step) for step in steps}) > 1:
@@ -178,7 +178,7 @@ def _steps_of_both(
 
 
 def _even(rng: Random, steps: Sequence[Step], outcome: Callable[[Step], float]) -> list[Step]:
-    """Repeat the steps of rarer outcomes until all are as many."""
+    """Repeat the steps of rarer outcomes until all outcomes are equally frequent."""
     groups: dict[float, list[Step]] = {}
     for step in steps:
         groups.setdefault(outcome(step), []).append(step)
@@ -193,7 +193,7 @@ def _examples(
     answer: Callable[[Step], str],
     length: int,
 ) -> Document:
-    """Examples in random order, and again in another order until they are long enough."""
+    """Return examples in random order, repeated in other orders until they are long enough."""
     written: Document = []
     size = 0
     while size < length:
@@ -208,7 +208,7 @@ def _examples(
 
 
 def _policy(rng: Random, process: Process) -> Callable[[Vector], int]:
-    """Draw a policy: towards the goal, or by one number, of which it has a table or the side of a bound."""
+    """Draw a policy: towards the goal, or depending on one number, by a table or a threshold."""
     actions = list(process.actions)
     if rng.random() < 0.5:
         return _directed(rng, process)
@@ -223,7 +223,7 @@ def _policy(rng: Random, process: Process) -> Callable[[Vector], int]:
 
 
 def _directed(rng: Random, process: Process) -> Callable[[Vector], int]:
-    """The policy that brings number after number to where the goal is, and then does what counts there."""
+    """Return the policy that brings each number to the goal, and then takes the action that counts."""
     goal = process.goal
     there = rng.choice(process.actions) if goal.action is None else goal.action
     shifts = rng.sample(process.moves, len(process.moves))
@@ -244,7 +244,7 @@ def _directed(rng: Random, process: Process) -> Callable[[Vector], int]:
 
 
 def _target(process: Process, state: Vector) -> float:
-    """What the first number has to meet: the other of its pair, or the first thing that is still there."""
+    """Return what the first number must reach: the other number of its pair, or the first remaining thing."""
     if process.goal.kind == "meet":
         return state[process.goal.pair[1]]
     return min(state[2::2], key=lambda x: x == GONE)

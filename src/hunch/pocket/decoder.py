@@ -105,7 +105,7 @@ class Decoder:
             self._write(rows[start : start + WIDTH])
 
     def _take(self, prompt: Sequence[int], taken: Sequence[Row]) -> Row:
-        """Find the row that knows most of a prompt's beginning, or a copy where others still need it."""
+        """Return the row with the longest common beginning with a prompt, or a copy if others need it."""
         ids, head = np.array(prompt[:-1]), tuple(prompt[:BLOCK])
         shares = [(_common(row, ids), i) for i, row in enumerate(self._rows) if row.head == head]
         common, best = max(shares, default=(0, -1))
@@ -131,7 +131,7 @@ class Decoder:
         return other
 
     def _vacant(self, taken: Sequence[Row]) -> Row:
-        """An empty row: a new one, or the least recently used of those that nobody needs."""
+        """Return an empty row: a new one, or the least recently used row that nobody needs."""
         free = [row for row in self._rows if not any(row is other for other in taken)]
         if len(self._rows) >= self._room and free:
             row = free[0]
@@ -147,7 +147,7 @@ class Decoder:
         """Compute the keys and values of the block from ``start``, padded with its own first token.
 
         Returns:
-            What the last layer says, shape (tokens, width).
+            The output of the last layer, shape (tokens, width).
         """
         tokens = row.tokens[start : start + BLOCK]
         self.computed += len(tokens)
@@ -183,7 +183,7 @@ class Decoder:
             row.following = following
 
     def _following(self, x: Float32Array) -> FloatArray:
-        """Log-probabilities of the token after each, shape (tokens, vocabulary)."""
+        """Return log-probabilities of the token after each, shape (tokens, vocabulary)."""
         logits = (self._normed(x) @ self.unembedding).astype(np.float64)
         logits -= logits.max(axis=1, keepdims=True)
         following: FloatArray = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
@@ -243,7 +243,7 @@ def _array(value: Any) -> Float32Array:
 
 
 def _common(row: Row, prompt: NDArray[np.int64]) -> int:
-    """How many tokens of a prompt's beginning a row knows, in whole blocks."""
+    """Return how many of a prompt's first tokens a row holds, in whole blocks."""
     n = min(row.known, len(prompt))
     different = np.flatnonzero(np.array(row.tokens[:n]) != prompt[:n])
     return int(different[0] if len(different) else n) // BLOCK * BLOCK
@@ -265,7 +265,7 @@ def _rotated(x: Float32Array, cosines: Float32Array, sines: Float32Array) -> Flo
 
 
 def _mixed(scores: Float32Array, values: Float32Array) -> Float32Array:
-    """Values in the shares that the softmax of scores gives them; works in the scores."""
+    """Return the values weighted by the softmax of the scores; overwrites the scores."""
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     mixed: Float32Array = scores @ values

@@ -1,11 +1,11 @@
-"""The corpus of searches: how a reader who knows where things usually are finds things and puts them away.
+"""The corpus of searches: a searcher who knows where things usually are finds things and puts them away.
 
 A document is a part of an episode in a generated household game: the prompt of an action prior without the
-list of actions, and what the searcher does, step after step. The searcher knows of a game only what the text
-has shown. One step in ten is drawn at random, so that the way back from it is seen too; such a step is not
-among the answers that are learnt.
+list of actions, and the searcher's actions, step by step. The searcher knows only what the text of the game
+has shown. One step in ten is random, so that the documents also show how to continue from there; random steps
+are not learnt as answers.
 
-The games are those of pools from :data:`FIRST_POOL` on, of the split ``train``. They stand for what a large
+The games are from the pools :data:`FIRST_POOL` and above, of the split ``train``. They stand for what a large
 model has read about households (Yan et al., "Efficient Reinforcement Learning with Large Language Model
 Priors", ICLR 2025).
 """
@@ -25,14 +25,14 @@ from hunch.pocket.corpus import Document, Piece
 KINDS: Final = ("pick",)
 """The errand: to find a thing and put it somewhere."""
 FIRST_POOL: Final = 1000
-"""Pools below are for playing."""
+"""Pools below this number are reserved for playing."""
 POOLS: Final = 1000
 GAMES: Final = 28
 """Number of games per pool."""
 HISTORY: Final = 8
-"""Steps that a document shows at most before its last answer: as many as the environment shows."""
+"""Maximum number of steps shown before the last answer of a document: as many as the environment shows."""
 ASTRAY: Final = 0.1
-"""Share of steps that are drawn at random."""
+"""Share of random steps."""
 LONGEST: Final = 50
 SIZE: Final = 1024
 PIECES: Final = r"\n| ?[A-Za-z]+| ?\d+| ?[^\sA-Za-z\d]|\s+"
@@ -61,11 +61,11 @@ PHRASES: Final = (
 
 @dataclass
 class Searcher:
-    """Finds a thing and puts it where it belongs, by reading.
+    """Finds a thing and puts it where it belongs, using only the text.
 
     Args:
         task: Such as ``put some pot on cabinet``.
-        rng: Of choices among equals.
+        rng: Random generator for choices among equally good actions.
     """
 
     task: str
@@ -78,21 +78,21 @@ class Searcher:
         self.thing, self.target = words[2], words[-1]
 
     def read(self, action: str) -> None:
-        """Remember what was done."""
+        """Remember an action and its result."""
         if action.startswith(("go to ", "open ")):
             self.seen.add(action)
         if action.startswith(("take ", "move ")):
             self.holds = action.split()[1] if action.startswith("take ") else ""
 
     def act(self, state: State) -> str:
-        """Put the thing down where it belongs, or take it, or open what is closed, or look elsewhere."""
+        """Put the thing where it belongs, take it, open something closed, or look elsewhere."""
         here = [a for a in state.options if self._serves(a)]
         return here[0] if here else self._elsewhere(state)
 
     def _serves(self, action: str) -> bool:
-        """Whether an action at this place brings the task further."""
+        """Return whether an action at this place advances the task."""
         verb, *words = action.split()
-        if verb == "move":  # what was taken by mistake is put down anywhere
+        if verb == "move":  # a thing taken by mistake is put down anywhere
             return self.holds != self.thing or words[-2] == self.target
         if verb == "take":
             return words[0] == self.thing and words[-2] != self.target
@@ -100,7 +100,7 @@ class Searcher:
         return verb == "open" and wanted and action not in self.seen
 
     def _elsewhere(self, state: State) -> str:
-        """Go where the thing belongs if it is at hand, else where it may be and was not looked for."""
+        """Go where the thing belongs if it is in hand, else to an unsearched place where it may be."""
         ways = [action for action in state.options if action.startswith("go to ")]
         if self.holds == self.thing:
             return self.rng.choice([way for way in ways if way.split()[2] == self.target] or ways)
@@ -111,13 +111,13 @@ class Searcher:
 
 
 def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None) -> Document:
-    """Part of the search of a seed.
+    """Write a part of a search.
 
     Args:
-        seed: Same seed, same document.
-        length: Not asked for: a document is a part of an episode.
+        seed: The same seed gives the same document.
+        length: Ignored: a document is a part of an episode.
         ease: Not asked for.
-        shape: A kind of task, of which a pool beyond those of training is taken, or None for one of training.
+        shape: A kind of task, played in a pool that is not used for training; None for a training pool.
     """
     rng = Random(seed)
     pool = FIRST_POOL + rng.randrange(POOLS) + (0 if shape is None else POOLS)
@@ -133,7 +133,7 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a search: what was seen, what was done, and whether the searcher meant it."""
+    """One step of a search: the observation, the action, and whether the searcher chose it."""
 
     task: str
     observation: str
@@ -143,7 +143,7 @@ class Step:
 
 @lru_cache(maxsize=4096)
 def search(pool: int, seed: int) -> tuple[Step, ...]:
-    """An episode of the searcher in a game of a pool."""
+    """Play an episode of the searcher in a game of a pool."""
     env, rng, steps = _games(pool), Random(f"{pool}-{seed}"), []
     observation, info = env.reset(seed=seed)
     searcher = Searcher(info["task"], rng)
@@ -173,7 +173,7 @@ def texts(documents: int = 1000) -> Iterator[str]:
 
 
 def fit() -> Any:
-    """Fit a tokenizer: what recurs is a token, and so is every word of a house."""
+    """Fit a tokenizer in which recurring phrases and all words of a house are tokens."""
     from hunch.pocket import tokenizer
 
     return tokenizer.fit(texts(), PIECES, SIZE, PHRASES)

@@ -182,7 +182,7 @@ def build(config: PretrainConfig, vocabulary: int, end: int) -> Any:
 
 
 def _weights(folder: Path, fitted: Any) -> dict[str, Any]:
-    """The weights of a model of this recipe, in float32; its embeddings for the tokens of ``fitted``."""
+    """Return the float32 weights of a model of this recipe, with embeddings for the tokens of ``fitted``."""
     import torch
     from transformers import LlamaForCausalLM
 
@@ -196,7 +196,7 @@ def _weights(folder: Path, fitted: Any) -> dict[str, Any]:
 
 
 def _parts(own: Any, fitted: Any) -> list[list[int]]:
-    """What each token of ``fitted`` is in the tokens of another tokenizer: itself, or its parts."""
+    """Return each token of ``fitted`` as tokens of another tokenizer: itself, or its parts."""
     texts = [fitted.decode([i]) for i in range(len(fitted))]
     parts: list[list[int]] = own(texts, add_special_tokens=False)["input_ids"]
     return [part or [own.eos_token_id] for part in parts]
@@ -233,15 +233,28 @@ def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]],
     Raises:
         UsageError: if the folder holds training with other settings.
     """
+    refuse_foreign(out)
     out.mkdir(parents=True, exist_ok=True)
     training = _take_up(config, out)
     for line in _lines(training, out):
         with (out / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
         tell(line)
-    # Not where a step is interrupted: half of it would be saved. The last checkpoint holds then.
+    # Not after an interrupted step, of which only half would be saved. The last checkpoint remains.
     checkpoint(training, out / "checkpoint.pt")
     return save(training, out / "model")
+
+
+def refuse_foreign(out: Path) -> None:
+    """Check that a folder holds no other files than those of a training.
+
+    Raises:
+        UsageError: if it does; the message names one of them.
+    """
+    ours = {"checkpoint.pt", "metrics.jsonl", "model", "tokenizer"}
+    names = {path.name for path in out.iterdir() if path.name[0] != "."} if out.is_dir() else set()
+    if not (out / "checkpoint.pt").exists() and (foreign := sorted(names - ours)):
+        raise UsageError(f"{out} holds files of something else, such as {foreign[0]}: choose another --out.")
 
 
 def _take_up(config: PretrainConfig, out: Path) -> Pretraining:

@@ -148,7 +148,7 @@ class Process:
         return self.goal.kind == "hit"
 
     def _hit(self, state: Vector, action: int) -> tuple[Vector, int]:
-        """Remove what the action hits; how much that is."""
+        """Remove what the action hits, and return the number of things hit."""
         if not self._hitting or action != self.goal.action:
             return state, 0
         hit = [i for i in range(2, len(state), 2) if state[i] == state[0]]
@@ -214,7 +214,7 @@ def _draw(rng: Random, simple: bool) -> Process:
 
 
 def _things(rng: Random) -> Process:
-    """Two or three things on a board; the actions move the first, or hit; most others fall or stand still."""
+    """Draw two or three things on a board; actions move the first or hit; most others fall or stand still."""
     width = rng.randint(3, 9)
     edge: Edge = rng.choice(("clip", "clip", "wrap"))
     across = Number(0, width, edge, "shift")
@@ -278,7 +278,7 @@ def _goal(rng: Random, numbers: Sequence[Number], actions: int) -> Goal:
 
 
 def _walls(rng: Random, numbers: Sequence[Number], actions: int) -> frozenset[tuple[Vector, int]]:
-    """Wall off some places, where the state is one of few."""
+    """Draw walls around some places, if there are few states."""
     if len(numbers) > 2 or any(n.kind != "shift" or n.real for n in numbers) or rng.random() < 0.4:
         return frozenset()
     share = rng.choice((0.1, 0.2, 0.3))

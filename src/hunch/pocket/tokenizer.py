@@ -92,7 +92,7 @@ def fit(texts: Iterable[str], pieces: str, size: int, whole: Sequence[str] = ())
 
 
 def _texts(seed: str, documents: int) -> Iterator[str]:
-    """Every number of two digits often enough to be a token, names, and what instructions say."""
+    """Yield every two-digit number often enough to become a token, names, and texts of instructions."""
     numbers = "\n".join(f"{n}\n{n:02d}" for n in range(-40, 100))
     yield from [numbers] * 4000
     rng = Random(seed)

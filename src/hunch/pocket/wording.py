@@ -1,7 +1,8 @@
-"""How a random decision process reads: names, brackets, operators, hints, action and reward forms.
+"""The wording of a random decision process: names, brackets, operators, hints, forms of actions and rewards.
 
-Every document of the corpus has its own wording, drawn here. The words of the domains on which the model is
-judged are not among the names; the words of the form, such as ``assert``, ``state`` and ``reward``, are.
+Every document of the corpus has its own wording, drawn here. Names do not include words of the domains on
+which the model is evaluated, but they include words of the form, such as ``assert``, ``state`` and
+``reward``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def listed(words: str) -> tuple[str, ...]:
 HELD_OUT: Final = frozenset(
     listed("paddle ball descend ship alien aliens shoot try_goal left right up down stay pos vel accel decel")
 )
-"""Words that only the domains of the evaluation use; no document about a process holds them."""
+"""Words that only the domains of the evaluation use; no document about a process contains them."""
 
 NAMES: Final = listed(
     "a b x y n s t u p q node cell place level count tank door lamp robot agent cart light box tile card "
@@ -46,11 +47,11 @@ SYLLABLES: Final = listed(
     "ight ing en ow ay oo sh ch tr pl ent ad el or an in"
 )
 Hint: TypeAlias = tuple[str, tuple[int, ...]]
-"""What kind of hint, and of which numbers."""
+"""The kind of a hint, and its numbers."""
 
 
 def name(rng: Random, pool: Sequence[str]) -> str:
-    """Draw a name: a common word, or one that nobody has seen before."""
+    """Draw a name: a common word, or a new one."""
     if rng.random() < 0.4:
         return rng.choice(pool)
     while (made := _made_up(rng)) in HELD_OUT:
@@ -59,7 +60,7 @@ def name(rng: Random, pool: Sequence[str]) -> str:
 
 
 def _made_up(rng: Random) -> str:
-    """Letters, syllables, or pieces of all kinds, so that words of several tokens are learnt to be copied."""
+    """Make a word of letters, syllables or other pieces: the model must learn to copy several tokens."""
     sort = rng.random()
     if sort < 0.25:
         return "".join(rng.choices(ascii_lowercase, k=rng.randint(2, 5)))
@@ -84,20 +85,20 @@ class Wording:
     """The wording of one document. All pieces end with a line break.
 
     Attributes:
-        layout: How the numbers are held together: a list, a call, a call with keywords, pairs, a pair and a
-            group of pairs, or each alone.
-        names: Of the numbers, or of the things that hold them.
-        call: The name of calls and pairs.
-        prefix: What a state begins with.
-        relation: Between a name and its value.
-        joint: Between clauses.
-        hints: What is said besides: the goal, comparisons, some numbers again, each or together, the side
-            of a bound, in or out of a range, or whether it is zero.
-        other: The numbers that the hint compares with.
+        layout: How the numbers are grouped: a list, a call, a call with keywords, pairs, a pair and a group
+            of pairs, or each alone.
+        names: Names of the numbers, or of the things that hold them.
+        call: Name of calls and pairs.
+        prefix: Beginning of a state.
+        relation: Text between a name and its value.
+        joint: Text between clauses.
+        hints: Additional statements: the goal, comparisons, some numbers again (each or together), the side
+            of a bound, in or out of a range, or whether a number is zero.
+        other: Numbers to which the hint compares.
         actions: The text of each action.
-        rewards: Before and behind the number of a reward.
-        real_rewards: True if a reward is written with a point.
-        done: What is said at the end, and before it.
+        rewards: Text before and after the number of a reward.
+        real_rewards: True if a reward is written with a decimal point.
+        done: Texts at the end of an episode, and before it.
         reset: The line that opens an episode.
     """
 
@@ -117,18 +118,18 @@ class Wording:
     reals: tuple[bool, ...]
 
     def state(self, state: Vector) -> str:
-        """Say what is the case."""
+        """Return the text of a state."""
         texts = [_told(v, real) for v, real in zip(state, self.reals, strict=True)]
         hints = [clause for hint in self.hints for clause in self._hint(hint, state, texts)]
         return self.prefix + self.joint.join(self._clauses(texts) + hints) + "\n"
 
     def reward(self, reward: float) -> str:
-        """Say what was earned."""
+        """Return the text of a reward."""
         before, behind = self.rewards
         return f"{before}{float(reward) if self.real_rewards else int(reward)}\n{behind}"
 
     def end(self, done: bool) -> str:
-        """Say whether it is over."""
+        """Return the text that says whether the episode is over."""
         return self.done[0] if done else self.done[1]
 
     def _clauses(self, texts: Sequence[str]) -> list[str]:
@@ -152,7 +153,7 @@ class Wording:
         return [f"{n}{r}{text}" for n, text in zip(self.names, texts, strict=False)]
 
     def _part(self, i: int) -> str:
-        """How a single number is named in a hint."""
+        """Return the name of a single number in a hint."""
         if self.layout == "pairs":
             return f"{self.names[i // 2]}.{'xy'[i % 2]}"
         if self.layout == "group":
@@ -183,7 +184,7 @@ class Wording:
         return [f"{parts[0]} {'<' if value < bound else '>' if value > bound else '=='} {other}"]
 
     def _range(self, part: str, value: float) -> str:
-        """On which side of a range around zero a number is, or that it is within."""
+        """State on which side of a range around zero a number is, or that it is within."""
         far = abs(int(self.other[0]))
         if abs(value) <= far:
             return f"{-far} <= {part} <= {far}"
@@ -191,7 +192,7 @@ class Wording:
 
 
 def _told(value: float, real: bool) -> str:
-    """The text of a number; of a thing that is gone there is none."""
+    """Return the text of a number; None for a thing that is gone."""
     return str(None) if value == GONE else f"{value:.2f}" if real else str(int(value))
 
 
@@ -201,7 +202,7 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
     Args:
         rng: Random generator.
         process: The process to describe.
-        ease: From 0 to 1: how often it is a plain one.
+        ease: Share of plain wordings, from 0 to 1.
     """
     plain, count = rng.random() < ease, len(process.numbers)
     layout = rng.choice(("list", "list", "call", "keywords", "pairs", "alone"))
@@ -232,7 +233,7 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
 
 
 def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hint, ...]:
-    """Draw what is said besides; of things it is much, of others little."""
+    """Draw the hints: many for things, few for other states."""
     count = len(process.numbers)
     if process.things:
         across = tuple(range(0, count, 2))
@@ -267,7 +268,7 @@ def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hin
 
 
 def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
-    """Draw the texts of the actions, which are of one form or of two."""
+    """Draw the texts of the actions, in one or two forms."""
     *verbs, then = names(rng, VERBS, count + 1)
     thing = own[0]
     forms = (

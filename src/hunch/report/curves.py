@@ -173,7 +173,7 @@ def draw_lines(
 
 
 def blank(panels: int) -> Any:
-    """An empty picture for so many panels, one below the other.
+    """Return an empty picture with a number of panels, one below the other.
 
     Raises:
         UsageError: if matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""From which rates of repair and damage on a loop pays: a picture of what it is ahead by."""
+"""Draws the advantage of a loop over its control at several repair and break rates of the writer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def draw_frontier(
     path: Path,
     what: str,
 ) -> Path:
-    """Draw what a loop is ahead by over a writer's rates, as PNG; an interval apart from 0 has a bold edge.
+    """Draw the advantage of a loop by the writer's rates, as PNG; a bold edge marks an interval without 0.
 
     Args:
-        cells: By repair and break rate, the difference with its interval.
+        cells: The difference with its interval, by repair and break rate.
         marks: Writers whose rates are known, by name.
-        path: Of the picture.
-        what: What the difference is of.
+        path: Path of the picture.
+        what: Name of the quantity whose difference is drawn.
 
     Raises:
         UsageError: if matplotlib is not installed.

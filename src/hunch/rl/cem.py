@@ -1,4 +1,4 @@
-"""The cross-entropy method: on small policies in NumPy, many worlds at once, and on plans in a world model.
+"""The cross-entropy method, for small policies in NumPy and for plans in a world model.
 
     repeat
         draw candidates from a normal distribution over the policy's parameters
@@ -6,7 +6,7 @@
         fit the distribution to the best of them
 
 (Rubinstein 1999; Mannor, Rubinstein and Gat 2003; the added noise after Szita and Lorincz 2006.) It needs
-scores of whole episodes only, so that a reward is priced once a generation and not once a step.
+only the scores of whole episodes, so a reward program is called once per generation, not once per step.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class CEM:
     """Settings of the search.
 
     Attributes:
-        population: Candidates of a generation.
-        elites: Of them, how many the next distribution is fitted to.
-        generations: How many.
-        spread: Standard deviation at the beginning.
+        population: Candidates per generation.
+        elites: Number of the best candidates, to which the next distribution is fitted.
+        generations: Number of generations.
+        spread: Initial standard deviation.
         noise: Added to the standard deviation, falling to 0 over the generations.
 
     Raises:
-        UsageError: if there are fewer candidates than elites, or none.
+        UsageError: if there are fewer candidates than elites, no elites, or no generations.
     """
 
     population: int = 32
@@ -52,7 +52,7 @@ class CEM:
         """Yield the mean of the distribution after each generation, shape (size,).
 
         Args:
-            score: From candidates, shape (population, size), to their scores, shape (population,).
+            score: Takes candidates, shape (population, size), and returns their scores, shape (population,).
             size: Number of parameters.
             rng: The source of chance.
         """
@@ -75,23 +75,23 @@ def plan(
     name: Callable[[float], Any] = float,
     cem: CEM | None = None,
 ) -> FloatArray:
-    """The actions that earn most in a world model, as far as the search finds them: one number a step.
+    """Return the sequence of actions with the highest return that the search finds in a world model.
 
-    Dainese et al. (2024) plan so in continuous control, with a horizon of 100, 1,000 candidates, 100 elites
-    and 20 generations.
+    Each action is one number. Dainese et al. (2024) use a horizon of 100, 1,000 candidates, 100 elites and 20
+    generations for continuous control.
 
     Args:
-        model: The world model, asked for the steps of all candidates together.
-        state: Where the plan begins.
+        model: The world model; the steps of all candidates are requested together.
+        state: First state of the plan.
         rng: The source of chance.
-        horizon: Steps of the plan.
-        bound: Largest action, and minus the smallest.
-        name: How the model calls an action.
+        horizon: Number of steps of the plan.
+        bound: Actions are from -bound to bound.
+        name: Returns the model's name of an action.
         cem: Settings of the search.
 
     Returns:
-        Shape (horizon,), from -bound to bound. Candidates for which the model has nothing to say earn nothing
-        from there on.
+        Shape (horizon,), from -bound to bound. A candidate gets no reward after a step that the model cannot
+        predict.
     """
     settings = cem or CEM(population=64, elites=8, generations=5, spread=bound, noise=bound / 4)
 
@@ -114,12 +114,12 @@ def plan(
 
 
 def policy_size(observation: int, action: int) -> int:
-    """Number of parameters of a policy."""
+    """Return the number of parameters of a policy."""
     return (observation + 1) * action
 
 
 def act(parameters: FloatArray, observations: FloatArray) -> FloatArray:
-    """Actions in [-1, 1] of linear policies with tanh, each world with parameters of its own.
+    """Return actions in [-1, 1] of linear policies with tanh; each world has its own parameters.
 
     Args:
         parameters: Shape (n, (observation + 1) * action).

@@ -38,7 +38,12 @@ class Estimate:
         return self.short()
 
     def short(self) -> str:
-        """Return the value with its bounds, for a table that explains them elsewhere."""
+        """Return the value with its bounds, for a table that explains them elsewhere.
+
+        A single run has a value and no bounds; without any value it is a dash.
+        """
+        if np.isnan(self.low):
+            return "-" if np.isnan(self.value) else f"{self.value:.2f}"
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 

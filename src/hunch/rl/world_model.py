@@ -1,8 +1,8 @@
-"""World models: what an action would lead to, said without taking it, and how good such a model is.
+"""World models, which predict the result of an action, and the measurement of their quality.
 
-A state is whatever a model's states are: a text, or the environment's own numbers as :func:`frozen` makes
-them, so that planners can look them up. Models that language models write or play are roles; here are the two
-that need none: the environment itself, which is the ceiling of every study, and a look-up, its floor.
+A state is a text, or the environment's own numbers in the form that :func:`frozen` returns, so that planners
+can look them up. World models that use a language model are roles. The two models here need none: the
+environment itself is the upper reference of every study, and a look-up the lower one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from hunch.core import FloatArray, Transition, UsageError
 
 TOLERANCE = 1e-5
-"""By how much numbers may differ and still agree, relative to their size above 1 (Dainese et al. 2024)."""
+"""Tolerance for numbers, relative to their size if it is above 1 (Dainese et al. 2024)."""
 
 
 @dataclass(slots=True)
 class Prediction:
-    """What a world model says of one action in one state; ``None`` where it has nothing to say.
+    """The prediction for one action in one state; ``None`` stands for no prediction.
 
-    The end comes first, then the reward, then the next state. A piece is predicted only where the one before
-    it was, and nobody asks for a next state after the end.
+    The end is predicted first, then the reward, then the next state; each only if the one before was. After
+    the end there is no next state.
     """
 
     done: bool | None = None
@@ -35,17 +35,17 @@ class Prediction:
 
 
 class WorldModel(Protocol):
-    """A view of which end, reward and next state an action leads to."""
+    """Predicts the end, the reward and the next state of actions."""
 
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
-        """Predict one step of each state, all together; each has chance of its own, if it needs any."""
+        """Predict one step from each state; each query has its own random generator."""
         ...
 
 
 class Step(NamedTuple):
-    """A recorded step, in the states of a model."""
+    """A recorded step, with states in the form of a model."""
 
     state: Hashable
     action: str
@@ -55,10 +55,10 @@ class Step(NamedTuple):
 
 
 def frozen(raw: Any) -> Hashable:
-    """A raw state as plain numbers, texts and tuples, which can be looked up.
+    """Return a raw state as plain numbers, texts and tuples, which can be looked up.
 
     Raises:
-        UsageError: if there is none, or something else is in it.
+        UsageError: if there is none, or it contains anything else.
     """
     if isinstance(raw, np.ndarray | np.generic):
         raw = raw.tolist()
@@ -70,7 +70,7 @@ def frozen(raw: Any) -> Hashable:
 
 
 def steps_of(transitions: Iterable[Transition]) -> list[Step]:
-    """Transitions by their raw states."""
+    """Return transitions with their raw states."""
     return [
         Step(frozen(t.state.raw), t.action, t.reward, t.terminated, frozen(t.next_state.raw))
         for t in transitions
@@ -78,7 +78,7 @@ def steps_of(transitions: Iterable[Transition]) -> list[Step]:
 
 
 class TrueCopy:
-    """The environment itself, put into each state that is asked for.
+    """The environment itself, placed in each requested state.
 
     Args:
         env: A copy (``World.copy``) of an environment that has ``place``.
@@ -88,7 +88,7 @@ class TrueCopy:
         self.env = env.unwrapped
 
     def actions(self, state: Any) -> tuple[str, ...]:
-        """The admissible actions of a state."""
+        """Return the admissible actions of a state."""
         _, info = self.env.place(state)
         return tuple(info["actions"])
 
@@ -106,10 +106,10 @@ class TrueCopy:
 
 
 class LookUp:
-    """What happened the last time; nothing where there was none.
+    """The result of the same step the last time it was seen; no prediction if it was never seen.
 
     Args:
-        steps: What happened.
+        steps: The recorded steps.
     """
 
     def __init__(self, steps: Iterable[Step]) -> None:
@@ -131,7 +131,7 @@ class LookUp:
 
 
 def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
-    """Whether two states agree: the same structure, numbers within a tolerance; nan agrees with nothing."""
+    """Return whether two states agree: same structure, and numbers within a tolerance; nan never agrees."""
     if isinstance(value, tuple) or isinstance(other, tuple):
         same = isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other)
         return same and all(alike(a, b, tolerance) for a, b in zip(value, other, strict=True))
@@ -143,20 +143,20 @@ def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
 
 
 def right(found: Prediction, step: Step) -> bool:
-    """Whether a prediction is right in all pieces; what follows the end does not count."""
+    """Return whether a prediction is right in all parts; a next state after the end does not count."""
     known = found.done is step.done and found.reward is not None and alike(found.reward, step.reward)
     return known and (step.done or alike(found.next_state, step.next_state))
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a world model is on recorded episodes.
+    """The quality of a world model on recorded episodes.
 
     Attributes:
-        by_depth: Share of right predictions after 1, 2, ... steps of its own, shape (depth,).
+        by_depth: Share of correct predictions after 1, 2, ... of its own steps, shape (depth,).
         confidence: Mean share of draws that agree with the most frequent one.
-        calibration_error: Mean distance of confidence and accuracy, over ten bins of confidence.
-        steps_per_second: Speed, all asked together.
+        calibration_error: Mean distance between confidence and accuracy, over ten bins of confidence.
+        steps_per_second: Speed, with all steps requested together.
     """
 
     by_depth: FloatArray
@@ -168,7 +168,7 @@ class Quality:
 def measure(
     model: WorldModel, episodes: Sequence[Sequence[Step]], *, depth: int = 5, draws: int = 1, seed: int = 0
 ) -> Quality:
-    """Measure a model: one step and several of its own, calibration over draws, and speed."""
+    """Measure a model: accuracy after one step and several of its own, calibration over draws, and speed."""
     steps = [step for episode in episodes for step in episode]
     if not steps:
         raise UsageError("There are no recorded steps to measure a world model on.")
@@ -188,9 +188,11 @@ def measure(
 
 
 def by_depth(model: WorldModel, episodes: Sequence[Sequence[Step]], depth: int, seed: int = 0) -> FloatArray:
-    """Share of right predictions after 1, 2, ..., ``depth`` steps on the model's own states, shape (depth,).
+    """Return the share of correct predictions after 1, ..., ``depth`` of the model's own steps, shape
+    (depth,).
 
-    The model goes on from every recorded state with the recorded actions. Once it is wrong it stays wrong.
+    The model continues from every recorded state with the recorded actions. After an error, all its later
+    steps count as wrong.
     """
     going = [(episode, start, step.state) for episode in episodes for start, step in enumerate(episode)]
     shares: list[float] = []
@@ -218,7 +220,7 @@ def _key(found: Prediction) -> Hashable:
 
 
 def _mode(votes: Sequence[Hashable]) -> int:
-    """Where the most frequent of some votes first stands."""
+    """Return the index of the first of the most frequent votes."""
     return max(range(len(votes)), key=lambda i: (votes.count(votes[i]), -i))
 
 

@@ -1,7 +1,7 @@
-"""A program as a source of rewards: what a model wrote says what a step is worth, in the sandbox.
+"""A program as a reward source: it runs in the sandbox and returns the reward of a step.
 
-Such as the rewards that WorldCoder writes, or one of your own. Reward programs for many worlds at once, which
-Eureka writes, are design problems (:mod:`hunch.envs.design.reward`).
+The program may be one that WorldCoder wrote, or your own. Eureka's reward programs, for many worlds at once,
+belong to design problems (:mod:`hunch.envs.design.reward`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ PARAMETERS = ("state", "action", "next_state")
 
 
 class CodedReward:
-    """Rewards a step by a program ``reward(state, action, next_state)`` of raw states.
+    """Rewards a step with a program ``reward(state, action, next_state)`` over raw states.
 
-    The program returns a number, or (number, whether the episode ends), of which the number counts. All steps
-    of a batch are one call. Where it fails, or returns something else, a step is worth 0 and counted.
+    The program returns a number, or (number, whether the episode ends), of which only the number is used. All
+    steps of a batch are one call. If it fails or returns anything else, the reward is 0, and the failure is
+    counted.
 
     Args:
-        program: Its text.
-        evidence: Of whoever wrote it; None where no model did.
+        program: The text of the program.
+        evidence: Evidence level of the model that wrote it; None if no model did.
 
     Raises:
         UsageError: if it cannot be run.
@@ -47,18 +48,18 @@ class CodedReward:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Which program."""
+        """The program."""
         return {"program": hashlib.sha256(self.program.encode()).hexdigest()[:16]}
 
     def begin(self, world: World, seed: int) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self.asked = self.failed = 0
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """What the program says of each step; 0 where it says nothing.
+        """Return the program's reward of each step; 0 if it fails.
 
         Raises:
-            UsageError: if a state has no numbers to show.
+            UsageError: if a state has no ``raw``.
         """
         calls = [(frozen(t.state.raw), t.action, frozen(t.next_state.raw)) for t in transitions]
         found = [_number(answer) for answer in self.called.map(calls)]
@@ -67,17 +68,17 @@ class CodedReward:
         return [value or 0.0 for value in found]
 
     def metrics(self) -> dict[str, float]:
-        """The share of steps on which the program failed, since the last call."""
+        """Return the share of steps since the last call on which the program failed."""
         told = {"reward_failed": self.failed / self.asked} if self.asked else {}
         self.asked = self.failed = 0
         return told
 
     def state_dict(self) -> dict[str, Any]:
-        """What was counted since metrics were told."""
+        """Return the counts since the last call of :meth:`metrics`."""
         return {"counted": (self.asked, self.failed)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         self.asked, self.failed = state["counted"]
 
 

@@ -1,8 +1,8 @@
-"""Value functions for positions of a game, as code: a model writes candidates, a tournament chooses one.
+"""Value functions of game positions as code: a model writes candidates, and a tournament selects one.
 
-A search asks the value function in the place of playing on at random. Candidates play each other, and a
-search without any, in the game's own code: no word of the true game is needed. Source: Lehrach et al., "Code
-World Models for General Game Playing", 2025.
+A search uses the value function instead of random play. The candidates play against each other and against a
+search without a value function, in the game's code, so the true game is not needed. Source: Lehrach et al.,
+"Code World Models for General Game Playing", 2025.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hunch.sandbox import ProgramError
 
 
 def problem_of(text: str, code: str) -> Problem:
-    """What candidates are written for.
+    """Return the problem that candidates solve.
 
     Args:
         text: The rules in words.
-        code: The rules as code, whose functions a candidate may call.
+        code: The rules as code; a candidate may call their functions.
     """
     return Problem(
         f"Write what a position of this game is worth to a player: {text}",
@@ -44,13 +44,13 @@ def problem_of(text: str, code: str) -> Problem:
 
 
 def candidates(writer: Writer, problem: Problem, n: int, first: int = 0) -> list[str]:
-    """Have n value functions written; those that cannot be run are left out.
+    """Let a writer write n value functions; those that cannot be run are left out.
 
     Args:
-        writer: Writes programs.
-        problem: Of :func:`problem_of`.
-        n: How many.
-        first: Number of the first; another number is another draw.
+        writer: The writer.
+        problem: The problem, from :func:`problem_of`.
+        n: Number of programs.
+        first: Number of the first program; each number is a separate draw.
     """
     written = [p for p in writer.write(problem, (), "", n, first) if p and not problem.flaw(p)]
     return [program for program in written if _runs(f"{problem.source}\n{program}")]
@@ -65,20 +65,20 @@ def _runs(code: str) -> bool:
 
 
 def seat(game: CodedGame, search: ISMCTS, *, valued: bool) -> Searching:
-    """A player that searches in the code, with or without its value function."""
+    """Return a player that searches in the code, with or without its value function."""
     return Searching(game, Filtering(game), replace(search, value=game.values if valued else None))
 
 
 def standings(code: str, values: Sequence[str], search: ISMCTS, n: int, seed: int) -> FloatArray:
     """Return each candidate's mean win per match against the others, shape (1 + candidates,).
 
-    The first is a search without a value function.
+    The first entry is a search without a value function.
 
     Args:
         code: The game's rules as code.
-        values: Candidates.
-        search: How all of them search.
-        n: Matches of each pair in each seat.
+        values: The candidates.
+        search: The search that all of them use.
+        n: Matches per pair and seat.
         seed: Seed of the matches.
 
     Raises:
@@ -93,5 +93,5 @@ def standings(code: str, values: Sequence[str], search: ISMCTS, n: int, seed: in
 
 
 def best(standing: FloatArray) -> int:
-    """The winner of a tournament; 0 for no value function, which wins where another is only as good."""
+    """Return the winner of a tournament; 0 for no value function, which also wins ties."""
     return int(np.argmax(standing))

@@ -67,7 +67,7 @@ class Judge:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """That of the model."""
+        """The evidence level of the model."""
         return self.lm.evidence
 
     @property

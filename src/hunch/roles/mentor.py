@@ -66,7 +66,7 @@ def comprehension(cosine: float) -> float:
 
 
 class Sayer(Protocol):
-    """Says which summary fits a player."""
+    """Chooses the summary that fits a player."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -74,7 +74,7 @@ class Sayer(Protocol):
         ...
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
-        """A summary, by what the player did."""
+        """Return a summary of a player, given its events."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Sayer(Protocol):
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up a state that :meth:`state_dict` gave."""
+        """Restore a state from :meth:`state_dict`."""
         ...
 
 

@@ -78,7 +78,7 @@ class PerceptronPolicy:
 
     def see(self, states: Sequence[State]) -> None:
         """Add states to mean and standard deviation; only between updates, because it changes the policy."""
-        numbers = self.features.number(states)  # first, as it may put a larger matrix in place
+        numbers = self.features.number(states)  # first, because it may replace the matrix by a larger one
         self.spread.add(self.features.vectors[numbers])
 
     def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:

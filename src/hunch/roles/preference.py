@@ -25,6 +25,8 @@ TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 """Share of the preference that the first caption gets for each verdict; 0 is a tie."""
 LONGEST: Final = 10
 """Maximum factor by which collection is prolonged while all captions are equal."""
+ALIKE: Final = 20
+"""Number of equal verdicts at which a warning says that the judge carries no information."""
 _VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
 
 
@@ -119,6 +121,11 @@ class Preference:
         self.scale = (0.0, 1.0)
         self.report: dict[str, Any] = {}
         self.known: tuple[float, ...] = ()
+        if not world.data and 0 < world.steps <= self.config.collect:
+            _warn(
+                f"Captions are collected for {self.config.collect:,} steps, and the run has {world.steps:,}: "
+                "no reward will be fitted."
+            )
         if world.data:
             self.captions = [t.event for episode in world.data for t in episode if t.event]
             self.fit()
@@ -128,18 +135,26 @@ class Preference:
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the reward of each step's caption; 0 while captions are collected."""
         if not self.networks:
-            self.steps += len(transitions)
-            self.captions += [t.event for t in transitions if t.event]
-            if self.steps >= self.config.collect and (
-                self._compares() or self.steps >= LONGEST * self.config.collect
-            ):
-                self.fit()
+            self._collect(transitions)
             return [0.0] * len(transitions)
         new = list(dict.fromkeys(t.event for t in transitions if t.event and t.event not in self.values))
         if new:
             self.values.update(zip(new, self._raw(new).tolist(), strict=True))
         mean, deviation = self.scale
         return [(self.values[t.event] - mean) / deviation if t.event else 0.0 for t in transitions]
+
+    def _collect(self, transitions: Sequence[Transition]) -> None:
+        """Collect captions, and fit once there are enough; warn where there is nothing to compare yet."""
+        before, enough = self.steps, self.config.collect
+        self.steps += len(transitions)
+        self.captions += [t.event for t in transitions if t.event]
+        if self.steps >= enough and (self._compares() or self.steps >= LONGEST * enough):
+            self.fit()
+        elif before < enough <= self.steps:
+            _warn(
+                f"All steps so far have the same caption or none, so the judge {self.lm.name} has nothing to "
+                f"compare: captions are collected until step {LONGEST * enough:,}, and the reward is 0."
+            )
 
     def _raw(self, captions: Sequence[str]) -> FloatArray:
         """Return the mean of the networks, shape (captions,)."""
@@ -259,11 +274,14 @@ class Preference:
         sent = [pair for pair in pairs if pair.first != pair.second]
         decided = [pair for pair in sent if pair.verdict]
         if not decided:
-            warnings.warn(
+            _warn(
                 f"The judge {self.lm.name} preferred neither caption in any of {len(sent)} pairs: its reward "
-                "carries no information.",
-                HunchWarning,
-                stacklevel=2,
+                "carries no information."
+            )
+        elif len(decided) >= ALIKE and len({pair.verdict for pair in decided}) == 1:
+            _warn(
+                f"The judge {self.lm.name} said {decided[0].verdict} to all of {len(decided)} pairs: its "
+                "verdicts tell the order of the captions, and nothing else."
             )
         held = [pair for pair in pairs[cut:] if pair.first != pair.second and pair.verdict]
         chances = [1 / (1 + np.exp(self.values[p.second] - self.values[p.first])) for p in held]
@@ -320,6 +338,10 @@ class Preference:
         self.networks = [self._network(self.seed) for _ in state["networks"]]
         for net, weights in zip(self.networks, state["networks"], strict=True):
             net.load_state_dict(weights)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, HunchWarning, stacklevel=4)
 
 
 def read_preference(answer: str, *, last: bool = False) -> int | None:

@@ -91,14 +91,14 @@ class UniformPrior(DistributionPrior):
 
 
 class Instructed:
-    """What a prior says of states when it is told an instruction for a task; each state is asked once.
+    """A prior that is given an instruction as its task; it is asked once per state.
 
     Args:
-        prior: Any; of one that only draws, the shares of ``samples`` draws count.
-        instruction: What it is told; empty for the task itself.
-        samples: See ``prior``.
-        floor: Share of it that is spread over all actions, so that none has a probability of 0.
-        seed: Of the draws.
+        prior: Any prior. If it can only draw, its probabilities are the shares of ``samples`` draws.
+        instruction: The instruction; empty for the task itself.
+        samples: Number of draws, see ``prior``.
+        floor: Share of the prior spread evenly over all actions, so that none has probability 0.
+        seed: Seed of the draws.
     """
 
     def __init__(self, prior: ActionPrior, instruction: str, samples: int, floor: float, seed: int) -> None:
@@ -119,7 +119,7 @@ class Instructed:
         if isinstance(self.prior, DistributionPrior):
             return self.prior.probabilities(states)
         found = []
-        for state in states:  # one by one: samples must not depend on what else was asked
+        for state in states:  # one by one, so that samples do not depend on other requests
             (drawn,) = self.prior.propose([state], self.samples, np.random.default_rng(self.seed))
             found.append(np.zeros(len(state.options)))
             found[-1][drawn.indices] = drawn.weights

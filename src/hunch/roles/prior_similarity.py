@@ -1,4 +1,4 @@
-"""Action priors by likeness: to the task and to what was seen, and unlike what was just done."""
+"""Action priors by similarity to the task and the observations, and dissimilarity to recent actions."""
 
 from __future__ import annotations
 

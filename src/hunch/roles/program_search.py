@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from hunch.core import FloatArray
 from hunch.roles.program import Attempt, Request, best
+
+Within = Literal["short", "any", "latest"]
+"""Program drawn from a cluster of equal scores."""
 
 
 class BestOfN:
@@ -144,10 +148,10 @@ class Islands:
     """Islands with clusters (FunSearch, Romera-Paredes et al. 2023).
 
     A request draws an island, then clusters by a softmax over their fitness, and from each cluster a program,
-    preferring short ones; parents are in ascending order of fitness. The temperature of the softmax falls
-    from ``temperature`` to 0 over ``period`` programs of the island, and starts again. After every
-    ``reset_every`` attempts the worse half of the islands is emptied, and each restarts with the best program
-    of a surviving one. Attempts are counted instead of hours, so that a run can be repeated.
+    by default short ones more often. Parents are in ascending order of fitness. The temperature of the
+    softmax falls from ``temperature`` to 0 over ``period`` programs of the island, and starts again. After
+    every ``reset_every`` attempts the worse half of the islands is emptied, and each restarts with the best
+    program of a surviving one. Attempts are counted instead of hours, so that a run can be repeated.
 
     Args:
         islands: Number of islands.
@@ -156,6 +160,7 @@ class Islands:
         period: Programs per island over which the temperature falls.
         reset_every: Attempts between resets; 0 for none.
         samples: Programs written per request.
+        within: Program drawn from a cluster: ``short`` ones more often, ``any``, or the ``latest``.
     """
 
     def __init__(
@@ -166,10 +171,11 @@ class Islands:
         period: int = 30_000,
         reset_every: int = 500,
         samples: int = 4,
+        within: Within = "short",
     ) -> None:
         self.islands = [Island() for _ in range(islands)]
         self.parents, self.temperature, self.period = parents, temperature, period
-        self.reset_every, self.samples = reset_every, samples
+        self.reset_every, self.samples, self.within = reset_every, samples, within
         self.told = 0
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
@@ -188,7 +194,7 @@ class Islands:
         chances = softmax([_fitness(cluster[0]) for cluster in clusters], falling)
         k = min(self.parents, int(np.count_nonzero(chances)))
         drawn = rng.choice(len(clusters), size=k, replace=False, p=chances)
-        chosen = [_short(clusters[int(i)], rng) for i in drawn]
+        chosen = [_member(clusters[int(i)], self.within, rng) for i in drawn]
         return Request(tuple(sorted(chosen, key=_fitness)), group)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
@@ -221,8 +227,9 @@ def softmax(values: Sequence[float], temperature: float) -> FloatArray:
     return chances
 
 
-def _short(cluster: Sequence[Attempt], rng: np.random.Generator) -> Attempt:
-    """Draw a program of a cluster, preferring short ones."""
+def _member(cluster: Sequence[Attempt], within: Within, rng: np.random.Generator) -> Attempt:
+    if within == "latest":
+        return cluster[-1]
     lengths = np.array([len(attempt.program) for attempt in cluster], dtype=float)
-    share = (lengths - lengths.min()) / (lengths.max() + 1e-6)
+    share = (lengths - lengths.min()) / (lengths.max() + 1e-6) * (within == "short")
     return cluster[int(rng.choice(len(cluster), p=softmax((-share).tolist(), 1.0)))]

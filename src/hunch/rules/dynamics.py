@@ -1,4 +1,4 @@
-"""The dynamics of some environments as programs with one statement per line, by a sentence of their task."""
+"""The dynamics of some environments as programs with one statement per line, by words of their tasks."""
 
 from __future__ import annotations
 

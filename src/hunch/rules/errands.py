@@ -144,7 +144,7 @@ def _opening(container: str, belief: Belief) -> str:
 
 
 def _getting(thing: str, belief: Belief) -> str:
-    """The skill that brings a thing into the hand, which may hold another."""
+    """Return the skill that brings a thing into the hand, which may hold another."""
     place = belief.where.get(thing, "")
     if belief.held:
         known = belief.near in PLACES and belief.near not in set(CONTAINERS) - belief.opened

@@ -74,7 +74,7 @@ def _offered(known: tuple[str, ...], options: tuple[str, ...]) -> str:
 
 
 def _acts(shown: str, state: str) -> tuple[str, ...]:
-    """All actions, that of the last shown step from the state first, or any."""
+    """Return all actions; first that of the last shown step from the state, or else any."""
     actions = list(_domain(state).texts.actions.values())
     places = [shown.rfind(state + action) for action in actions]
     if max(places) < 0:
@@ -83,7 +83,7 @@ def _acts(shown: str, state: str) -> tuple[str, ...]:
 
 
 def _nearest(shown: str, state: str) -> str:
-    """The shown state whose gist differs least from that of a state, the latest of equals."""
+    """Return the shown state with the most similar relevant numbers, the latest among equals."""
     lines = shown.splitlines(keepends=True)
     calls = {text.partition("\n")[0] + "\n" for text in _domain(state).texts.actions.values()}
     places = [i for i in reversed(range(len(lines) - 1)) if lines[i + 1] in calls and read(lines[i])]
@@ -96,7 +96,7 @@ def _apart(state: str, other: str) -> float:
 
 @cache
 def _gist(state: str) -> list[float]:
-    """The numbers of a state that matter to what should be done, as the hints tell them; not what to do."""
+    """Return the relevant numbers of a state, which the hints also show; they do not say what to do."""
     match read(state):
         case (_, [place, _]) if _domain(state) is DistractorChain:
             return [place]
@@ -110,13 +110,13 @@ def _gist(state: str) -> list[float]:
 
 
 def _states(state: str, name: str, prompt: str) -> tuple[str, ...]:
-    """The next state, then those that other actions lead to."""
+    """Return the next state, then the next states of other actions."""
     others = [other for other in _domain(state).texts.actions if other != name]
     return tuple(dict.fromkeys(_step(state, action, prompt)[2] for action in [name, *others]))
 
 
 def _step(state: str, action: str, prompt: str) -> tuple[float, bool, str]:
-    """Reward, end and next state by the rules; what chance there is comes from the prompt.
+    """Return reward, end and next state by the rules; randomness comes from the prompt.
 
     A state that the rules do not allow, such as one after the end, has ended.
     """

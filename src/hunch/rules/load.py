@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hunch.core import UsageError, suggest
 from hunch.lm.base import Model, listed_options
+from hunch.ranges import check_value
 from hunch.rules import (  # noqa: F401, each registers its rules
     captions,
     errands,
@@ -29,6 +30,8 @@ def load(name: str, **dials: float) -> Model:
     Raises:
         UsageError: if there is no such rule or dial, or a dial is not from 0 to 1.
     """
+    for dial, value in dials.items():
+        check_value(f"The dial {dial} of scripted:{name}", value, float)
     if name in WRITERS:
         return _LOADERS.get(name, writer.load)(name, dials)
     if name not in RULES:

@@ -166,7 +166,7 @@ class ScriptedModel(Model):
         return answer
 
     def _fixed(self, prompt: str) -> np.random.Generator | None:
-        """The draws of a situation in which all samples are alike; None where they differ."""
+        """Return the draws of a situation in which all samples are equal; None if they differ."""
         rng = sample_rng(situation(prompt), "systematic")
         return rng if rng.random() < self.systematic else None
 
@@ -210,7 +210,7 @@ def _other(best: str, options: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def _fingerprint(rule: Rule | Options) -> str:
-    """Hash a rule's source. What the rule calls is not seen: rename the rule when that changes."""
+    """Hash a rule's source. Functions that it calls are not included: rename the rule when they change."""
     try:
         code = inspect.getsource(rule)
     except (OSError, TypeError):

@@ -105,7 +105,7 @@ def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
 
 
 def _known(prompt: str, wanted: str) -> str | None:
-    """The program that a prompt asks for; None where it is of something else."""
+    """Return the program that a prompt asks for; None if it is unknown."""
     if wanted in ("apply_action", "value"):
         known = GAME_CODE if wanted == "apply_action" else GAME_VALUE
         return next((code for words, code in known.items() if words in prompt), None)
@@ -119,7 +119,7 @@ def _revised(
     suspects = _suspects(lines, known, told)
     if suspects == [] and _ERROR.search(told) and dials.trace and rng.random() < dials.trace:
         suspects = [i for i, (line, right) in enumerate(zip(lines, known, strict=True)) if line != right]
-    if suspects is None:  # nothing is told: one line as from nothing
+    if suspects is None:  # no feedback: rewrite one line from scratch
         place = int(rng.integers(len(lines)))
         lines[place] = _drawn(known[place], known, rng, dials.bugs)
     elif suspects and rng.random() < dials.repair:
@@ -132,7 +132,7 @@ def _revised(
 
 
 def _suspects(lines: Sequence[str], known: Sequence[str], told: str) -> list[int] | None:
-    """The wrong lines that the feedback leads to; None where it says nothing of an error."""
+    """Return the wrong lines to which the feedback leads; None if it mentions no error."""
     wrong = [i for i, (line, right) in enumerate(zip(lines, known, strict=True)) if line != right]
     if _NO_WAY in told:
         return wrong
@@ -152,7 +152,7 @@ def _suspects(lines: Sequence[str], known: Sequence[str], told: str) -> list[int
 
 
 def _owners(known: Sequence[str]) -> list[str]:
-    """The function that each line belongs to; empty before the first."""
+    """Return the function to which each line belongs; empty before the first."""
     names: list[str] = []
     for line in known:
         head = re.match(r"def (\w+)", line)
@@ -162,7 +162,7 @@ def _owners(known: Sequence[str]) -> list[str]:
 
 @cache
 def _relevant(code: str, pieces: frozenset[str], action: str) -> frozenset[int]:
-    """The lines on which pieces of what is returned depend, under an action; counted from 0."""
+    """Return the lines on which parts of the result depend for an action; counted from 0."""
     (function,) = ast.parse(code).body
     assert isinstance(function, ast.FunctionDef)
     *statements, last = function.body
@@ -186,7 +186,7 @@ def _relevant(code: str, pieces: frozenset[str], action: str) -> frozenset[int]:
 
 
 def _other_action(test: ast.expr, action: str) -> bool:
-    """Whether a branch is for another action than this."""
+    """Return whether a branch is for another action."""
     texts = {n.value for n in ast.walk(test) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     return bool(texts) and action not in texts
 
@@ -199,18 +199,18 @@ def _names(node: ast.AST, kind: type[ast.expr_context] = ast.expr_context) -> se
 
 
 def _drawn(line: str, known: Sequence[str], rng: np.random.Generator, bugs: float) -> str:
-    """A line as it is written from nothing."""
+    """Return a line as written from scratch."""
     return _damaged(line, known, rng) if rng.random() < bugs else line
 
 
 def _shy(line: str, after: str) -> str:
-    """A branch that pays a reward, left out."""
+    """Leave out a branch that gives a reward."""
     pays = re.search(r"reward = \d", after)
     return line[: len(line) - len(line.lstrip())] + "if False:" if pays and line.endswith(":") else line
 
 
 def _spoilt(lines: list[str], rng: np.random.Generator, dials: Dials) -> list[str]:
-    """The lines with a name misspelt, or a bracket left out, as often as the dials say."""
+    """Return the lines, with a misspelt name or a missing bracket as often as the dials say."""
     for share, spoil in ((dials.crash, _misspelt), (dials.malformed, _unclosed)):
         if rng.random() < share:
             place = 1 + int(rng.integers(len(lines) - 1))
@@ -227,7 +227,7 @@ def _unclosed(line: str) -> str:
 
 
 def _damaged(line: str, known: Sequence[str], rng: np.random.Generator) -> str:
-    """A line with one error of a general kind; as it is where it has no place for one."""
+    """Return a line with one error of a general kind; unchanged if there is no place for one."""
     indent, text = line[: len(line) - len(line.lstrip())], line.strip()
     if text == "pass" or text.startswith(("def ", "from ")):
         return line
@@ -250,7 +250,7 @@ def _damaged(line: str, known: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def _place(node: ast.AST, known: Sequence[str]) -> bool:
-    """Whether an error may be planted here: at an operator, a number, or a variable that is read."""
+    """Return whether an error may be planted here: at an operator, a number, or a variable that is read."""
     if isinstance(node, ast.Compare):
         return type(node.ops[0]) in _OTHER
     if isinstance(node, ast.BinOp | ast.BoolOp):

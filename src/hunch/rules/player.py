@@ -71,7 +71,7 @@ class Here:
         return way
 
     def _before(self, action: str) -> str:
-        """What has to be done before an action; empty where nothing has."""
+        """Return the actions needed before an action; empty if there are none."""
         recipe = self.book.get(action, Recipe())
         lacking = [thing for thing, n in recipe.uses if self.held.get(thing, 0) < n]
         if recipe.holds and recipe.holds not in self.held:
@@ -230,7 +230,7 @@ def _ranked(names: Sequence[str]) -> str:
 
 
 def _ranks(answer: str) -> list[str]:
-    """The names in an answer, by priority."""
+    """Return the names in an answer, by priority."""
     found = re.findall(r"^\d+\. (.*) \(priority (\d)\)$", answer, re.MULTILINE)
     return [name for name, _ in sorted(found, key=lambda pair: -int(pair[1]))]
 

@@ -123,7 +123,7 @@ def _lines(**told: str) -> dict[str, str]:
 
 
 def _other(name: str, text: str, manual: str, rng: np.random.Generator) -> str:
-    """Something else that could stand in a line."""
+    """Return another possible value of a line."""
     if name == "moves":
         return "no" if text == "yes" else "yes"
     known = recipes(manual).values()

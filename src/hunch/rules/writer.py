@@ -187,17 +187,17 @@ def revised(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
 
 
 def listed(prompt: str) -> dict[str, int]:
-    """The variables that the interface lists, with their size; 0 for a number a step."""
+    """Return the variables that the interface lists, with their size; 0 for one number per step."""
     return {name: int(size or 0) for name, size in _VARIABLE.findall(prompt)}
 
 
 def _parts(program: str) -> list[Part]:
-    """The parts of a program of this writer, misspelt names included; none of another's."""
+    """Return the parts of a program of this writer, including misspelt names; none for other programs."""
     return [Part(float(weight), code) for _, weight, code in _PART.findall(program)]
 
 
 def written(function: str, variables: Sequence[str], parts: Sequence[Part]) -> str:
-    """The program of these parts, each of them told as a component."""
+    """Return the program of these parts, each of which is a component."""
     lines = [f"    part_{i} = {part.weight!r} * {part.expression}" for i, part in enumerate(parts)]
     names = [f"part_{i}" for i in range(len(parts))]
     components = ", ".join(f'"{name}": {name}' for name in names)
@@ -209,14 +209,14 @@ def written(function: str, variables: Sequence[str], parts: Sequence[Part]) -> s
 
 
 def _drawn(variables: dict[str, int], rng: np.random.Generator) -> Part:
-    """A part from the grammar: a sign, a weight, a shape, and a number made of the variables."""
+    """Draw a part from the grammar: a sign, a weight, a shape, and a number computed from the variables."""
     shape = ("{}", "({}) ** 2", "np.tanh({})", "np.exp(-np.abs({}))")[int(rng.integers(4))]
     sign = (-1.0, 1.0)[int(rng.integers(2))]
     return Part(sign * WEIGHTS[int(rng.integers(1, 4))], shape.format(_scalar(variables, rng)))
 
 
 def _scalar(variables: dict[str, int], rng: np.random.Generator) -> str:
-    """A number a step: of one variable, or of two of the same size."""
+    """Draw one number per step: from one variable, or from two of the same size."""
     names = list(variables)
     one = names[int(rng.integers(len(names)))]
     alike = [name for name in names if variables[name] == variables[one] and name != one]
@@ -231,7 +231,7 @@ def _scalar(variables: dict[str, int], rng: np.random.Generator) -> str:
 def _repaired(
     parts: Sequence[Part], variables: dict[str, int], told: str, rng: np.random.Generator, share: float
 ) -> list[Part]:
-    """Parts after a reader acted on its share of what the feedback shows."""
+    """Return the parts after acting on a share of the findings in the feedback."""
     wrong = _NAME_ERROR.search(told)
     if wrong:
         near = difflib.get_close_matches(wrong[1], variables, n=1, cutoff=0.0)
@@ -247,7 +247,7 @@ def _repaired(
         curve = curves.get(f"part_{i}")
         acts = curve is not None and rng.random() < share
         found.append(_mended(part, curve, metric, sizes, variables, rng) if acts and curve else part)
-    if max(metric) < 0.05 and rng.random() < share:
+    if not _gained(metric) and rng.random() < share:
         found.append(_drawn(variables, rng))  # nothing was achieved: something is missing
     return found[-4:]
 
@@ -260,10 +260,10 @@ def _mended(
     variables: dict[str, int],
     rng: np.random.Generator,
 ) -> Part:
-    """What a part's curve asks for: another one, the other sign, or another weight."""
+    """Return the change that a part's curve suggests: another part, the other sign, or another weight."""
     if np.ptp(curve) <= FLAT * (np.mean(np.abs(curve)) + 1e-9):
         return _drawn(variables, rng)
-    if max(metric) < 0.05:  # it was learnt, and it did not help
+    if not _gained(metric):  # it was learnt, but did not help
         return _drawn(variables, rng)
     if np.ptp(metric) > 0 and np.corrcoef(curve, metric)[0, 1] < 0:
         return Part(-part.weight, part.expression)
@@ -273,8 +273,13 @@ def _mended(
     return part
 
 
+def _gained(metric: Sequence[float]) -> bool:
+    """Return whether training raised the task's metric, or the task is nearly solved."""
+    return max(metric) - metric[0] >= 0.05 or max(metric) >= 0.95
+
+
 def damaged(part: Part, variables: dict[str, int], rng: np.random.Generator) -> Part:
-    """A part with an error of a general kind: its sign, its scale, a wrong variable, or another shape."""
+    """Return a part with an error: the wrong sign, another scale, a wrong variable, or another shape."""
     kind = int(rng.integers(4))
     if kind == 0:
         return Part(-part.weight, part.expression)
@@ -292,7 +297,7 @@ def damaged(part: Part, variables: dict[str, int], rng: np.random.Generator) -> 
 
 
 def _misspelt(code: str, variables: Sequence[str], rng: np.random.Generator) -> str:
-    """One of the names that the body reads, with a letter left out."""
+    """Leave out a letter of one of the names that the body reads."""
     head, _, body = code.partition("):\n")
     read = [name for name in variables if re.search(rf"\b{name}\b", body)]
     if not read:

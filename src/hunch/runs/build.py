@@ -1,4 +1,4 @@
-"""Agents and environments made from settings, or taken up as the checkpoint of a run has them."""
+"""Makes agents and environments from settings, or loads them from a run's checkpoint."""
 
 from __future__ import annotations
 

@@ -32,6 +32,8 @@ class Estimate:
         sample: Usage in these steps.
         expected: Usage of the run at the rate of the second half of the sample.
         bound: Usage of the run at the highest rate in the sample.
+        once: True if all calls came at one moment of the sample, as in methods that ask once. Then they are
+            expected only once, and at most once per ``sampled`` steps.
         seconds: Wall time of the run in seconds without its models, at the speed of the sample.
     """
 
@@ -40,6 +42,7 @@ class Estimate:
     sample: dict[str, float]
     expected: dict[str, float]
     bound: dict[str, float]
+    once: bool
     seconds: float
 
 
@@ -68,10 +71,14 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     done = max(lines[-1]["step"], 1)
     usage = lines[-1]["usage"]
     left = max(0, config.steps - done)
-    expected = {name: usage[name] + left * _late(lines, name) for name in FIGURES}
-    bound = {name: max(expected[name], config.steps * _highest(lines, name)) for name in FIGURES}
+    once = _once(lines, "calls")
+    expected = {name: usage[name] + (0 if once else left * _late(lines, name)) for name in FIGURES}
+    highest = {name: usage[name] / done if once else _highest(lines, name) for name in FIGURES}
+    bound = {name: max(expected[name], config.steps * highest[name]) for name in FIGURES}
     seconds = max(0.0, lines[-1]["seconds"] - usage["seconds"]) * config.steps / done
-    return Estimate(config.steps, done, {name: usage[name] for name in FIGURES}, expected, bound, seconds)
+    return Estimate(
+        config.steps, done, {name: usage[name] for name in FIGURES}, expected, bound, once, seconds
+    )
 
 
 def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
@@ -81,7 +88,7 @@ def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
 
 
 def _patient(config: RunConfig) -> RunConfig:
-    """The run without its patience for programs that fail: a stand-in writes none that runs."""
+    """Return the run without its limit of failed programs, because the programs of a stand-in always fail."""
     if not hasattr(config.options, "give_up"):
         return config
     return replace(config, options=replace(config.options, give_up=0))
@@ -92,6 +99,12 @@ def _late(lines: list[dict[str, Any]], name: str) -> float:
     middle = (len(lines) - 1) // 2 if len(lines) > 1 else None
     step, amount = (0, 0.0) if middle is None else (lines[middle]["step"], lines[middle]["usage"][name])
     return float((lines[-1]["usage"][name] - amount) / max(1, lines[-1]["step"] - step))
+
+
+def _once(lines: list[dict[str, Any]], name: str) -> bool:
+    """Return whether the whole usage came between two neighbouring lines, out of at least ten."""
+    amounts = [0.0, *(line["usage"][name] for line in lines)]
+    return len(lines) >= 10 and sum(b > a for a, b in pairwise(amounts)) == 1
 
 
 def _highest(lines: list[dict[str, Any]], name: str) -> float:
@@ -107,8 +120,7 @@ def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]
     """Return the assumptions of an estimate, one sentence each."""
     listed = [
         "Extrapolated, not measured: no model was asked, and random answers replaced those not in the cache.",
-        f"{found.sampled:,} of {found.steps:,} steps were played. Expected: at the rate of their second "
-        "half. At most: at the highest rate between two of their lines of metrics.",
+        f"{found.sampled:,} of {found.steps:,} steps were played. {_extrapolated(found)}",
         f"A token is counted as {CHARACTERS_A_TOKEN} characters. A prompt is read once per answer, and an "
         "answer is as long as one of the options in its prompt, or else the maximum length.",
         "The run is assumed to start from the beginning, even if its folder holds a part of it.",
@@ -120,6 +132,15 @@ def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]
     if config.eval_every > found.sampled:
         listed.append("Evaluations are not counted: the first comes after the steps that were played.")
     return listed
+
+
+def _extrapolated(found: Estimate) -> str:
+    if found.once:
+        return f"All calls came at one moment: expected once, and at most once per {found.sampled:,} steps."
+    return (
+        "Expected: at the rate of their second half. At most: at the highest rate between two of their lines "
+        "of metrics."
+    )
 
 
 def wall_time(found: Sequence[Estimate], seeds: int = 1) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -68,6 +69,7 @@ class RunFolder:
     ) -> None:
         self.path = Path(path)
         self.saved = saved
+        self._made = missing(self.path)
         with writing(self.path):
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.path / ".lock", timeout=PATIENCE)  # released if this process dies
@@ -88,6 +90,11 @@ class RunFolder:
             with suppress(OSError):  # a full disk has been reported before
                 file.close()
         self._lock.release()
+
+    def forsake(self) -> None:
+        """Remove the folder of a run that was refused, if this object made it and nothing was saved in it."""
+        if self._made and not (self.path / CHECKPOINT).exists():
+            shutil.rmtree(self._made, ignore_errors=True)
 
     def begin(self, config: dict[str, Any]) -> None:
         """Write ``config.json``, or check that the existing one belongs to the same run.
@@ -209,6 +216,11 @@ def refuse_foreign(folder: Path) -> None:
             raise UsageError(
                 f"{folder} holds files that are not a run's, such as {names[0]}: choose another --out."
             )
+
+
+def missing(folder: Path) -> Path | None:
+    """Return the outermost folder of a path that does not exist yet; None if the whole path exists."""
+    return next((path for path in (*reversed(folder.parents), folder) if not path.exists()), None)
 
 
 def require_folder(folder: Path) -> None:

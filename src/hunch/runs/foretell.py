@@ -25,6 +25,7 @@ import numpy as np
 from hunch import lm
 from hunch.core import EvidenceLevel, Transition, UsageError
 from hunch.envs import make
+from hunch.envs.design.code import flaw
 from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.icpi.texts import Texts
@@ -39,6 +40,8 @@ from hunch.roles.prompting import Completer, PromptConfig
 from hunch.roles.world_model import InContextWorldModel
 from hunch.sandbox import ProgramError
 
+STEP = ("state", "action")
+"""Parameters of a program that predicts a step."""
 OTHERS = 1_000_000
 """Difference between the seeds of episodes that are shown and of those that are predicted."""
 
@@ -150,15 +153,20 @@ def world_model(
 
 
 def _coded(spec: str, stack: ExitStack) -> WorldModel:
-    """A program ``step``, or where there is none ``transition`` and ``reward``, as WorldCoder writes them."""
+    """Return the program ``step``, or else ``transition`` and ``reward``, as WorldCoder writes them."""
     try:
         source = Path(spec.removeprefix("code:")).read_text()
-        if re.search(r"^def transition\b", source, re.MULTILINE):
-            parts = [stack.enter_context(box().load(source, name)) for name in ("transition", "reward")]
-            return CodedModel(Patient(parts[0]), Patient(parts[1]))
-        return ProgramModel(stack.enter_context(box().load(source, "step")))
+        whole = not re.search(r"^def transition\b", source, re.MULTILINE)
+        taken = {"step": STEP} if whole else {"transition": STEP, "reward": (*STEP, "next_state")}
+        for name, parameters in taken.items():
+            if wrong := flaw(source, name, parameters):
+                raise UsageError(f"{spec} cannot be run: {wrong}.")
+        parts = [stack.enter_context(box().load(source, name)) for name in taken]
+        return ProgramModel(parts[0]) if whole else CodedModel(*map(Patient, parts))
     except OSError as error:
         raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"{spec} is not a text.") from None
     except ProgramError as error:
         raise UsageError(f"{spec} cannot be run: {error}.") from error
 

@@ -100,6 +100,10 @@ def train(
         if folder:
             folder.write_json("summary.json", result.summary())
         return result
+    except UsageError:
+        if folder:
+            folder.forsake()
+        raise
     finally:
         if rollout:
             rollout.close()

@@ -38,7 +38,7 @@ def places(place: Place, n: int = 1) -> list[TextEnvironment]:
         raise UsageError("envs=... makes several environments from an id; otherwise pass them as a list.")
     envs = _single(place)
     if len({id(env) for env in envs}) < len(envs):
-        raise UsageError("An environment stands there twice: each stream needs one of its own.")
+        raise UsageError("The same environment is given twice: each stream needs its own.")
     for env in envs:
         if not isinstance(env, gym.Env):
             raise UsageError(f"An environment must be an id or a Gymnasium environment, not {env!r}.")

@@ -25,7 +25,7 @@ from hunch.runs.result import read_episode
 
 Act = Callable[[State], str]
 DISCARDED = 50
-"""Maximum consecutive episodes of no use before recording gives up."""
+"""Maximum number of consecutive unusable episodes before recording gives up."""
 
 
 @dataclass(frozen=True, slots=True)

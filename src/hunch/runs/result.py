@@ -124,7 +124,7 @@ class Result:
         )
 
     def _rate(self) -> str:
-        """The success rate in words; no episode may have ended in the last quarter of the steps."""
+        """The success rate in words, also if no episode ended in the last quarter of the steps."""
         return f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
 
 

@@ -13,7 +13,7 @@ from typing import Literal, Self
 import numpy as np
 
 from hunch.core import HunchError, UsageError
-from hunch.sandbox.process import Process
+from hunch.sandbox.process import Process, Spare
 from hunch.sandbox.program import Program
 from hunch.sandbox.warm import Zygote
 
@@ -29,7 +29,7 @@ class Sandbox:
 
     Args:
         seconds: Time limit in seconds for a call, for a batch of up to 1,000 calls (see :meth:`Program.map`),
-            and for loading.
+            and for loading. A process that is started again for a call has both limits together.
         memory_mb: Memory limit in MiB beyond what Python and NumPy use. Not on macOS.
         least: The weakest acceptable isolation.
         modules: Modules that programs may import besides the standard library and NumPy. They are imported
@@ -61,6 +61,7 @@ class Sandbox:
         self._turn = threading.Lock()
         self._closed = False
         self._zygote: Zygote | None = None
+        self._spare: Spare | None = None
         self.isolation: Isolation = "none"
         self.locks: tuple[str, ...] = ()
         _BOXES.add(self)
@@ -108,20 +109,33 @@ class Sandbox:
         return self._warm().pid
 
     def start(self) -> Process:
-        """Start a locked process without a program.
+        """Return a locked process without a program; the next one starts meanwhile.
 
         Raises:
             HunchError: if it is closed, or its own process cannot start again.
         """
-        for _ in range(2):
+        for _ in range(3):
             try:
-                process = Process(self._warm())
+                zygote = self._warm()
+                process = self._taken(zygote) or Process.start(zygote)
                 if process.read_locks() != self.locks:
                     raise HunchError("A program's process does not have all locks of its sandbox.")
+                self._start_spare(zygote)
                 return process
             except (EOFError, OSError):
-                continue  # the zygote was killed: once more, with a new one
+                continue  # the zygote was killed, perhaps with the spare process: with a new one
         raise HunchError("The sandbox's own process ends repeatedly.")
+
+    def _taken(self, zygote: Zygote) -> Process | None:
+        """The spare process, which is nobody else's from now on; not that of a zygote that was killed."""
+        with self._turn:
+            spare, self._spare = self._spare, None
+            return spare.process() if spare and spare.zygote is zygote else None
+
+    def _start_spare(self, zygote: Zygote) -> None:
+        with self._turn:
+            if self._spare is None and self._zygote is zygote:
+                self._spare = Spare(zygote)
 
     def _warm(self) -> Zygote:
         """The zygote, started again if it was killed or belongs to the parent of this process."""
@@ -140,8 +154,8 @@ class Sandbox:
         zygote = Zygote(self.memory_mb * 2**20, self.modules)
         self._close = weakref.finalize(self, Zygote.close, zygote)
         try:
-            zygote.contained = Process(zygote, test=True).read_test()
-            self.locks = Process(zygote).read_locks()
+            zygote.contained = Process.start(zygote, test=True).read_test()
+            self.locks = Process.start(zygote).read_locks()
         except (EOFError, OSError):
             self._close()
             raise HunchError("A program's process ends while it locks itself in.") from None
@@ -159,6 +173,7 @@ class Sandbox:
         """End all programs and the sandbox. May be called twice."""
         with self._turn:
             self._closed = True
+            self._spare = None
             if self._zygote is not None:
                 self._close()
                 self._zygote = None
@@ -172,8 +187,9 @@ class Sandbox:
         self.close()
 
     def _forked(self) -> None:
-        """In a fork of the caller: what was inherited belongs to the parent."""
+        """In a fork of the caller: inherited processes belong to the parent."""
         self._turn = threading.Lock()
+        self._spare = None
         if self._zygote is not None:
             self._close.detach()
             self._zygote.close()

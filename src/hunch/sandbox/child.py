@@ -11,7 +11,7 @@ import os
 import random
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,17 +31,16 @@ def serve(memory: int) -> None:
         locks = lock(memory)
     except OSError as error:
         return _write(wire.encode({"problem": str(error)}))
-    _forget_surroundings()
     _write(wire.encode({"locks": locks}))
     program: Callable[..., Any] | None = None
     while True:
         request = wire.decode(wire.read_frame(lambda length: os.read(PIPE, length)))
         reply: dict[str, Any] = {"id": request["id"]}
         try:
-            if program is None:
+            if "source" in request:
                 program = load(request["source"], request["function"])
                 chance = random.getstate(), np.random.get_state()
-            else:
+            if "calls" in request and program is not None:
                 reply["values"] = call(program, request["calls"], chance if request["alike"] else None)
             payload = wire.encode(reply)
         except BaseException as error:  # whatever a program raises is an answer
@@ -49,8 +48,11 @@ def serve(memory: int) -> None:
         _write(payload)
 
 
-def _forget_surroundings() -> None:
-    """Remove what tells of the machine, and every way to a file that would be tried in vain."""
+def forget_surroundings() -> None:
+    """Remove information about the machine, and every access to files, which would fail anyway.
+
+    The zygote does this once, because copying changed pages is most of the cost of a new process.
+    """
     os.environ.clear()
     sys.argv, sys.orig_argv = [""], [""]
     sys.path.clear()
@@ -93,23 +95,23 @@ class CallError(Exception):
     """Carries the index of the call that failed; its cause is the program's exception."""
 
 
-def call(program: Callable[..., Any], calls: Sequence[Any], chance: tuple[Any, Any] | None) -> list[Any]:
+def call(program: Callable[..., Any], calls: Any, chance: tuple[Any, Any] | None) -> list[Any]:
     """Call the program with each list of arguments, in order, until an answer is full.
 
     Args:
         program: The function.
-        calls: Encoded arguments, one list per call.
+        calls: The arguments of all calls, encoded.
         chance: State of the global random generators, Python's and NumPy's, at the start of each call; None
             does not reset them.
     """
     values: list[Any] = []
     size = 0
-    for index, arguments in enumerate(calls):
+    for index, arguments in enumerate(wire.calls_from_tree(calls)):
         try:
             if chance is not None:
                 random.setstate(chance[0])
                 np.random.set_state(chance[1])
-            values.append(wire.to_tree(program(*wire.from_tree(arguments))))
+            values.append(wire.to_tree(program(*arguments)))
             size += wire.size(values[-1])
         except BaseException as error:
             raise CallError(index) from error

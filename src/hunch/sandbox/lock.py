@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hunch.sandbox import seccomp
@@ -29,14 +30,19 @@ _CAPABILITIES_3 = 0x20080522
 _CREATE_RULESET, _RESTRICT_SELF, _ASK_VERSION = 444, 446, 1
 
 
+@cache
+def library() -> ctypes.CDLL:
+    """Return the C library."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def libc(call: str, *arguments: Any) -> int:
     """Call a function of the C library.
 
     Raises:
         OSError: if it returns less than 0.
     """
-    library = ctypes.CDLL(None, use_errno=True)
-    result: int = getattr(library, call)(*arguments)
+    result: int = getattr(library(), call)(*arguments)
     if result < 0:
         raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}")
     return result

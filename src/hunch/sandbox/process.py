@@ -39,21 +39,28 @@ class Process:
 
     Attributes:
         owner: The caller's process id; a fork of the caller must not use this object.
-
-    Raises:
-        EOFError, OSError: if the zygote is gone.
+        zygote: The warm process from which it was forked.
     """
 
-    def __init__(self, zygote: Zygote, *, test: bool = False) -> None:
+    def __init__(self, zygote: Zygote, pipe: socket.socket, pid: int, handle: int | None) -> None:
         self.owner = os.getpid()
-        self._zygote = zygote
-        self._pipe, theirs = socket.socketpair()
-        with theirs:
-            self._pid, self._handle = zygote.fork(theirs, test=test)
+        self.zygote = zygote
+        self._pipe, self._pid, self._handle = pipe, pid, handle
         if self._handle is not None and not (zygote.contained or zygote.walled):
             os.close(self._handle)  # it may have children: only its process group ends them all
             self._handle = None
         self._end = weakref.finalize(self, _end, self._pipe, self._pid, self._handle, self.owner)
+
+    @classmethod
+    def start(cls, zygote: Zygote, *, test: bool = False) -> Process:
+        """Start one.
+
+        Raises:
+            EOFError, OSError: if the zygote is gone.
+        """
+        pipe, theirs = socket.socketpair()
+        with theirs:
+            return cls(zygote, pipe, *zygote.fork(theirs, test=test))
 
     def read_test(self) -> bool:
         """Return whether the locks hold, for a process started to test them."""
@@ -109,7 +116,7 @@ class Process:
         if "error" in answer:
             failure = reported(answer["error"])
             if not isinstance(failure, ProgramCrash | ProgramValue):
-                self.end()  # full of memory, or no program at all
+                self.end()  # out of memory, or not a program at all
             raise failure
         return answer
 
@@ -141,11 +148,11 @@ class Process:
         return self._pipe.recv(length)
 
     def _fate(self) -> HunchError:
-        """Say what became of a process that closed its pipe."""
+        """Return what happened to a process that closed its pipe."""
         by_itself = self._has_ended()
         _signal(self._pid, self._handle, signal.SIGKILL)
         try:
-            code = self._zygote.wait(self._pid)
+            code = self.zygote.wait(self._pid)
         except (EOFError, OSError):
             return HunchError("The sandbox's own process was killed. The next call starts it again.")
         finally:
@@ -174,6 +181,28 @@ class Process:
     def end(self) -> None:
         """Kill the process. A fork of the caller only releases it."""
         self._end()
+
+
+class Spare:
+    """A process that starts and locks itself while its caller does something else; one per zygote.
+
+    Raises:
+        EOFError, OSError: if the zygote is gone.
+    """
+
+    def __init__(self, zygote: Zygote) -> None:
+        self.zygote = zygote
+        self._pipe, theirs = socket.socketpair()
+        with theirs:
+            zygote.begin_fork(theirs)
+
+    def process(self) -> Process:
+        """Return the process; call this once.
+
+        Raises:
+            EOFError, OSError: if the zygote is gone.
+        """
+        return Process(self.zygote, self._pipe, *self.zygote.finish_fork())
 
 
 def reported(error: Any) -> ProgramError:

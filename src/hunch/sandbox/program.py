@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -45,7 +46,8 @@ class Program:
         self.source, self.function = source, function
         self._box, self._returns, self._fresh, self._finite = box, returns, fresh, finite
         self._turn = threading.Lock()
-        self._process: Process | None = self._loaded()
+        self._process: Process | None = None
+        self._load()
         self._probed = False
         self._closed = False
         _PROGRAMS.add(self)
@@ -88,53 +90,59 @@ class Program:
         self.close()
 
     def _run(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
-        trees = [_tree(call) for call in calls]
+        batches = list(_batches(calls))
         with self._turn:
             if self._closed:
                 raise UsageError("This program is closed.")
-            answers = self._answers(trees)
+            answers = self._answers(batches)
             values = [self._value(answer, index) for index, answer in enumerate(answers)]
-            if self._fresh and not self._probed and len(trees) > 1:
-                self._probe(trees, answers)
+            if self._fresh and not self._probed and len(calls) > 1:
+                self._probe(calls, answers)
             return values
 
-    def _answers(self, trees: list[Any]) -> list[Any]:
-        """Trees of the values, undecoded."""
-        if self._process is None or not self._process.alive:
-            self._process = self._loaded()
+    def _answers(self, batches: list[_Batch]) -> list[Any]:
+        """Return the trees of the values, undecoded."""
         try:
             answers: list[Any] = []
-            for batch in _batches(trees):
-                start, done = time.monotonic(), len(answers) + len(batch)
-                while len(answers) < done:  # an answer may hold as few of the values as fit in it
-                    rest = trees[len(answers) : done]
-                    answers += self._asked(self._process, rest, len(answers), time.monotonic() - start)
+            for batch in batches:
+                start, before = time.monotonic(), len(answers)
+                answers += self._asked(batch.tree, len(batch.calls), before, 0.0)
+                while len(answers) < before + len(batch.calls):  # an answer holds only as many values as fit
+                    rest = batch.calls[len(answers) - before :]
+                    used = time.monotonic() - start
+                    answers += self._asked(_tree(rest), len(rest), len(answers), used)
             return answers
         finally:
             if self._fresh:
                 self._end()
 
-    def _asked(self, process: Process, calls: list[Any], before: int, used: float) -> list[Any]:
-        """Trees of the first values, one at least."""
+    def _asked(self, calls: Any, n: int, before: int, used: float) -> list[Any]:
+        """Return the trees of the first values of n calls, at least one."""
         try:
-            answer = process.ask({"calls": calls, "alike": self._fresh}, self._box.seconds, used)
+            answer = self._answer({"calls": calls, "alike": self._fresh}, used)
         except ProgramError as error:
             if error.index is not None:
                 error = type(error)(error.type, error.message, error.line, error.index + before)
             raise error from None
         values = answer.get("values")
-        if type(values) is not list or not 1 <= len(values) <= len(calls):
+        if type(values) is not list or not 1 <= len(values) <= n:
             raise ProgramValue("Value", "it did not return one value for each call")
         return values
 
-    def _probe(self, trees: list[Any], answers: list[Any]) -> None:
-        """Run a batch once more, backwards: a function of its arguments alone gives the same values."""
+    def _answer(self, request: dict[str, Any], used: float) -> dict[str, Any]:
+        """Ask the process, or a new one, which gets the source with the request."""
+        if self._process is None or not self._process.alive:
+            return self._load(request)
+        return self._process.ask(request, self._box.seconds, used)
+
+    def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
+        """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
-            again = self._answers(trees[::-1])[::-1]
+            again = self._answers(list(_batches(calls[::-1])))[::-1]
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan
-            why = "its value depends on earlier calls, on chance of its own, or on time"
+            why = "its value depends on earlier calls, on its own random numbers, or on time"
             raise ProgramValue("State", why)
         self._probed = True
 
@@ -150,16 +158,24 @@ class Program:
             raise ProgramValue("Type", f"it returned {got}, not {wanted}", index=index)
         return value
 
-    def _loaded(self) -> Process:
+    def _load(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Give the source to a new process, with a first request if there is one; returns its answer."""
         if len(self.source) > _SOURCE:
             raise ProgramRefused("Source", f"a source of {len(self.source):,} characters")
         process = self._box.start()
+        loading = {"source": self.source, "function": self.function, **(request or {})}
         try:
-            process.ask({"source": self.source, "function": self.function}, self._box.seconds)
+            answer = process.ask(loading, self._box.seconds * (2 if request else 1))
+        except ProgramError as error:
+            if error.index is None:  # it did not load
+                process.end()
+            raise
         except BaseException:
             process.end()
             raise
-        return process
+        finally:
+            self._process = process
+        return answer
 
     def _end(self) -> None:
         if self._process is not None:
@@ -173,31 +189,40 @@ class Program:
 
 
 def _number(value: Any) -> Any:
-    """An int, or an array of no dimension as ``numpy.where`` gives, as a float; anything else as it is."""
+    """Return an int or 0-dimensional array (as ``numpy.where`` gives) as a float; anything else unchanged."""
     if type(value) is np.ndarray and value.shape == () and value.dtype.kind in "iuf":
         return float(value)
     return float(value) if type(value) is int and abs(value) < 2**1023 else value
 
 
-def _tree(call: Sequence[Any]) -> Any:
+@dataclass(frozen=True)
+class _Batch:
+    """Calls of one request, and their tree."""
+
+    calls: Sequence[Sequence[Any]]
+    tree: Any
+
+
+def _batches(calls: Sequence[Sequence[Any]]) -> Iterator[_Batch]:
+    """Split calls into requests of limited numbers of calls and bytes."""
+    for begin in range(0, len(calls), _TOGETHER):
+        yield from _fitting(calls[begin : begin + _TOGETHER])
+
+
+def _fitting(calls: Sequence[Sequence[Any]]) -> Iterator[_Batch]:
+    tree = _tree(calls)
+    if len(calls) == 1 or wire.size(tree) <= wire.FRAME // 2:
+        yield _Batch(calls, tree)
+    else:
+        yield from _fitting(calls[: len(calls) // 2])
+        yield from _fitting(calls[len(calls) // 2 :])
+
+
+def _tree(calls: Sequence[Sequence[Any]]) -> Any:
     try:
-        return wire.to_tree(list(call))
+        return wire.calls_to_tree(calls)
     except wire.WireError as error:
         raise UsageError(f"This cannot be passed to a program: {error}.") from None
-
-
-def _batches(trees: list[Any]) -> Iterator[list[Any]]:
-    """At most so many calls, and so many bytes of arrays and texts, in one request."""
-    batch: list[Any] = []
-    size = 0
-    for tree in trees:
-        more = wire.size(tree)
-        if batch and (len(batch) == _TOGETHER or size + more > wire.FRAME // 2):
-            yield batch
-            batch, size = [], 0
-        batch.append(tree)
-        size += more
-    yield batch
 
 
 _PROGRAMS: weakref.WeakSet[Program] = weakref.WeakSet()

@@ -10,6 +10,8 @@ import ctypes
 import errno
 import platform
 import struct
+from functools import cache
+from typing import Any
 
 # Name: its number on x86-64 and on aarch64. Frequent ones first: the filter is read from the top.
 ALLOWED: dict[str, tuple[int, int]] = {
@@ -89,6 +91,24 @@ def rules(machine: str) -> list[tuple[int, int, int, int]]:
     return [*filter, (_RETURN, 0, 0, _REFUSE)]
 
 
+class _Program(ctypes.Structure):
+    """The kernel's ``sock_fprog``."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+@cache
+def compiled() -> tuple[ctypes.CDLL, _Program, Any]:
+    """Return the C library, the filter for this processor, and the memory that it lies in.
+
+    A zygote calls it once before its processes do. Call it only where the filter is supported.
+    """
+    program = rules(platform.machine())
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
+    header = _Program(len(program), ctypes.cast(code, ctypes.c_void_p))
+    return ctypes.CDLL(None, use_errno=True), header, code
+
+
 def restrict() -> bool:
     """Apply the filter to this process permanently. Needs ``no_new_privs``.
 
@@ -100,14 +120,7 @@ def restrict() -> bool:
     """
     if not supported():
         return False
-    program = rules(platform.machine())
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    header = Program(len(program), ctypes.cast(code, ctypes.c_void_p))
+    libc, header, _ = compiled()
     if libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(header), 0, 0) == 0:
         return True
     if ctypes.get_errno() in (errno.EINVAL, errno.ENOSYS):

@@ -45,6 +45,8 @@ class Zygote:
         self.owner = os.getpid()
         self.contained = True
         self._turn = threading.Lock()
+        self._owed = False
+        self._early: tuple[int, int | None] | None = None
         self._control, theirs = socket.socketpair()
         self._control.settimeout(START_UP)
         with theirs, tempfile.TemporaryFile() as complaints:
@@ -94,12 +96,47 @@ class Zygote:
             EOFError, OSError: if the zygote is gone.
         """
         with self._exchange():
-            request = REQUEST.pack(FORK, TEST if test else 0)
-            socket.send_fds(self._control, [request], [end.fileno()])
-            data, handles, _, _ = socket.recv_fds(self._control, REPLY.size, 1)
-            if len(data) < REPLY.size:
+            self._settle()
+            self._ask_fork(end, test=test)
+            return self._forked()
+
+    def begin_fork(self, end: socket.socket) -> None:
+        """Start a process at one end of a pipe without waiting; one at a time, until ``finish_fork``.
+
+        Raises:
+            EOFError, OSError: if the zygote is gone.
+        """
+        with self._exchange():
+            self._ask_fork(end, test=False)
+            self._owed = True
+
+    def finish_fork(self) -> tuple[int, int | None]:
+        """Return the id and the handle of the process that ``begin_fork`` started.
+
+        Raises:
+            EOFError, OSError: if the zygote is gone.
+        """
+        with self._exchange():
+            self._settle()
+            found, self._early = self._early, None
+            if found is None:
                 raise EOFError
-            return REPLY.unpack(data)[0], handles[0] if handles else None
+            return found
+
+    def _ask_fork(self, end: socket.socket, *, test: bool) -> None:
+        request = REQUEST.pack(FORK, TEST if test else 0)
+        socket.send_fds(self._control, [request], [end.fileno()])
+
+    def _forked(self) -> tuple[int, int | None]:
+        data, handles, _, _ = socket.recv_fds(self._control, REPLY.size, 1)
+        if len(data) < REPLY.size:
+            raise EOFError
+        return REPLY.unpack(data)[0], handles[0] if handles else None
+
+    def _settle(self) -> None:
+        """Read the reply that the zygote owes: replies come in the order of the requests."""
+        if self._owed:
+            self._early, self._owed = self._forked(), False
 
     def wait(self, process: int) -> int:
         """Wait for the end of a killed process; return its exit code, as in ``subprocess``.
@@ -108,6 +145,7 @@ class Zygote:
             EOFError, OSError: if the zygote is gone.
         """
         with self._exchange():
+            self._settle()
             self._control.sendall(REQUEST.pack(WAIT, process))
             code: int = REPLY.unpack(self._read(REPLY.size))[0]
             return code
@@ -131,6 +169,9 @@ class Zygote:
     def close(self) -> None:
         """End it and all its programs. A process that inherited it only releases it."""
         self._control.close()
+        if self._early and self._early[1] is not None:
+            os.close(self._early[1])
+        self._early = None
         if self.owner != os.getpid():
             return
         try:

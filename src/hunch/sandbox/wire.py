@@ -17,7 +17,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,49 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
     raise WireError("a malformed value")
 
 
+def calls_to_tree(calls: Sequence[Sequence[Any]]) -> Any:
+    """Turn the arguments of several calls into JSON data, column by column.
+
+    All arrays of an argument are one text, if they have the same dtype: most of the cost of a short call is
+    that of its arrays. Only a caller sends such data, so nothing untrusted is decoded in this way.
+
+    Args:
+        calls: Arguments of each call.
+
+    Raises:
+        WireError: as for :func:`to_tree`.
+    """
+    if len({len(call) for call in calls}) != 1 or not calls[0]:
+        return [to_tree(list(call)) for call in calls]
+    return {"columns": [_column(values) for values in zip(*calls, strict=True)]}
+
+
+def calls_from_tree(tree: Any) -> Iterable[Sequence[Any]]:
+    """Return the arguments of each call; no call shares an array with another."""
+    if isinstance(tree, list):
+        return map(from_tree, tree)
+    return zip(*map(_entries_of, tree["columns"]), strict=True)
+
+
+def _column(values: Sequence[Any]) -> Any:
+    alike = all(type(value) is np.ndarray for value in values) and len({value.dtype for value in values}) == 1
+    if not alike or sum(value.nbytes for value in values) > FRAME // 2:
+        return [to_tree(value) for value in values]
+    flat = np.concatenate([value.ravel() for value in values])
+    return {"arrays": [_packed(flat), [value.shape for value in values]]}
+
+
+def _entries_of(column: Any) -> Iterator[Any]:
+    if isinstance(column, list):
+        yield from map(from_tree, column)
+        return
+    flat, begin = _unpacked(column["arrays"][0], finite=False), 0
+    for shape in column["arrays"][1]:
+        end = begin + math.prod(shape)
+        yield flat[begin:end].reshape(shape).copy()
+        begin = end
+
+
 def size(tree: Any) -> int:
     """Estimate the size of a tree as JSON in bytes, at least roughly."""
     kind = type(tree)
@@ -197,10 +240,10 @@ def _exactly(read: Callable[[int], bytes], length: int) -> bytes:
 
 
 def _bounded(payload: bytes) -> bytes:
-    """The same JSON, if it holds few enough values and nests no deeper than it may.
+    """Return the same JSON if its number of values and its nesting are within the limits.
 
-    Both before it is parsed: a megabyte of brackets would be hundreds of megabytes of lists, or use up the
-    stack of a thread.
+    Both are checked before parsing: a megabyte of brackets would become hundreds of megabytes of lists, or
+    exhaust a thread's stack.
     """
     openings = payload.count(b"[") + payload.count(b"{")
     if openings <= _NESTING and payload.count(b",") <= NODES - openings:
@@ -221,7 +264,7 @@ def _integer(digits: str) -> int:
 
 
 def _text(text: str) -> str:
-    """The text, if it can be written as UTF-8: a lone surrogate would fail later, where it is printed."""
+    """Return the text if UTF-8 can represent it; a lone surrogate would fail later, when it is printed."""
     if not text.isascii():
         try:
             text.encode()
@@ -265,7 +308,7 @@ def _paired(pairs: list[Any], depth: int, *, finite: bool) -> dict[Any, Any]:
 
 
 def _keys(entries: list[Any]) -> list[Any]:
-    """The entries, if they can be the keys of a table that is not slow on purpose."""
+    """Return the entries if they can be keys, with few equal hashes, which would make a table slow."""
     if not all(map(_may_be_key, entries)):
         raise WireError("a key or set entry that is no number, text, None or tuple of those")
     hashes: dict[int, int] = {}

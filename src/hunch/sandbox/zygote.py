@@ -10,6 +10,7 @@ all programs.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -54,7 +55,7 @@ def main() -> None:
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may ignore it, and that is inherited
     _our_package()
-    from hunch.sandbox import child, lock, namespaces  # noqa: F401 (the first two for _become)
+    from hunch.sandbox import child, lock, namespaces, seccomp
 
     null = os.open(os.devnull, os.O_RDWR)
     for module in [*LIBRARY, *settings["modules"]]:
@@ -69,6 +70,12 @@ def main() -> None:
         namespaces.empty_root()
     for standard in range(3):
         os.dup2(null, standard)
+    lock.library()
+    if seccomp.supported():
+        seccomp.compiled()
+    child.forget_surroundings()
+    gc.collect()
+    gc.freeze()
     control.sendall(b"+" if walled else b"-")
     _serve(control, memory)
 
@@ -83,8 +90,7 @@ def _our_package() -> None:
 
 
 def _warm_up() -> None:
-    """Take what NumPy and Python would first take in each program: modules, buffers, tables."""
-    import gc
+    """Do once what NumPy and Python would do in each program: load modules, allocate buffers and tables."""
     from datetime import datetime
 
     import numpy as np
@@ -93,12 +99,10 @@ def _warm_up() -> None:
     str(np.linalg.inv(square @ square).mean(axis=0))
     np.random.default_rng(0).normal(size=8).std()
     datetime.strptime("2000-01-01", "%Y-%m-%d").strftime("%c")
-    gc.collect()
-    gc.freeze()
 
 
 def _address_space() -> int:
-    """Bytes of address space that this process has."""
+    """Return the bytes of address space that this process uses."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -113,7 +117,7 @@ def _threads() -> int:
 
 
 def _serve(control: socket.socket, memory: int) -> None:
-    """Answer requests until the caller is gone, then end what is left."""
+    """Answer requests until the caller is gone, then end the remaining processes."""
     living: set[int] = set()
     try:
         _answer(control, memory, living)
@@ -145,7 +149,7 @@ def _answer(control: socket.socket, memory: int, living: set[int]) -> None:
 
 
 def _reap(living: set[int], ended: dict[int, int], block: int = 0) -> None:
-    """Note the processes that ended; wait for one of them, if asked to."""
+    """Record the processes that ended; wait for one of them if requested."""
     for process in [block] if block else list(living):
         found, status = os.waitpid(process, 0 if block else os.WNOHANG)
         if found:

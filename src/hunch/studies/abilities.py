@@ -141,7 +141,7 @@ class Steps:
     def _drawn(
         self, steps: Sequence[Example], count: int, outcome: Callable[[Example], float]
     ) -> list[Example]:
-        """Draw steps, each outcome as often as any other."""
+        """Draw steps, with each outcome equally often."""
         groups: dict[float, list[Example]] = {}
         for step in steps:
             groups.setdefault(outcome(step), []).append(step)
@@ -166,7 +166,7 @@ class Steps:
         return self._certain(self.texts.read_state(text) or "") == self._certain(query.next_state)
 
     def _certain(self, state: str) -> str:
-        """What can be foretold of a state: all of it, but for the distractor's number."""
+        """Return the predictable part of a state: everything except the distractor's number."""
         return state.partition(",")[0] if self.noisy else state
 
     def _episode(self, best: bool) -> list[Example]:
@@ -177,7 +177,7 @@ class Steps:
         ]
 
     def _best(self, state: State) -> str:
-        """The action of the best value, found by trying each in a copy; the first of equals."""
+        """Return the action with the best value, found by trying each in a copy; the first among equals."""
         values = [self._value(state, action) for action in state.options]
         return state.options[int(np.argmax(values))]
 
@@ -203,7 +203,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 
 
 def _table(domain: str, spec: str, questions: int, folder: Path) -> str:
-    """Measure a model in a domain; returns a table."""
+    """Measure a model in a domain; return a table."""
     lm = load(spec)
     rows: dict[str, list[str]] = {}
     for ability in measure(lm, domains=[domain], questions=questions):
@@ -212,7 +212,7 @@ def _table(domain: str, spec: str, questions: int, folder: Path) -> str:
 
 
 def _families(spec: str, questions: int, folder: Path) -> str:
-    """Measure a model on made-up worlds, of kinds in the corpus and of others; returns a table."""
+    """Measure a model on invented worlds, of kinds in the corpus and of others; return a table."""
     lm = load(spec)
     rows: dict[str, list[str]] = {}
     for told in families.measure(lm, questions=questions):
@@ -223,15 +223,15 @@ def _families(spec: str, questions: int, folder: Path) -> str:
 
 
 def _names(spec: str, questions: int, folder: Path) -> str:
-    """Measure how often a model names an action that there is; returns a table."""
+    """Measure how often a model names an existing action; return a table."""
     lm = load(spec)
     shares = families.name_actions(lm, TEMPERATURES, questions=questions)
     heads = ("action drawn at temperature", *map(str, TEMPERATURES))
-    return _written(lm, questions, heads, [["is one that there is", *map(str, shares)]])
+    return _written(lm, questions, heads, [["exists", *map(str, shares)]])
 
 
 def _written(lm: LanguageModel, questions: int, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, with a dash for what was not asked."""
+    """Return a table in Markdown, with a dash where nothing was asked."""
     cells = [heads, ["---"] * len(heads), *([*row, *["-"] * (len(heads) - len(row))] for row in rows)]
     said = f"`{lm.name}`, evidence {lm.evidence}, {questions} questions per cell:"
     return "\n".join([said, "", *(f"| {' | '.join(row)} |" for row in cells)])
@@ -240,10 +240,10 @@ def _written(lm: LanguageModel, questions: int, heads: Sequence[str], rows: Iter
 STUDIES = {
     "abilities": Study(
         "abilities",
-        "What can a model tell of a small world from examples alone: end, reward, next state, action?",
+        "What can a model predict about a small world from examples alone: end, reward, next state, action?",
         "Nothing: this is the table of the pocket model's card.",
-        "Of DistractorChain's next state only the first number counts, as chance draws the other. An action "
-        "is right if it is one that the best policy takes in that state. Intervals are over questions.",
+        "In DistractorChain's next state only the first number counts, because the other is random. An "
+        "action is right if an optimal policy takes it in that state. Intervals are over questions.",
         _parts,
         lm_for="icpi",
     )

@@ -29,13 +29,13 @@ def markdown(model: str, episodes: Sequence[Episode]) -> str:
         [
             f"Recorded model `{model}`, {len(episodes)} episodes, evidence L2.",
             _agreed(episodes),
-            "### Carried out again",
+            "### Executed again",
             _again(episodes),
             "### The decompositions",
             _decompositions(episodes),
-            "### What the failures were",
+            "### Kinds of failure",
             _failures(episodes),
-            "### The model's own word",
+            "### The model's own verdict",
             _word(episodes),
         ]
     )
@@ -69,7 +69,7 @@ def _depth(node: Node) -> int:
 
 
 def _decomposed(node: Node, level: int = 1) -> Iterator[tuple[int, Node]]:
-    """All steps that were taken apart, each with how deep it is."""
+    """Return all decomposed steps with their depths."""
     if node.steps:
         yield level, node
     for part in node.tried:
@@ -95,12 +95,12 @@ def _failures(episodes: Sequence[Episode]) -> str:
 
 
 def _failure(episode: Episode) -> str:
-    """Why an episode failed: in its plan, or in carrying it out."""
+    """Return why an episode failed: because of its plan, or its execution."""
     if again(episode, 1, len(LEVELS)):
-        return "execution: without error the recorded plan reaches the goal"
+        return "execution: without errors the recorded plan reaches the goal"
     if any(flaw(episode.book, node.task, node.steps) for _, node in _decomposed(episode.root)):
         return "plan: a decomposition is wrong"
-    return "the plan stops: what would have to be taken apart next never was"
+    return "plan: the next necessary step was never decomposed"
 
 
 def _word(episodes: Sequence[Episode]) -> str:
@@ -124,13 +124,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "adapt": Study(
         "adapt",
-        "How far do a real model's recorded decompositions lead where single steps are carried out without "
-        "error?",
-        "ADaPT takes a step apart only when it failed. With gpt-3.5-turbo-instruct it crafts 52.0 % of 200 "
-        "targets of TextCraft, as its file of results has it (Prasad et al., 2023).",
-        "The world is rebuilt from the commands that each episode shows. What the model did in a step is not "
-        "recorded, so the steps are carried out by hands of ours. Decompositions exist only where the "
-        "model's own hand failed, and only as far as it came.",
+        "How often do a real model's recorded decompositions reach the goal if single steps are executed "
+        "without error?",
+        "ADaPT decomposes a step only after it failed. With gpt-3.5-turbo-instruct it crafts 52.0 % of 200 "
+        "targets of TextCraft, according to its file of results (Prasad et al., 2023).",
+        "The world is rebuilt from the commands that each episode shows. The model's actions within a step "
+        "are not recorded, so our own executor carries out the steps. Decompositions exist only where the "
+        "model's own executor failed, and only as far as it got.",
         _parts,
         recorded="the results of ADaPT's public repository",
     )

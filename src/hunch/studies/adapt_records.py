@@ -112,7 +112,7 @@ def _episode(path: Path, name: str, entry: Any) -> Episode:
 
 
 def _node(lines: Sequence[str], at: int, level: int) -> tuple[Node, int]:
-    """The step on a line and all that belongs to it, and the line after it."""
+    """Return the step on a line with everything below it, and the next line."""
     step = re.fullmatch(rf"(.*) at depth {level}, success: (True|False)", lines[at], re.DOTALL)
     if step is None:
         raise ValueError(f"line {at + 1} of its plans is not a step of level {level}")
@@ -198,7 +198,7 @@ class Hand:
         return self._have(order.item, order.n, held, self.reach)
 
     def _loosely(self, order: Order) -> Recipe | None:
-        """The recipe whose kinds are named as such."""
+        """Return the recipe in which kinds of ingredients are named as such."""
         wanted = sorted(order.inputs)
         return next((r for r in self.book.by_output.get(order.item, ()) if sorted(r.inputs) == wanted), None)
 
@@ -218,7 +218,7 @@ class Hand:
         return None
 
     def _make(self, recipe: Recipe, held: Held, reach: int) -> Held | None:
-        """What is held after a recipe; its inputs are got before, unless the reach is below 0."""
+        """Return the inventory after a recipe; its inputs are fetched first, unless the reach is below 0."""
         for _ in recipe.inputs:  # to get one input may use up another
             for item, n in recipe.inputs if reach >= 0 else ():
                 now = self._have(item, n, held, reach)
@@ -229,7 +229,7 @@ class Hand:
         return craft(self.book, held, recipe.output, inputs)
 
     def _sort(self, item: str, n: int, held: Held) -> str:
-        """A sort of a kind of which there is enough."""
+        """Return a sort of a kind of which enough is held."""
         return next((sort for sort in self.book.sorts(item) if held.get(sort, 0) >= n), item)
 
 

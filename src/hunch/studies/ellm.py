@@ -6,7 +6,7 @@ how many different things an agent learns to do without the environment's reward
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -26,9 +26,10 @@ from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.reward import Rewarded
 from hunch.roles.suggestions import SuggestionConfig
-from hunch.runs.compare import Arm, folder_name, jobs
+from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
-from hunch.runs.files import read_json, write_atomically
+from hunch.studies.code_world_models import kept
+from hunch.studies.cost import COST, cost, spent
 from hunch.studies.planners import table as table_of
 from hunch.studies.study import Part, Scale, Study
 
@@ -79,19 +80,15 @@ def achieved(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Different achievements in an episode of the last quarter, by line, in Markdown."""
     found = {arm: [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))] for arm in listed}
     scores = {arm: [final_return(result) for result in results] for arm, results in found.items()}
-    heads = "| arm | evidence | achievements | ELLM is above | calls per step | seconds |"
-    lines = [heads, "|---" * 6 + "|"]
+    head = f"arm | evidence | achievements | ELLM is above | calls per step | {COST}"
+    rows = []
     for arm, results in found.items():
-        steps, calls = (
-            sum(r.steps for r in results),
-            sum(r.models.get("lm", {}).get("calls", 0.0) for r in results),
-        )
+        runs = [spent(result, "lm") for result in results]
+        share = sum(run["calls"] for run in runs) / sum(result.steps for result in results)
         beaten = "" if arm is listed[0] else "yes" if above(scores[listed[0]], scores[arm]) else "not shown"
-        lines.append(
-            f"| {arm.label} | {results[0].evidence or '-'} | {over_seeds(scores[arm])} | {beaten} "
-            f"| {calls / steps:.1%} | {sum(r.seconds for r in results):.0f} |"
-        )
-    return "Of 16, in an episode of the last quarter of the steps.\n\n" + "\n".join(lines)
+        evidence = results[0].evidence or "-"
+        rows.append((arm.label, evidence, over_seeds(scores[arm]), beaten, f"{share:.1%}", cost(runs)))
+    return f"Of 16, in an episode of the last quarter of the steps.\n\n{table_of(head, rows)}"
 
 
 # ---- after the pretraining --------------------------------------------------------------------------------
@@ -109,12 +106,12 @@ def agents(steps: int) -> dict[str, Agent]:
     }
 
 
-def downstream(label: str, steps: int, more: int, seed: int) -> float:
-    """Pretrain for some steps, then train on the environment's reward only; return the final return.
+def downstream(steps: int, more: int, label: str, seed: int) -> dict[str, float]:
+    """Pretrain for some steps, then train on the environment's reward only; return final return and cost.
 
     An agent from scratch is trained for the later steps only.
     """
-    agent = agents(more if label == SCRATCH else steps)[label]
+    agent, begun = agents(more if label == SCRATCH else steps)[label], time.perf_counter()
     rollout = Rollout([make(ENV)], seed)
     agent.begin(world_of(rollout, rollout.fleet.envs[0], steps + more, ()), seed)
     if label != SCRATCH:
@@ -125,7 +122,13 @@ def downstream(label: str, steps: int, more: int, seed: int) -> float:
     rollout.take_finished()
     _go_on(agent, rollout, before + more)
     late = [e.episode_return for e in rollout.take_finished() if e.step > before + 0.75 * more]
-    return float(np.mean(late)) if late else 0.0
+    lm = getattr(agent, "models", {}).get("lm")
+    return {
+        "achieved": float(np.mean(late)) if late else 0.0,
+        "calls": lm.usage.calls if lm else 0,
+        "hits": lm.usage.cache_hits if lm else 0,
+        "seconds": time.perf_counter() - begun,
+    }
 
 
 def _go_on(agent: Agent, rollout: Rollout, until: int) -> None:
@@ -136,21 +139,16 @@ def _go_on(agent: Agent, rollout: Rollout, until: int) -> None:
 
 def after(steps: int, more: int, seeds: int, folder: Path) -> str:
     """Return the effect of each kind of pretraining on the task of all achievements, in Markdown."""
-    found: dict[str, list[float]] = {}
-    for label in agents(steps):
-        file = folder / f"{folder_name(label)}.json"
-        known = read_json(file)
-        if known is None or len(known["returns"]) != seeds:
-            known = {"returns": [downstream(label, steps, more, seed) for seed in range(seeds)]}
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, json.dumps(known).encode())
-        found[label] = known["returns"]
-    scratch = found[SCRATCH]
-    rows = [
-        (label, over_seeds(own), "" if own is scratch else "yes" if above(own, scratch) else "not shown")
-        for label, own in found.items()
-    ]
-    return table_of("pretrained by | achievements | above no pretraining", rows)
+    keys = [(label, seed) for label in agents(steps) for seed in range(seeds)]
+    found = kept(folder / "runs.jsonl", keys, partial(downstream, steps, more))
+    by = {label: [run for run in found if run["key"][0] == label] for label, _ in keys}
+    scratch = [run["achieved"] for run in by[SCRATCH]]
+    rows = []
+    for label, runs in by.items():
+        own = [run["achieved"] for run in runs]
+        ahead = "" if label == SCRATCH else "yes" if above(own, scratch) else "not shown"
+        rows.append((label, over_seeds(own), ahead, cost(runs)))
+    return table_of(f"pretrained by | achievements | above no pretraining | {COST}", rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -165,12 +163,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "ellm": Study(
         "ellm",
-        "Do goals that a model suggests lead to more achievements than novelty, or goals of no sense?",
+        "Do goals that a model suggests lead to more achievements than novelty or nonsense goals?",
         "On Crafter without rewards, ELLM reaches more different achievements than novelty methods, and its "
-        "pretraining helps tasks afterwards at least as much (Du et al., ICML 2023).",
-        "A craft world of ours, and a table for DQN. `scripted:suggest` knows the recipes (L0), and says "
-        "nothing about language models; `minilm` (L3) suggests what is like the observation, and the bag of "
-        "words is its lexical control. Goals are suggested once a state.",
+        "pretraining helps later tasks at least as much (Du et al., ICML 2023).",
+        "The craft world is ours, and the learner is a table, not DQN. `scripted:suggest` knows the recipes "
+        "(L0) and says nothing about language models; `minilm` (L3) suggests what resembles the observation, "
+        "and the bag of words is its lexical control. Goals are suggested once per state.",
         _parts,
         lm_for="ellm",
         seeds=8,

@@ -18,11 +18,11 @@ from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles.prompting import Completer, PromptConfig, assemble
 
 Law: TypeAlias = Callable[[Vector, int, int], Vector]
-"""The next state, given a state, an action and how many values a number has."""
+"""Returns the next state, given a state, an action and the number of values of a number."""
 SHAPES: Final = {"next state": "states", "reward": "rewards", "end": "ends"}
 LINE: Final = Sampling(max_tokens=60, temperature=0.0, top_p=1.0, stop=("\n",))
 LONGEST: Final = 800
-"""Characters of a step at most."""
+"""Maximum characters of a step."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Lawful(Process):
-    """A process whose next state follows a law of its own."""
+    """A process whose next state follows a given law."""
 
     law: Law = lambda state, action, size: state
 
@@ -47,23 +47,23 @@ class Lawful(Process):
 
 
 def mirrored(state: Vector, action: int, size: int) -> Vector:
-    """The first or the second number, seen from the other end of its range."""
+    """Mirror the first or the second number within its range."""
     which = action % 2
     return tuple(size - 1 - value if i == which else value for i, value in enumerate(state))
 
 
 def swapped(state: Vector, action: int, size: int) -> Vector:
-    """The first two numbers change places, or all are turned round."""
+    """Swap the first two numbers, or reverse the order of all."""
     return (state[1], state[0], *state[2:]) if action % 2 == 0 else state[::-1]
 
 
 def doubled(state: Vector, action: int, size: int) -> Vector:
-    """Twice the first number, or three times, in a circle."""
+    """Double or triple the first number, modulo its range."""
     return (state[0] * (2 + action % 2) % size, *state[1:])
 
 
 def by_parity(state: Vector, action: int, size: int) -> Vector:
-    """An even number goes up in a circle, an odd one down; or the other way round."""
+    """Increase an even number and decrease an odd one, or the other way round, modulo the range."""
     return ((state[0] + (1 if state[0] % 2 == action % 2 else -1)) % size, *state[1:])
 
 
@@ -88,8 +88,8 @@ def measure(lm: LanguageModel, *, shown: int = 16, questions: int = 40, seed: in
 
     Args:
         lm: A model that generates.
-        shown: Steps shown.
-        questions: For each family and piece.
+        shown: Number of steps shown.
+        questions: Questions per family and predicted part.
         seed: Seed of worlds, wordings and steps; the same for every model.
 
     Raises:
@@ -110,12 +110,12 @@ def measure(lm: LanguageModel, *, shown: int = 16, questions: int = 40, seed: in
 def name_actions(
     lm: LanguageModel, temperatures: Sequence[float], *, questions: int = 40, seed: int = 0
 ) -> Iterator[Estimate]:
-    """Ask a model for the next action of made-up episodes; yields how often it is one that there is.
+    """Ask a model for the next action of invented episodes; yield how often it names an existing action.
 
     Args:
         lm: A model that generates.
         temperatures: Sampling temperatures; one result each.
-        questions: For each temperature.
+        questions: Questions per temperature.
         seed: Seed of worlds, wordings and episodes; the same for every model and temperature.
 
     Raises:
@@ -129,7 +129,7 @@ def name_actions(
 
 
 def unfinished(lm: LanguageModel, room: int, rng: Random) -> tuple[str, set[str]]:
-    """Draw episodes of a policy, as many as fit, up to an action; and the first lines of all actions."""
+    """Draw as many episodes of a policy as fit, up to an action; return the actions' first lines, too."""
     process = processes.draw(rng, ease=0.0)
     words = wording.draw(rng, process, ease=0.0)
     text, prompt = "", ""
@@ -143,7 +143,7 @@ def unfinished(lm: LanguageModel, room: int, rng: Random) -> tuple[str, set[str]
 
 
 def question(family: str, piece: str, shown: int, rng: Random) -> tuple[list[str], str, str]:
-    """Draw a world of a family; returns steps to show, what is asked, and the right answer's first line."""
+    """Draw a world of a family; return the steps to show, the question, and the answer's first line."""
     process = lawful(LAWS[family], rng) if family in LAWS else _drawn(KINDS[family], rng)
     words = wording.draw(rng, process)
     document = corpus.SHAPES[SHAPES[piece]](rng, process, words, LONGEST * (shown + 1))

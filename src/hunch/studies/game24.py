@@ -114,7 +114,7 @@ class Recorded:
         }
 
     def _best(self, score: Score, left: str, enough: Mapping[int, int] | None = None) -> tuple[str, ...]:
-        """The best successors by a rule, as many as GPT-4 proposed, or as are enough by numbers left."""
+        """Return the best successors by a rule, as many as GPT-4 proposed, or the given numbers of them."""
         if left not in self.proposals:
             return successors(left)
         k = len(self.proposals[left]) if enough is None else enough.get(len(left.split()))
@@ -129,7 +129,7 @@ class Recorded:
         return float(np.mean([bool(good(left) & set(candidates(left))) for left in self.states(n)]))
 
     def _enough(self, n: int) -> int:
-        """How many moves the arithmetic rule needs for GPT-4's recall."""
+        """Return how many moves the arithmetic rule needs for GPT-4's recall."""
         places = [
             next(i for i, after in enumerate(ranked(left, arithmetic(left)), 1) if after in good(left))
             for left in self.states(n)
@@ -152,7 +152,7 @@ def at_random(left: str, seed: int) -> Sequence[float]:
 
 @cache
 def arithmetic(left: str) -> Sequence[float]:
-    """A rule of thumb: no fractions and nothing below 1; then divisors of 24; then near to 24."""
+    """A rule of thumb: no fractions and nothing below 1; then divisors of 24; then numbers near 24."""
     scores = []
     for after in successors(left):
         values = [Fraction(x) for x in after.split()]
@@ -164,7 +164,7 @@ def arithmetic(left: str) -> Sequence[float]:
 
 @cache
 def by_words(left: str) -> Sequence[float]:
-    """How alike the words of task and numbers left and those of the moves are: the lexical control."""
+    """Similarity of the words of a move to those of the task and the numbers left: the lexical control."""
     texts: dict[str, str] = {}
     for text, after in operations(numbers(left)).items():
         texts.setdefault(shown(after), text)
@@ -181,7 +181,7 @@ def _words() -> SimilarityPrior:
 
 
 def play(found: Recorded, puzzles: Sequence[str], seeds: int) -> dict[str, Runs]:
-    """Steps to the first solution by line, puzzle and seed."""
+    """Return the steps to the first solution by line, puzzle and seed."""
     runs: dict[str, dict[str, list[int | None]]] = {}
     for seed in range(seeds):
         for line, candidates in found.fillings(seed).items():
@@ -192,15 +192,15 @@ def play(found: Recorded, puzzles: Sequence[str], seeds: int) -> dict[str, Runs]
 
 
 def solved(runs: Runs, budget: float = np.inf) -> float:
-    """Share of puzzles and seeds that were solved within so many steps."""
+    """Return the share of puzzles and seeds solved within a number of steps."""
     return float(np.mean([s is not None and s <= budget for own in runs.values() for s in own]))
 
 
 def ratio(runs: Runs, others: Runs) -> tuple[Estimate, int]:
-    """Steps of one line over those of another, geometric mean over the puzzles that both always solve.
+    """Return the steps of one line over those of another: geometric mean over puzzles that both always solve.
 
     Returns:
-        The ratio with Student's 95 % interval over puzzles, and how many these are.
+        The ratio with Student's 95 % interval over puzzles, and the number of these puzzles.
     """
     both = [p for p in runs if None not in (*runs[p], *others[p])]
     logs = [_log_steps(runs[p]) - _log_steps(others[p]) for p in both]
@@ -209,12 +209,12 @@ def ratio(runs: Runs, others: Runs) -> tuple[Estimate, int]:
 
 
 def _log_steps(own: Sequence[int | None]) -> float:
-    """Mean logarithm of the steps over seeds that all solved the puzzle."""
+    """Return the mean logarithm of the steps over seeds, if all solved the puzzle."""
     return float(np.mean([np.log(steps) for steps in own if steps is not None]))
 
 
 def wins(runs: Runs, others: Runs) -> tuple[int, int]:
-    """In how many of all puzzles the median steps are fewer, and in how many more; never is the most."""
+    """Return in how many puzzles the median steps are fewer, and in how many more; "never" counts as most."""
 
     def median(own: Sequence[int | None]) -> float:
         return float(np.median([np.inf if s is None else s for s in own]))
@@ -224,7 +224,7 @@ def wins(runs: Runs, others: Runs) -> tuple[int, int]:
 
 
 def by_value(found: Tree, left: str, proposals: Mapping[str, tuple[str, ...]]) -> float:
-    """Probability of 24 where the proposal of the highest recorded value is taken; equals at random."""
+    """Return the probability of 24 by the proposals with the highest recorded value; ties at random."""
     values = {shown(state): float(np.mean(judged)) for state, judged in found.values.items()}
 
     def chance(left: str) -> float:
@@ -237,7 +237,7 @@ def by_value(found: Tree, left: str, proposals: Mapping[str, tuple[str, ...]]) -
 
 
 def tell(folder: str | Path, out: Path, scale: Scale) -> str:
-    """Play all puzzles with all fillings, and tell it in Markdown; ``steps.json`` has every run."""
+    """Play all puzzles with all priors; return the results in Markdown. ``steps.json`` holds every run."""
     search = tree(folder)
     found = Recorded(search)
     puzzles, seeds = (found.puzzles[:3], 1) if scale.smoke else (found.puzzles, scale.seeds)
@@ -262,7 +262,7 @@ def tell(folder: str | Path, out: Path, scale: Scale) -> str:
 
 
 def solved_table(runs: Mapping[str, Runs], within: set[str]) -> str:
-    """The share of puzzles that were solved by steps, of all and of those solvable within the proposals."""
+    """Return the share of puzzles solved by number of steps, of all and of those that proposals can solve."""
     heads = [f"{n:,} steps" for n in BUDGETS]
     lines = [
         f"| C(s) | {' | '.join(heads)} | ever | median steps, all | median steps, {len(within)} within |",
@@ -282,7 +282,7 @@ def _median(runs: Runs) -> str:
 
 
 def ratio_table(runs: Mapping[str, Runs]) -> str:
-    """GPT-4's proposals against every other line, and the verdict."""
+    """Return the comparison of GPT-4's proposals with every other line, and the verdict."""
     lines = [
         "| arm | against | puzzles | ratio of steps | fewer steps | more steps |",
         "|---|---|---|---|---|---|",
@@ -321,7 +321,7 @@ def recall_table(found: Recorded) -> str:
 
 
 def _by_chance(left: str, k: int) -> float:
-    """Probability that k different successors drawn at random hold one that keeps 24 within reach."""
+    """Return the probability that one of k different random successors keeps 24 reachable."""
     n, hits = len(successors(left)), len(good(left))
     return 1 - comb(n - hits, k) / comb(n, k)
 
@@ -333,12 +333,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "game24": Study(
         "game24",
-        "Are the proposals of a large model worth environment steps to a learner that they confine?",
+        "Does a learner save environment steps if it chooses only among a large model's proposals?",
         "Tree of Thoughts (Yao et al., NeurIPS 2023): of 100 puzzles GPT-4 solves 0.07 at once, 0.04 after a "
         "chain of thought, and 0.74 by a search of width 5 over its own proposals and values.",
-        "Recorded model GPT-4 of 2023, one draw of proposals for each state that its search of width 5 "
-        "expanded. Q is a table for each puzzle, begun at 1 and learnt at rate 1; nothing passes from one "
-        "puzzle to the next. Moves that leave the same numbers count once.",
+        "Recorded answers of GPT-4 from 2023, with one draw of proposals for each state that its search of "
+        "width 5 expanded. Q is a separate table per puzzle, with initial value 1 and learning rate 1, so "
+        "nothing is transferred between puzzles. Moves that leave the same numbers count once.",
         _parts,
         seeds=SEEDS,
         recorded="a clone of github.com/princeton-nlp/tree-of-thought-llm",

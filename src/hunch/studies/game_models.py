@@ -37,8 +37,6 @@ LINES: dict[str, dict[str, Any]] = {
 }
 CONTROLS_IN: Name = "kuhn"
 """The game in which the controls of the feedback are run."""
-FEWER: dict[Name, int] = {"connect-four": 5, "squall": 5}
-"""Games with fewer seeds, as a run takes longer there."""
 
 
 def searched(game: Name, seeds: int, calls: int, folder: Path) -> list[dict[str, Any]]:
@@ -47,7 +45,7 @@ def searched(game: Name, seeds: int, calls: int, folder: Path) -> list[dict[str,
     keys = [
         (line, seed)
         for line in LINES
-        for seed in range(min(seeds, FEWER.get(game, seeds)))
+        for seed in range(seeds)
         if game == CONTROLS_IN or "feedback" not in LINES[line]
     ]
     return kept(folder / "runs.jsonl", keys, partial(_searched, env, calls))

@@ -26,23 +26,23 @@ from hunch.studies.code_world_models import kept, three
 from hunch.studies.study import Part
 
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}
-"""Matches of a line, half of them in each seat."""
+"""Matches per line, half of them in each seat."""
 SIMULATIONS = 100
 """Number of simulations of the search in matches."""
 FILTERED = ", inference by going through all that may have happened"
-"""Of lines of code whose own inference fails."""
+"""Appended to the labels of code whose own inference fails."""
 SOLVED: tuple[Name, ...] = ("kuhn", "leduc", "squall")
-"""Games small enough to go through in full."""
+"""Games small enough to be enumerated."""
 DEEPER: dict[Name, tuple[int, ...]] = {
     "kuhn": (10, 30, 100, 300, 1_000),
     "leduc": (10, 30, 100),
     "squall": (10,),
 }
-"""Simulations with which the search's own policy is measured."""
+"""Numbers of simulations with which the search's own policy is measured."""
 
 
 def programs(game: Name, folder: Path) -> dict[str, str]:
-    """Winners of Thompson's rule and best of n: the first that passes all tests, and the one with fewest."""
+    """Return winners of Thompson sampling and best of n: the first without failed tests, and the worst."""
     rows = [
         row
         for row in read_lines(folder.parent / Part(GAMES[game].title, ()).folder / "runs.jsonl")
@@ -62,7 +62,7 @@ def programs(game: Name, folder: Path) -> dict[str, str]:
 
 
 def play_table(games: Sequence[Name], share: float, folder: Path) -> str:
-    """Returns of search in the code, with its own inference, against search in the truth and random play."""
+    """Return results of search in the code, with its inference, against the truth and random play."""
     lines = ["| game | who plays | against random | against search in the truth |", "|---" * 4 + "|"]
     for game in games:
         n = max(2, round(MATCHES[game] * share / 2))
@@ -83,7 +83,7 @@ def _who(line: str) -> str:
 
 
 def _played(game: Name, n: int, codes: dict[str, str], line: str) -> dict[str, Any]:
-    """What a line won, match by match, in both seats."""
+    """Return the results of a line, match by match, in both seats."""
     true, search = Known(GAMES[game]), ISMCTS(simulations=SIMULATIONS)
     with ExitStack() as stack:
         seat: Seat = AtRandom()
@@ -113,7 +113,7 @@ def _true(game: Name) -> Tree:
 
 
 def equilibrium_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
-    """Exploitability, in the true game, of what is solved or searched in the code and in the truth."""
+    """Return the true exploitability of policies solved or searched in the code and in the truth."""
     lines = ["| game | policy | exploitability |", "|---|---|---|"]
     panels: dict[str, dict[str, dict[int, Estimate]]] = {}
     for game in games:
@@ -174,7 +174,7 @@ def _exploited(game: Name, codes: dict[str, str], line: str, name: str, seed: in
 
 
 def _solved(game: Any) -> Policy:
-    """The policy of regret minimisation; of a game that cannot be gone through, none, which is even play."""
+    """Return the policy of regret minimisation; an empty (uniform) one if the game cannot be enumerated."""
     try:
         return solve(tree_of(game), 1_000)
     except HunchError:
@@ -182,7 +182,7 @@ def _solved(game: Any) -> Policy:
 
 
 def _mixed(tree: Tree, searching: Searching, seed: int) -> Policy:
-    """The search's shares in every information set."""
+    """Return the search's shares in every information set."""
     views = [
         View(player, memory, own, np.random.default_rng([seed, i]))
         for i, ((player, memory), own) in enumerate(zip(tree.keys, tree.actions, strict=True))
@@ -195,7 +195,7 @@ def _mixed(tree: Tree, searching: Searching, seed: int) -> Policy:
 
 
 def recited(game: Name) -> str:
-    """Code that knows the recorded matches by heart: it passes all tests, and nothing else."""
+    """Return code that only repeats the recorded matches; it passes all tests but knows no rules."""
     env: Any = hunch.make("hunch/GameCode-v0", game=game).unwrapped
     positions = [position for match in env.recorded for position in match]
     table = {p.history: tuple(p.look) for p in positions}
@@ -214,7 +214,7 @@ def recited(game: Name) -> str:
 
 
 def speed(games: Sequence[Name], side: int = 64) -> str:
-    """Positions a second of the search, many side by side, in the sandboxed code and in the true rules."""
+    """Return positions per second of many searches at once, in the sandboxed code and in the true rules."""
     from hunch.rules.game_code import GAME_CODE
 
     told = []
@@ -237,7 +237,7 @@ def _speed(game: Any, side: int) -> float:
 
 
 class _Counted:
-    """A game that counts the moves it is asked for."""
+    """A game that counts the requested moves."""
 
     def __init__(self, game: Any) -> None:
         self.game, self.moves = game, 0

@@ -23,21 +23,21 @@ from hunch.studies.game_play import both, programs
 
 WRITER: Final = "scripted:modeller?bugs=0.1&crash=0.1"
 PLAYED: tuple[Name, ...] = ("tic-tac-toe", "connect-four", "leduc", "squall")
-"""Games of which the scripted writer knows a value function."""
+"""Games for which the scripted writer knows a value function."""
 CANDIDATES: Final = 4
 SPACING: Final = 1_000
-"""Draws of the writer between two seeds."""
+"""Number of draws of the writer between two seeds."""
 MATCHES: Final = 5
-"""Of each pair in each seat, in the tournament."""
+"""Matches per pair and seat in the tournament."""
 TRIED: Final = 10
-"""Further matches against search without a value function, in each seat."""
+"""Further matches per seat against search without a value function."""
 SIMULATIONS: Final = 30
-"""Of a decision: few, as many playouts tell as much as a value function does."""
+"""Simulations per decision; few, because many playouts tell as much as a value function."""
 NOTHING: Final = "def value(state, player):\n    return 0.0\n"
 
 
 def chosen(game: Name, code: str, seed: int) -> dict[str, Any]:
-    """Candidates of one seed, the winner of their tournament, and what each wins of search without any."""
+    """Return a seed's candidates, their tournament's winner, and results against search without a value."""
     search = ISMCTS(simulations=SIMULATIONS)
     written = candidates(
         ModelWriter(lm.load(WRITER)), problem_of(GAMES[game].text, code), CANDIDATES, SPACING * seed
@@ -48,7 +48,7 @@ def chosen(game: Name, code: str, seed: int) -> dict[str, Any]:
 
 
 def worth(game: Name, code: str, value: str, seed: int) -> float:
-    """What search with a value function wins per match in the true game of search without one."""
+    """Return the mean result of search with a value against search without one, in the true game."""
     search, true = ISMCTS(simulations=SIMULATIONS), Known(GAMES[game])
     with ExitStack() as stack:
         one, other = (CodedGame(stack.enter_context(loaded(f"{code}\n{text}"))) for text in (value, ""))
@@ -57,7 +57,7 @@ def worth(game: Name, code: str, value: str, seed: int) -> float:
 
 
 def value_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
-    """What the winner of the tournament, and a candidate drawn at random, win of search without a value."""
+    """Return results of the tournament's winner and of a random candidate against search without a value."""
     head = "game | no value: 0 | a candidate at random | winner of the tournament | winner less at random"
     lines = [f"| {head} | best of them afterwards | no candidate chosen |", "|---" * 7 + "|"]
     for game in (name for name in games if name in PLAYED):

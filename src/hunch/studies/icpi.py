@@ -1,8 +1,8 @@
 """Study of "Large Language Models can Implement Policy Iteration" (Brooks et al., NeurIPS 2023): ICPI and its
 baselines on their six domains, by the error of a scripted model, and with the pocket model.
 
-The regret of an episode is ``info["optimal"]`` of its start less its return, discounted by the domain's
-``log_gamma``; it is found by playing the episode again from its seed and actions. A run's figure is the mean
+The regret of an episode is ``info["optimal"]`` of its start minus its return, discounted by the domain's
+``log_gamma``. It is computed by replaying the episode from its seed and actions. A run's result is the mean
 over the episodes that ended in the last quarter of its steps.
 """
 
@@ -33,16 +33,18 @@ MODELS_IN = ("Chain", "Maze")
 """Domains in which models are compared."""
 STEPS = 200
 ASKED: Final[Mapping[str, Any]] = {"prompts": "per-episode", "policy_temperature": 0.5}
-"""How models are asked that are not scripted: examples in one order for an episode, and actions drawn so that
-others than the likeliest come up, but hardly any name that does not exist."""
+"""Settings for models that are not scripted: one order of the examples per episode, and a temperature of
+actions at which less likely actions occur, but hardly any names that do not exist."""
 FINAL = ("final", "optimum")
-"""Names of a run's figures: the mean regret and the mean optimum of its last quarter."""
+"""Names of a run's results: mean regret and mean optimum of its last quarter."""
+CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
+"""Settings with which actions, ends and known rewards are drawn by likelihood among the possible ones."""
 WINDOW = 8
 """Episodes over which the picture's running mean is taken."""
 
 
 def arm(label: str, domain: str, method: str, lm: str = "", *, hints: bool = True, **options: Any) -> Arm:
-    """A line of the study."""
+    """Return an arm of the study."""
     config = methods.find(method).config_class(**options)
     env, shown = f"hunch/{domain}-v0", {} if hints else {"hints": False}
     return Arm(
@@ -59,12 +61,13 @@ def _arms(domain: str, lms: Sequence[str], hints: bool) -> Iterator[Arm]:
     for model in dict.fromkeys(("pocket", *lms)):
         yield arm(f"ICPI, {model}", domain, "icpi", model, hints=hints, **ASKED)
         yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, hints=hints, **ASKED)
+    yield arm("ICPI, pocket, choosing", domain, "icpi", "pocket", hints=hints, **CHOOSING)
     yield arm("Matching Model", domain, "matching", hints=hints)
     yield arm("Tabular Q", domain, "tabular-q", hints=hints)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    """Each domain as published, and for models that are not scripted also with states without hints."""
+    """Yield each domain as published; for models that are not scripted also with states without hints."""
     parts = []
     for domain in DOMAINS[:1] if scale.smoke else DOMAINS:
         for hints in (True, False):
@@ -75,7 +78,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 
 
 def _models(scale: Scale, data: Path) -> list[Part]:
-    """ICPI by model, and by how often its prompts are drawn; states without hints, as they are short."""
+    """Yield ICPI by model and by how often prompts are drawn; with states without hints, which are short."""
     parts = []
     for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
         models = dict.fromkeys(("uniform", *scale.lms, "pocket"))
@@ -91,7 +94,7 @@ def _models(scale: Scale, data: Path) -> list[Part]:
 
 
 def regrets(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Write the picture of regret over steps, and return it with a table of the final regret, in Markdown."""
+    """Draw regret over steps; return the picture with a table of the final regret, in Markdown."""
     env = make(arms[0].config.env)
     lines = ["| arm | seeds | optimum | final regret |", "|---|---|---|---|"]
     curves: dict[Arm, list[Points]] = {}
@@ -108,7 +111,7 @@ def regrets(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def regret(env: TextEnvironment, episode: Episode) -> tuple[float, float]:
-    """Play an episode again; return its regret and the optimum of its start."""
+    """Replay an episode; return its regret and the optimum of its start."""
     gamma: float = env.unwrapped.texts.log_gamma  # type: ignore[attr-defined]
     rewards = [t.reward for t in replay(env, episode.seed, episode.actions, episode.number)]
     optimum = float(env.unwrapped.optimal)  # type: ignore[attr-defined]
@@ -116,7 +119,7 @@ def regret(env: TextEnvironment, episode: Episode) -> tuple[float, float]:
 
 
 def _points(played: Sequence[tuple[Episode, float, float]]) -> Points:
-    """A run's running mean of the regret; its last quarter's regret and optimum stand at every point."""
+    """Return a run's running mean of the regret; its final regret and optimum are repeated at every point."""
     steps, values = np.array([(episode.step, value) for episode, value, _ in played]).T
     late = set(last_quarter([episode for episode, _, _ in played], STEPS))
     final = [(value, optimum) for episode, value, optimum in played if episode in late]
@@ -132,21 +135,21 @@ STUDIES = {
         "Does a frozen model that sees only its own episodes improve a policy, and how good must it be?",
         "With code-davinci-002, ICPI's regret falls in all six domains within a few hundred steps; none of "
         "the three baselines learns in all of them, and smaller models do not learn (figures 2 and 3).",
-        "No Codex: `scripted:icpi-nearest` predicts by the domain's rules, wrong as often as stated, and its "
-        "policy repeats what was shown in the nearest state (L0); `pocket` is our own small model (L1). "
-        "Prompts of `pocket` are drawn once per episode; the original's states have hints. All settings and "
-        "where they are from: [ICPI](../methods/icpi.md#settings).",
+        "No Codex: `scripted:icpi-nearest` predicts by the domain's rules with the stated error rate, and "
+        "its policy repeats the action shown in the nearest state (L0); `pocket` is our own small model "
+        "(L1). Prompts of `pocket` are drawn once per episode; the original's states have hints. All "
+        "settings and their sources: [ICPI](../methods/icpi.md#settings).",
         _parts,
         seeds=8,
         lm_for="icpi",
     ),
     "icpi-models": Study(
         "icpi-models",
-        "Which models learn by ICPI, and does it matter that prompts are drawn once an episode?",
+        "Which models learn with ICPI, and does drawing prompts only once per episode change the result?",
         "code-davinci-002 learns, code-cushman-001 sometimes; GPT-J, InCoder and OPT-30B do not (figure 3). "
         "The original draws prompts anew for every prediction.",
-        "Two domains, without hints. `--lm SPEC SPEC ...` adds models, such as those of several trainings of "
-        "`pocket`.",
+        "Two domains, without hints. `--lm SPEC SPEC ...` adds models, such as `pocket` models of several "
+        "trainings.",
         _models,
         seeds=8,
         lm_for="icpi",

@@ -26,13 +26,13 @@ LINES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "told the scene": ("inner-monologue", {"feedback": ("scene",)}),
     "told both": ("inner-monologue", {}),
 }
-"""The lines, each with its method and options."""
+"""The arms, each with its method and options."""
 DETECTORS: Final = ((0.3, 0.0), (0.0, 0.3), (0.3, 0.3))
-"""False positives and false negatives."""
+"""Rates of false positives and false negatives."""
 
 
 def by_disturbance(lm: str, labels: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
-    """Success of some lines at every disturbance, and of what the failures at the largest were."""
+    """Return the success of some arms at every disturbance, and the kinds of failure at the largest."""
     bench = Bench(folder, data, scale, EPISODES)
     rows = []
     for label in labels:
@@ -75,7 +75,7 @@ def by_detector(lm: str, data: Path, scale: Scale, folder: Path) -> str:
 
 
 def part_of(lm: str, beside: Callable[[Path], str] | None = None) -> Part:
-    """The part of a planner."""
+    """Return the part of a planner."""
     return Part(f"By disturbance, {lm}", (), beside=beside)
 
 
@@ -86,19 +86,19 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         *(part_of(lm, partial(by_disturbance, lm, labels, data, scale)) for lm, labels in lines.items()),
         Part("Against words", (), beside=partial(against_words, data, scale)),
-        Part("A detector that errs", (), beside=partial(by_detector, "scripted:errands", data, scale)),
+        Part("A detector with errors", (), beside=partial(by_detector, "scripted:errands", data, scale)),
     ]
 
 
 STUDIES = {
     "inner-monologue": Study(
         "inner-monologue",
-        "How much of the success that disturbances cost comes back with feedback?",
-        "Inner Monologue is ahead of SayCan in every setting, and the only one that goes on to complete "
-        "tasks under disturbances (Huang et al., CoRL 2022).",
-        "Errands in a grid kitchen with the skills of the study saycan. The planners of embeddings, of which "
-        "the bag of words is the lexical control, heed success alone, so lines that are told the scene are "
-        "left out for them. Detector and scene are the environment's word.",
+        "How much of the success lost to disturbances does feedback recover?",
+        "Inner Monologue is ahead of SayCan in every setting, and only it still completes tasks under "
+        "disturbances (Huang et al., CoRL 2022).",
+        "Errands in a grid kitchen with the skills of the study saycan. Planners that use embeddings (the "
+        "bag of words is their lexical control) respond only to reported success, so their arms with scene "
+        "descriptions are left out. Success and scene are reported by the environment.",
         _parts,
         lm_for="inner-monologue",
         seeds=5,

@@ -35,11 +35,11 @@ ENV: Final = "hunch/SaySelect-v0"
 STEPS: Final = 12_000
 INSTRUCTION: Final = "select the same number as your partner"
 NONE, LISTENER = (0.0, 0.0), (0.0, 0.25)
-"""Lambda of speaker and listener (paper: of the listener alone)."""
+"""Lambda of speaker and listener (paper: of the listener only)."""
 READING = PriorConfig(kind="likelihood", normalise="sum")
 NEAR = PriorConfig(kind="similarity", history=1.0, temperature=0.02)
-"""For encoders: what was said counts as much as the instruction; and a fifth of the default temperature, with
-which no prior of theirs is sure enough for a lambda of 0.25 to matter."""
+"""For encoders: the number that was said has the same weight as the instruction, and the temperature is a
+fifth of the default, at which their priors are too flat for a lambda of 0.25 to matter."""
 RULE: Final = "scripted:partner"
 Choices = dict[str, str]
 """A listener's action in each situation."""
@@ -47,7 +47,7 @@ Choices = dict[str, str]
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table: who reads the instruction, and when it counts."""
+    """A row of the table: the model that reads the instruction, and when the prior is used."""
 
     label: str
     lm: str
@@ -58,7 +58,7 @@ class Line:
     steps: int = STEPS
 
     def agent(self, weight: tuple[float, ...]) -> InstructQ:
-        """A new agent with this lambda."""
+        """Make an agent with this lambda."""
         c = InstructQConfig(
             instruction=INSTRUCTION, learning_rate=0.02, prior=self.prior, floor=self.floor, weight=weight
         )
@@ -66,7 +66,7 @@ class Line:
 
 
 def rules() -> tuple[Line, ...]:
-    """No prior, which is Q-learning, and priors by rule."""
+    """Return no prior, which is Q-learning, and scripted priors."""
     less_sure = PriorConfig(kind="likelihood", normalise="sum", temperature=3.0)
     return (
         Line("lambda 0", "uniform", trained=NONE, tried=NONE),
@@ -80,7 +80,7 @@ def rules() -> tuple[Line, ...]:
 
 
 def encoders(lms: Sequence[str]) -> tuple[Line, ...]:
-    """A sentence encoder, and the bag of words that is its lexical control; and the user's models."""
+    """Return a sentence encoder, the bag of words as its lexical control, and the user's models."""
     return (
         *(Line(lm, lm, NEAR) for lm in ("minilm", "words")),
         *(Line(f"{lm}, floor 0.3", lm, NEAR, floor=0.3) for lm in ("minilm", "words")),
@@ -98,7 +98,7 @@ def _model(spec: str) -> Any:
 
 
 class Pair(Player):
-    """A speaker and a listener who may never have met: streams are theirs by turns."""
+    """A speaker and a listener from different agents; streams alternate between them."""
 
     def __init__(self, *players: Player) -> None:
         self.players = players
@@ -112,10 +112,10 @@ class Pair(Player):
 
 
 class Follower(Player):
-    """Does what the instruction says; as a speaker says the number that is meant."""
+    """Follows the instruction; as a speaker it says the number of a good ball."""
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The rule's word."""
+        """Return the rule's actions."""
         return [partner(state.text(), state.options) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -123,15 +123,15 @@ class Follower(Player):
 
 
 def score(player: Player, env: Any) -> float:
-    """Mean return over all deals, of which each comes once."""
+    """Return the mean return over all deals, each played once."""
     ended = evaluate(lambda _: player, [env], len(env.unwrapped.all), 0)
     return float(np.mean([episode.episode_return for episode in ended]))
 
 
 def situations(env: SaySelect) -> Iterator[tuple[State, set[str]]]:
-    """All that a listener may see, with what the instruction allows.
+    """Return everything that a listener may see, with the actions that the instruction allows.
 
-    That is the number, or to quit where it comes again (released code).
+    These are the ball of that number, or quitting if the number is repeated (released code).
     """
     for said in range(env.balls):
         for before in (None, *range(env.balls)):
@@ -145,7 +145,7 @@ def situations(env: SaySelect) -> Iterator[tuple[State, set[str]]]:
 
 
 def trained(line: Line, words: bool, steps: int, seed: int) -> InstructQ:
-    """The agent of a line: trained with one lambda, and tried with what may be another."""
+    """Return the agent of a row, trained with one lambda and evaluated with another or the same."""
     agent = line.agent(line.tried)
     agent.begin(World(streams=2), seed)
     agent.load_state_dict(_learnt(line if any(line.trained) else None, words, min(steps, line.steps), seed))
@@ -154,7 +154,7 @@ def trained(line: Line, words: bool, steps: int, seed: int) -> InstructQ:
 
 @cache
 def _learnt(line: Line | None, words: bool, steps: int, seed: int) -> dict[str, Any]:
-    """What an agent learnt, without a prior where no line names one."""
+    """Return a trained agent, without a prior if the row has none."""
     agent = line.agent(line.trained) if line else rules()[0].agent(NONE)
     train(agent, make(ENV, words=words), steps, seed=seed)
     return agent.state_dict()
@@ -163,8 +163,8 @@ def _learnt(line: Line | None, words: bool, steps: int, seed: int) -> dict[str, 
 def tried(line: Line, words: bool, steps: int, seeds: int) -> list[dict[str, Any]]:
     """Return the choices and mean returns of the agents of all seeds.
 
-    Alone is with itself over all deals, human with a speaker by the instruction, stranger with the speaker of
-    the next seed's agent.
+    ``alone`` is play with itself over all deals, ``human`` with a speaker that follows the instruction, and
+    ``stranger`` with the speaker of the next seed's agent.
     """
     env: Any = make(ENV, words=words, deals="in turn")
     players = [trained(line, words, steps, seed).player(0) for seed in range(seeds)]
@@ -195,7 +195,7 @@ def kept(line: Line, words: bool, steps: int, seeds: int, folder: Path) -> list[
 
 
 def measured(lines: Sequence[Line], words: bool, steps: int, seeds: int, folder: Path) -> str:
-    """The table of the conventions and the picture of some, in Markdown."""
+    """Return a table of the conventions and a picture of some, in Markdown."""
     found = {line: kept(line, words, steps, seeds, folder) for line in lines}
     shown = {line.label: found[line][0]["choices"] for line in lines if line.label in PICTURED}
     picture = draw(shown, folder / "conventions.png") if len(shown) == len(PICTURED) else ""
@@ -210,7 +210,7 @@ def _evidence(line: Line) -> str:
 
 
 def _row(results: Sequence[Mapping[str, Any]]) -> tuple[object, ...]:
-    """How many agents keep to the convention throughout, and means over seeds."""
+    """Return how many agents always follow the convention, and means over seeds."""
     keep = [one["follows"] == 1 for one in results]
     share = over_episodes(keep)
     told = f"{sum(keep)} of {len(keep)} [{share.low:.2f}, {share.high:.2f}]"
@@ -222,7 +222,7 @@ PICTURED: Final = ("lambda 0", "accuracy 0.9", "lasting errors, 0.8")
 
 
 def draw(shown: Mapping[str, Choices], path: Path) -> str:
-    """Draw what the listener of the first seed does, a matrix a line; returns the picture in Markdown.
+    """Draw the choices of the first seed's listener, one matrix per row; return the picture in Markdown.
 
     Raises:
         UsageError: if matplotlib is not installed.
@@ -261,14 +261,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "instruct-rl": Study(
         "instruct-rl",
-        "Does an instruction decide which of many equally good conventions two players come to?",
-        "In Say-Select Q-learning ends in arbitrary conventions, and instructQ with GPT-J always in the one "
-        "that the instruction names, with the same score; in Hanabi two instructions lead to two kinds of "
-        "play. Adding the prior at test time only does not help (Hu and Sadigh, ICML 2023).",
-        "Each player learns by its own steps, the last of an episode first, where the release learns a value "
-        "for both together from a replay buffer: 12,000 steps, some 1,800 games, for 50,000 games. "
-        "`scripted:partner` is a rule (L0). No language model that writes or scores text was tried. Hanabi "
-        "is left out.",
+        "Does an instruction decide which of many equally good conventions two players learn?",
+        "In Say-Select, Q-learning ends in arbitrary conventions, and instructQ with GPT-J always in the "
+        "one that the instruction names, with the same score. In Hanabi, two instructions lead to two "
+        "kinds of play. Adding the prior only at test time does not help (Hu and Sadigh, ICML 2023).",
+        "Each player learns from its own steps, backwards from the end of the episode; the released code "
+        "learns one value for both from a replay buffer. Training has 12,000 steps (about 1,800 games) "
+        "instead of 50,000 games. `scripted:partner` is a rule (L0). No language model that writes or "
+        "scores text was tried. Hanabi is left out.",
         _parts,
         lm_for="instruct-q",
         seeds=20,

@@ -30,6 +30,7 @@ from hunch.roles.judge import JudgeConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_lines
+from hunch.studies.cost import COST, cost, spent
 from hunch.studies.study import Part, Scale, Study
 
 ERRORS = (0.0, 0.1, 0.2, 0.3, 0.4)
@@ -77,18 +78,16 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
 def alignment(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return how often labels, and policies trained on them, agree with the objective, in Markdown."""
     lines = [
-        "| arm | evidence | labels right | policy right | model calls | cache hits | seconds |",
+        f"| arm | evidence | labels right | policy right | {COST} |",
         "|---|---|---|---|---|---|---|",
     ]
     for arm in listed:
         found = [(job, result) for job in jobs([arm], seeds, folder) if (result := finished(job.folder))]
         labels = [labels_right(job.folder) for job, _ in found]
         policies = [float(np.mean([e.success for e in result.evaluations])) for _, result in found]
-        calls, hits = (sum(int(r.usage.get(name, 0)) for _, r in found) for name in ("calls", "cache_hits"))
         told = "" if np.isnan(labels).any() else str(over_seeds(labels))
-        evidence, seconds = found[0][1].evidence or "-", sum(result.seconds for _, result in found)
-        cost = f"{calls:,} | {hits:,} | {seconds:.0f}"
-        lines.append(f"| {arm.label} | {evidence} | {told} | {over_seeds(policies)} | {cost} |")
+        cells = (arm.label, found[0][1].evidence or "-", told, over_seeds(policies))
+        lines.append(f"| {' | '.join(map(str, cells))} | {cost(spent(result) for _, result in found)} |")
     return "\n".join(lines)
 
 

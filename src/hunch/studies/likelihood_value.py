@@ -30,18 +30,18 @@ from hunch.studies.planners import table
 from hunch.studies.study import Part, Scale, Study
 
 LASTING: Final = "?error=0.3&systematic=1"
-"""In 0.3 of the situations the rule's probabilities are wrong for good."""
+"""The rule's probabilities are permanently wrong in a share of 0.3 of the situations."""
 PLACES: Final = {
     "Frozen Lake": ("hunch/FrozenLake-v0", f"scripted:frozenlake{LASTING}", 2_000, ()),
     "Salad": ("hunch/Overcooked-Salad-v0", f"scripted:kitchen{LASTING}", 4_000, ("minilm", "words")),
 }
 TRIED: Final = 40
-"""Episodes in which the values of a trained agent are compared with what came."""
+"""Episodes in which the values of a trained agent are compared with the outcomes."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table."""
+    """A row of the table."""
 
     label: str
     lm: str
@@ -49,7 +49,7 @@ class Line:
 
     @property
     def config(self) -> LikelihoodValueConfig:
-        """The settings; a rule is read by likelihood, an encoder by similarity."""
+        """Return the settings; a rule gives likelihoods, an encoder similarities."""
         kind = "likelihood" if "scripted" in self.lm or self.lm == "uniform" else "auto"
         prior = PriorConfig(kind=kind)  # type: ignore[arg-type]
         common = {"prior": prior, "floor": 0.1, "epsilon": (0.1, 0.1, 1)}
@@ -57,7 +57,7 @@ class Line:
 
 
 def lines(rule: str, lms: Sequence[str]) -> tuple[Line, ...]:
-    """Both factors and each alone; a steeper discount, a less sure likelihood; encoders, and words."""
+    """Return both factors and each alone; variants of discount and likelihood; encoders, and words."""
     return (
         Line("value alone", "uniform", {"factor": "value"}),
         Line("value alone, gamma 0.8", "uniform", {"factor": "value", "gamma": 0.8}),
@@ -91,7 +91,7 @@ def learnt(line: Line, env: str, steps: int, seed: int) -> dict[str, Any]:
 
 
 def foretold(agent: LikelihoodValue, env: str, seed: int) -> tuple[list[float], list[bool]]:
-    """The value of the first action of further episodes, and whether they succeeded."""
+    """Return the value of the first action of further episodes, and their success."""
     player, told, came = agent.player(seed), list[float](), list[bool]()
 
     def act(state: State) -> str:
@@ -118,7 +118,7 @@ def kept(line: Line, env: str, steps: int, seed: int, folder: Path) -> dict[str,
 
 
 def measured(env: str, rule: str, steps: int, lms: Sequence[str], seeds: int, folder: Path) -> str:
-    """Success of every line, whether the product is above each factor, and how good its values are."""
+    """Return success by row, whether the product is above each factor, and the quality of its values."""
     own = lines(rule, lms)
     found = {line.label: [kept(line, env, steps, seed, folder) for seed in range(seeds)] for line in own}
     late = {label: [one["late"] for one in runs] for label, runs in found.items()}
@@ -137,7 +137,7 @@ def measured(env: str, rule: str, steps: int, lms: Sequence[str], seeds: int, fo
 
 
 def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
-    """What V of the first action foretold, by line: the Brier score, and bins of the product's."""
+    """Return the quality of V of the first action by row: the Brier score, and bins for the product."""
     rows = []
     for label, runs in found.items():
         told, came = ([x for one in runs for x in one[name]] for name in ("told", "came"))
@@ -146,8 +146,8 @@ def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
     told, came = ([x for one in found["product"] for x in one[name]] for name in ("told", "came"))
     bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in reliability(told, came)]
     head = "arm | V of the first action | success | Brier score"
-    return f"{table(head, rows)}\n\nThe product's, by what was foretold:\n\n" + table(
-        "foretold | came | episodes", bins
+    return f"{table(head, rows)}\n\nThe product's values, by predicted probability:\n\n" + table(
+        "predicted | observed | episodes", bins
     )
 
 
@@ -162,11 +162,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "likelihood-value": Study(
         "likelihood-value",
-        "Is likelihood times value better than either, where the value is learnt while acting?",
-        "SayCan's product of both is ahead of either factor, with skills that were trained beforehand (Ahn "
-        "et al., CoRL 2022).",
-        "The environment's own actions for skills, and a value that is learnt from success alone. The rules "
-        "that stand in the model's place (L0) err for good in 0.3 of the situations, the same ones for "
+        "Is likelihood times value better than either factor if the value is learnt while acting?",
+        "In SayCan the product is ahead of either factor, with skills that were trained beforehand (Ahn et "
+        "al., CoRL 2022).",
+        "The environment's own actions replace skills, and the value is learnt from success only. The "
+        "rules in the model's place (L0) are permanently wrong in 0.3 of the situations, the same ones for "
         "every seed. `minilm` is a sentence encoder (L3).",
         _parts,
         lm_for="likelihood-value",

@@ -40,16 +40,16 @@ ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 300}
 TARGETS: Final = tuple(rule.action for rule in RULES)
 STEPS: Final = 5_000
-"""For which the skill to find things is trained, and the flat agent."""
+"""Training steps of the skill to find things, and of the flat agent."""
 EACH: Final = 2
-"""Episodes of each target, line and seed."""
+"""Episodes per target, arm and seed."""
 FAILURES: Final = (0.0, 0.15, 0.3, 0.45)
 RULE: Final = "scripted:recipes"
 EDGES: Final = (1, 2, 4, 8, 16)
 
 
 class Played(TypedDict):
-    """An episode: its target, whether it was reached, skills and steps, and why there was no plan."""
+    """An episode: its target, success, skills and steps, and why there was no plan."""
 
     target: str
     success: bool
@@ -59,14 +59,14 @@ class Played(TypedDict):
 
 
 def finders(data: Path, scale: Scale, seed: int) -> list[Skill]:
-    """The skills to find things in the world of a seed, trained or found trained."""
+    """Return the skills to find things in the world of a seed; they are trained if necessary."""
     folder = data / f"seed-{seed}" / "find"
     skill_run(folder, "hunch/CraftSkill-v0", {"world_seed": seed}, SKILL, scale.steps(STEPS), seed)
     return load_skills(folder)
 
 
 def flat(data: Path, scale: Scale, seed: int) -> Agent:
-    """Q-learning on the targets themselves, for as many steps as the skills were trained."""
+    """Train Q-learning on the targets themselves, with as many steps as the skills."""
     folder = data / f"seed-{seed}" / "flat"
     config = RunConfig(
         method="q-learning",
@@ -83,13 +83,13 @@ def flat(data: Path, scale: Scale, seed: int) -> Agent:
 def planning(
     skills: Sequence[Skill], lm: str = RULE, graph: SkillGraph | None = None, **options: Any
 ) -> Agent:
-    """Plan4MC with a model that writes the graph, or with a graph."""
+    """Make Plan4MC with a model that writes the graph, or with a graph."""
     config = configure(Plan4MC, None, options)
     return Plan4MC(Models({"lm": lm})["lm"], skills, config, graph=graph)
 
 
 def naming(skills: Sequence[Skill], lm: str) -> Agent:
-    """A model that names the next skill itself, by SayCan's code; all actions are skills, as in Plan4MC."""
+    """Make a planner whose model names the next skill itself (SayCan's code); all actions are skills."""
     env: Any = make(ID, **WORLD, target="any").unwrapped
     every = [*(attempt(action, None) for action in env.choices if action != DONE), *skills]
     saycan = find("saycan")
@@ -125,9 +125,9 @@ class Bench:
     """Plays the rows of a table in the worlds of all seeds, and keeps the results.
 
     Args:
-        folder: Where the episodes are kept.
-        data: Where the skills are trained.
-        scale: How large.
+        folder: Folder of the episodes.
+        data: Folder of the skills' training.
+        scale: Size of the study.
     """
 
     def __init__(self, folder: Path, data: Path, scale: Scale) -> None:
@@ -135,13 +135,13 @@ class Bench:
         self.skills: dict[int, list[Skill]] = {}
 
     def found(self, seed: int) -> list[Skill]:
-        """The skills of a seed."""
+        """Return the skills of a seed."""
         if seed not in self.skills:
             self.skills[seed] = finders(self.data, self.scale, seed)
         return self.skills[seed]
 
     def played(self, label: str, agent: Callable[[int], Agent], failure: float = 0.0) -> list[list[Played]]:
-        """The episodes of a line, seed by seed."""
+        """Return the episodes of an arm, seed by seed."""
         episodes = self.scale.episodes(EACH)
         return [
             kept(
@@ -153,7 +153,7 @@ class Bench:
 
 
 def succeeded(runs: Sequence[Sequence[Played]]) -> Estimate:
-    """Success over seeds."""
+    """Return success over seeds."""
     return over_seeds([float(np.mean([e["success"] for e in run])) for run in runs])
 
 
@@ -231,13 +231,13 @@ def _skills(runs: Sequence[Sequence[Played]]) -> str:
 
 
 def right(skills: Sequence[Skill]) -> SkillGraph:
-    """The graph of all targets and of the skills, as the manual has it."""
+    """Return the graph of all targets and skills according to the manual."""
     env: Any = make(ID, **WORLD, target="any").unwrapped
     return extract(load(RULE), env.manual, [*TARGETS, *(skill.name for skill in skills)])
 
 
 def wrong(data: Path, scale: Scale, folder: Path) -> str:
-    """Success with so many wrong edges, other ones for every target, and what is said of failures."""
+    """Return success with wrong edges, which differ between targets, and the reports of failures."""
     bench, rows, reasons = Bench(folder, data, scale), [], Counter[str]()
     for edges in EDGES:
         cells: list[object] = [edges]
@@ -254,16 +254,14 @@ def wrong(data: Path, scale: Scale, folder: Path) -> str:
             if replan == "each":
                 reasons.update(reason(e["problem"]) for run in runs for e in run if not e["success"])
         rows.append(cells)
-    head = (
-        "wrong edges | success, planning anew | failures that are said | valid plans | failures that are said"
-    )
+    head = "wrong edges | success, planning anew | failures reported | valid plans | failures reported"
     total = sum(reasons.values())
     shares = [(kind, f"{n / total:.2f}") for kind, n in reasons.most_common()]
-    return f"{table(head, rows)}\n\nPlanning anew, all failures:\n\n{table('what is said | share', shares)}"
+    return f"{table(head, rows)}\n\nPlanning anew, all failures:\n\n{table('report | share', shares)}"
 
 
 def _misled(skills: Sequence[Skill], edges: int, replan: str, seed: int) -> list[Played]:
-    """An episode of every target, each with a corrupted graph of its own."""
+    """Play an episode of every target, each with its own corrupted graph."""
     graph, played = right(skills), list[Played]()
     for number, target in enumerate(TARGETS):
         rng = np.random.default_rng([seed, edges, number])
@@ -280,7 +278,7 @@ def _misled(skills: Sequence[Skill], edges: int, replan: str, seed: int) -> list
 
 
 def wandering(skill: Skill) -> Skill:
-    """The same skill before any training: it walks at random."""
+    """Return the same skill before training: it walks at random."""
     return replace(skill, player=Wanders, origin="")
 
 
@@ -291,7 +289,7 @@ class Wanders(Player):
         self.rng = np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """A walk for each state."""
+        """Return a random walk action for each state."""
         return [str(self.rng.choice(WALKS)) for _ in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -299,7 +297,7 @@ class Wanders(Player):
 
 
 def unfound(data: Path, scale: Scale, folder: Path) -> str:
-    """Without skills that find things: left out of the plans, or not there at all."""
+    """Return results without skills that find things: left out of the plans, or missing entirely."""
     bench = Bench(folder, data, scale)
     lines: dict[str, Callable[[int], Agent]] = {
         "trained skills to find things": lambda s: planning(bench.found(s)),
@@ -329,12 +327,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "plan4mc": Study(
         "plan4mc",
-        "What is a search over a graph of skills worth where skills fail, and where the graph is wrong?",
-        "Plan4MC has the highest success on most of 40 Minecraft tasks; it is lower without skills that find "
-        "things, and a language model that plans by itself does worse than the search (Yuan et al., 2023).",
-        "A craft world of ours instead of Minecraft. The graph is written by a rule that reads the manual "
-        "(L0). Skills to find things are trained, one table of Q-learning in each world; to gather and to "
-        "make are single actions, as crafting is in the release. Skills fail by a dial.",
+        "How much does a search over a graph of skills help if skills fail, or if the graph is wrong?",
+        "Plan4MC has the highest success on most of 40 Minecraft tasks. Its success is lower without "
+        "skills that find things, and a language model that plans by itself does worse than the search "
+        "(Yuan et al., 2023).",
+        "Our craft world instead of Minecraft. The graph is written by a rule that reads the manual (L0). "
+        "Skills to find things are trained, with one table of Q-learning per world; gathering and making "
+        "are single actions, as crafting is in the released code. The failure rate of skills is a "
+        "setting.",
         _parts,
         lm_for="plan4mc",
         seeds=5,

@@ -13,9 +13,9 @@ from hunch.roles.skill_graph import Entry, SkillGraph
 
 
 def corrupted(graph: SkillGraph, edges: int, rng: np.random.Generator) -> SkillGraph:
-    """A graph with so many wrong edges: things that a skill takes or brings are left out or are others.
+    """Return a graph with a number of wrong edges: inputs or outputs of skills that are missing or replaced.
 
-    Half of them, by chance, are left out; the others name another thing of the graph, of the same kind.
+    A random half of them are left out; the others name another thing of the same kind in the graph.
     """
     places = sorted({thing for e in graph.entries.values() for thing in (*e.nearby, *e.brings)})
     things = sorted(
@@ -48,7 +48,7 @@ def _wrong(
 
 
 def reason(problem: str) -> str:
-    """The kind of a failure, from what was said."""
+    """Return the kind of a failure from its report."""
     for start, kind in _KINDS.items():
         if re.match(start, problem):
             return kind

@@ -141,7 +141,7 @@ def score(recording: Recording, answers: Sequence[Answer]) -> Score:
 
 
 def best_of_k(table: Solved) -> list[BestOf]:
-    """Success of 1, 2 and more planners under a sound verifier, on the problems that all of them had.
+    """Return the success of 1, 2 and more planners with a sound verifier, on the problems that all answered.
 
     As every planner answered every problem, both curves are exact for these answers.
     """
@@ -159,17 +159,17 @@ def best_of_k(table: Solved) -> list[BestOf]:
 
 
 def _mean(values: FloatArray) -> Estimate:
-    """Mean over problems with its percentile bootstrap interval."""
+    """Return the mean over problems with its percentile bootstrap interval."""
     picks = np.random.default_rng(0).integers(len(values), size=(2000, len(values)))
     low, high = np.percentile(values[picks].mean(axis=1), [2.5, 97.5])
     return Estimate(float(values.mean()), float(low), float(high))
 
 
 def renamed(tables: Mapping[tuple[str, str], Solved]) -> list[Renamed]:
-    """Compare domains in other words with the same in usual words, model by model.
+    """Compare renamed domains with the same domains in usual words, model by model.
 
     Args:
-        tables: For each domain and prompt what each model solved.
+        tables: The problems that each model solved, by domain and prompt.
     """
     rows: list[Renamed] = []
     for (domain, prompt), table in sorted(tables.items()):
@@ -184,12 +184,12 @@ def renamed(tables: Mapping[tuple[str, str], Solved]) -> list[Renamed]:
 
 
 def lengths(answers: Iterable[Answer]) -> float:
-    """The cost of a planner where no price is known: mean characters of prompt and answer."""
+    """Return the cost of a planner without a known price: mean characters of prompt and answer."""
     return float(np.mean([answer.prompt + len(answer.text) for answer in answers]))
 
 
 def repair(recording: Recording, repairs: Sequence[Repair]) -> Repaired:
-    """Success of the first plan, and by each round of feedback after it."""
+    """Return the success of the first plan, and after each round of feedback."""
     reached: list[int | None] = []
     for one in repairs:
         checks = (i for i, plan in enumerate(one.plans) if valid(one.statement, plan))
@@ -222,16 +222,16 @@ class Findings:
 
 
 LEAST_PLANNERS = 3
-"""Best of k and the bandit are for domains to which at least so many models answered."""
+"""Minimum number of models with answers to a domain for best of k and the bandit."""
 
 
 def study(folder: str | Path, *, prices: Mapping[str, float] | None = None, trade: float = 0.3) -> Findings:
-    """Carry out all recorded plans of a folder, and return every row of the study.
+    """Execute all recorded plans of a folder, and return every row of the study.
 
     Args:
         folder: A clone of the public repository.
-        prices: What an answer of each model costs. Default: the characters that it reads and writes.
-        trade: The success that one answer of the dearest planner is worth.
+        prices: Cost of an answer of each model. Default: the characters that it reads and writes.
+        trade: Success rate that is worth one answer of the most expensive planner.
 
     Raises:
         UsageError: if the folder has no recorded plans, or a planner has no price.

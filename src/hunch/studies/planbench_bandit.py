@@ -23,10 +23,10 @@ class Policy:
     """A way to choose a planner for each problem, over many orders of the problems.
 
     Attributes:
-        name: What it is.
+        name: Name of the policy.
         success: Share of problems solved.
-        cost: Mean cost of a problem, in units of the dearest planner's.
-        worth: Success less ``trade`` times cost, on which the bandit learns; with its range over the orders.
+        cost: Mean cost per problem, in units of the most expensive planner's.
+        worth: Success minus ``trade`` times cost, which the bandit maximises; with its range over the orders.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Policy:
 
 
 def matrix(table: Solved) -> tuple[list[str], Hits]:
-    """The models, and for each whether it solved each problem that all of them had."""
+    """Return the models, and whether each solved each problem that all of them answered."""
     models = sorted(table)
     common = sorted(set.intersection(*(set(table[model]) for model in models)))
     if not common:
@@ -47,16 +47,16 @@ def matrix(table: Solved) -> tuple[list[str], Hits]:
 def bandit(
     table: Solved, costs: Mapping[str, float], *, trade: float = 0.3, orders: int = 50
 ) -> list[Policy]:
-    """Choose a planner for each problem, and learn from whether its plan was valid.
+    """Choose a planner for each problem, and learn from the validity of its plan.
 
-    Thompson sampling draws each planner's success from what it saw of it and takes the best after costs. It
-    stands between chance and the planner that is best in hindsight. Beside them: all planners asked from the
-    cheapest on until the verifier accepts a plan.
+    Thompson sampling draws each planner's success from its earlier results, and takes the best after costs.
+    It is compared with random choice, with the planner that is best in hindsight, and with asking planners
+    from the cheapest upwards until the verifier accepts a plan.
 
     Args:
-        table: What each planner solved.
-        costs: What an answer of each costs, in any unit.
-        trade: The success that one answer of the dearest planner is worth.
+        table: The problems that each planner solved.
+        costs: Cost of an answer of each planner, in any unit.
+        trade: Success rate that is worth one answer of the most expensive planner.
         orders: Random orders of the problems.
     """
     models, hits = matrix(table)
@@ -91,7 +91,7 @@ def _played(
     chosen: Numbers,
     order: Numbers,
 ) -> FloatArray:
-    """Mean success and cost of a choice for each problem in an order."""
+    """Return mean success and cost of a sequence of choices."""
     return np.array([hits[chosen, order].mean(), price[chosen].mean()])
 
 
@@ -113,7 +113,7 @@ def _thompson(
 
 
 def _cascade(hits: Hits, price: FloatArray) -> FloatArray:
-    """Mean success and cost where planners are asked from the cheapest on until one has a valid plan."""
+    """Return mean success and cost if planners are asked from the cheapest upwards until a plan is valid."""
     order = price.argsort(kind="stable")
     before = np.vstack([np.zeros(hits.shape[1], dtype=bool), np.logical_or.accumulate(hits[order])[:-1]])
     return np.array([hits.any(axis=0).mean(), (~before * price[order][:, None]).sum(axis=0).mean()])

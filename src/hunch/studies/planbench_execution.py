@@ -2,8 +2,8 @@
 
     hunch study planbench-execution --data DIR
 
-``DIR`` is a clone of github.com/karthikv792/LLMs-Planning. Evidence of level L2: what these models answered
-then.
+``DIR`` is a clone of github.com/karthikv792/LLMs-Planning. Evidence level L2: recorded answers of these
+models.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hunch.rl.statistics import Estimate, over_episodes
 from hunch.studies.study import Part, Scale, Study
 
 STILL = "none: nothing changes"
-"""The control: the beginning, word for word."""
+"""The control: the initial state, unchanged."""
 LONG = 4
 """Number of actions at which lengths are combined."""
 
@@ -40,16 +40,16 @@ class Foretold(NamedTuple):
 
 @dataclass(frozen=True)
 class Score:
-    """How good a model is at it.
+    """The accuracy of a model.
 
     Attributes:
         recording: Domain and model.
         n: Problems.
-        exact: Share of states that are right in all.
-        precision: Mean share of what it said that is true.
-        recall: Mean share of what is true that it said.
-        by_length: Exact share by number of actions, with how many problems there are; those of
-            :data:`LONG` and more together.
+        exact: Share of states with all facts right.
+        precision: Mean share of the stated facts that are true.
+        recall: Mean share of the true facts that are stated.
+        by_length: Exact share by number of actions, with the number of problems; :data:`LONG` or more actions
+            are combined.
     """
 
     recording: Recording
@@ -61,7 +61,7 @@ class Score:
 
 
 def foretold(recording: Recording) -> Iterator[Foretold]:
-    """Every recorded state, and the one that our own simulator comes to.
+    """Return every recorded state, and the state that our simulator reaches.
 
     Raises:
         UsageError: if a record is of another form.
@@ -98,7 +98,7 @@ def score(recording: Recording, found: Sequence[Foretold]) -> Score:
 
 
 def markdown(folder: str | Path) -> str:
-    """The rows as a table in Markdown."""
+    """Return the rows as a table in Markdown."""
     lengths = [*range(1, LONG), f"{LONG} and more"]
     columns = ["domain", "recorded model", "n", "exact", "precision", "recall"]
     columns += [f"exact after {n}" for n in lengths]
@@ -107,7 +107,7 @@ def markdown(folder: str | Path) -> str:
         found = list(foretold(recording))
         still = [f._replace(said=f.before) for f in found]
         lines += [_row(recording.model, score(recording, found)), _row(STILL, score(recording, still))]
-    return "\n".join(dict.fromkeys(lines))  # what changes nothing says the same beside each model
+    return "\n".join(dict.fromkeys(lines))  # the control gives the same answers for each model
 
 
 def _row(name: str, s: Score) -> str:
@@ -124,10 +124,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "planbench-execution": Study(
         "planbench-execution",
-        "How good are recorded language models as world models: the state after some actions?",
+        "How well do recorded language models predict the state after a sequence of actions?",
         "The repository labels every answer; its labels are not used here.",
-        "States are the facts that the repository extracted from the answers; what is true is computed by "
-        "our own simulator. Every figure is of recorded answers (L2) of the model that its line names.",
+        "States are the facts that the repository extracted from the answers; the true states are computed "
+        "by our simulator. All results are from recorded answers (L2) of the named model.",
         _parts,
         recorded="the results of PlanBench's public repository",
     )

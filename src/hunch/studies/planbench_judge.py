@@ -3,7 +3,7 @@
     hunch study planbench-judge --data DIR
 
 ``DIR`` is a clone of github.com/karthikv792/LLMs-Planning, or a part (Valmeekam et al., NeurIPS 2023).
-Evidence of level L2: what these models answered then.
+Evidence level L2: recorded answers of these models.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Judged:
     pairs: tuple[tuple[bool, bool | None], ...]
 
     def says_yes(self, truth: bool) -> Estimate:
-        """Share of the valid, or invalid, plans that the model calls valid."""
+        """Return the share of the valid, or of the invalid, plans that the model calls valid."""
         return over_episodes([said is True for is_valid, said in self.pairs if is_valid is truth])
 
     @property
@@ -89,7 +89,7 @@ def verdicts(folder: str | Path) -> list[Judged]:
 
 
 def markdown(found: Sequence[Judged]) -> str:
-    """Rates as a table."""
+    """Return the rates as a table."""
     names = ("domain", "recorded model", "plans", "valid", "true positives", "false positives", "signal left")
     lines = [f"| {' | '.join(names)} | precision | unread |", "|---" * (len(names) + 2) + "|"]
     for one in found:
@@ -109,11 +109,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "planbench-judge": Study(
         "planbench-judge",
-        "How often do recorded models call valid plans valid, and invalid ones too?",
-        "PlanBench reports how often models verify plans rightly (Valmeekam et al., NeurIPS 2023).",
-        "Recorded answers (L2), one an instance, with one example of each kind of plan in the prompt. Plans "
-        "are checked by our verifier. Signal left is the true-positive rate less the false-positive rate: "
-        "what of a difference in true success between two policies is left in this judge's verdicts.",
+        "How often do recorded models call valid and invalid plans valid?",
+        "PlanBench reports how often models verify plans correctly (Valmeekam et al., NeurIPS 2023).",
+        "Recorded answers (L2), one per instance, with one example of each kind of plan in the prompt. "
+        "Plans are checked by our verifier. Signal left is the true-positive rate minus the false-positive "
+        "rate: the share of a difference in true success between two policies that remains in this judge's "
+        "verdicts.",
         _parts,
         recorded="a clone of github.com/karthikv792/LLMs-Planning",
     )

@@ -87,10 +87,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "planbench": Study(
         "planbench",
-        "How often is a recorded plan of a real model valid, and what do several models and a verifier add?",
-        "The repository of PlanBench labels every answer; where we differ is said below.",
-        "Plans are those that the repository extracted from the answers, executed in our environment. Every "
-        "figure is of recorded answers (L2) of the model and the month that its line names.",
+        "How often is a recorded plan of a real model valid, and how much do several models and a verifier "
+        "help?",
+        "The PlanBench repository labels every answer; differences to our results are listed below.",
+        "Plans are those that the repository extracted from the answers, executed in our environment. All "
+        "results are from recorded answers (L2) of the named model and month.",
         _parts,
         recorded="the results of PlanBench's public repository",
     )

@@ -87,7 +87,7 @@ SKILL: Final = QLearningConfig(gamma=0.95, learning_rate=0.3, epsilon=(0.2, 0.2,
 def skill_run(
     folder: Path, env: str, env_options: Mapping[str, Any], options: QLearningConfig, steps: int, seed: int
 ) -> Path:
-    """Train skills in an environment of skills, or find them trained; the folder of the run."""
+    """Train skills in an environment of skills, unless they are trained already; return the run's folder."""
     config = RunConfig(
         method="q-learning",
         env=env,
@@ -101,7 +101,7 @@ def skill_run(
 
 
 def skill_runs(folder: Path, seed: int, scale: Scale) -> list[Path]:
-    """Train the skills of a seed, or find them trained; the folders of their runs."""
+    """Train the skills of a seed, unless they are trained already; return the folders of their runs."""
     return [
         skill_run(
             folder / f"seed-{seed}" / folder_name(verb),
@@ -116,12 +116,12 @@ def skill_runs(folder: Path, seed: int, scale: Scale) -> list[Path]:
 
 
 def skills_of(folder: Path, seed: int, scale: Scale) -> list[Skill]:
-    """The skills of a seed."""
+    """Return the skills of a seed."""
     return [skill for run in skill_runs(folder, seed, scale) for skill in load_skills(run)]
 
 
 def flat(folder: Path, seed: int, scale: Scale) -> Agent:
-    """An agent without skills, trained on the errands themselves for as many steps as all skills together."""
+    """Return an agent without skills, trained on the errands with as many steps as all skills together."""
     from hunch.runs.build import load_agent
 
     steps = scale.steps(sum(STEPS.values()))
@@ -195,13 +195,13 @@ def kept(path: Path, measure: Callable[[], T]) -> T:
 
 
 def success(runs: Sequence[Sequence[Played]], family: str = "") -> Estimate:
-    """Success over seeds, of one family or all."""
+    """Return success over seeds, of one family or all."""
     own = [[e.success for e in run if not family or FAMILY[e.task] == family] for run in runs]
     return over_seeds([sum(run) / len(run) for run in own if run])
 
 
 def share(runs: Sequence[Sequence[Played]], failure: str) -> float:
-    """The share of the episodes that failed so."""
+    """Return the share of episodes with this kind of failure."""
     every = [episode.failure == failure for run in runs for episode in run]
     return sum(every) / len(every)
 

@@ -52,7 +52,7 @@ class Cost:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    """A line for each encoder; models of the user's are further ones."""
+    """Return an arm per encoder, including the user's models."""
     steps = scale.steps(9_000)
     compared = tuple(dict.fromkeys((*ENCODERS, *scale.lms)))
     arms = [dqn_prior(encoder, ENV, "minilm", steps, PICK, encoder=encoder) for encoder in compared]
@@ -60,7 +60,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 
 
 def costs(encoders: Sequence[str], folder: Path) -> str:
-    """Measure the encoders that were not measured in a folder yet, one after the other; returns a table."""
+    """Measure the encoders that a folder does not hold yet, one after the other; return a table."""
     known = read_json(folder / "encoders.json") or {}
     rows = []
     for encoder in encoders:
@@ -81,7 +81,7 @@ def _row(encoder: str, cost: Cost) -> str:
 
 
 def measured(encoder: str) -> Cost:
-    """Measure an encoder in a process of its own."""
+    """Measure an encoder in a separate process."""
     context = mp.get_context("spawn")
     with environment(thread_limits(1)), ProcessPoolExecutor(1, mp_context=context) as alone:
         return alone.submit(measure, encoder, texts(TEXTS)).result()
@@ -107,7 +107,7 @@ def measure(encoder: str, sample: Sequence[str]) -> Cost:
 
 
 def texts(n: int) -> list[str]:
-    """The first n different texts that a random walk through the study's games puts before an encoder."""
+    """Return the first n different texts of a random walk through the study's games."""
     env, rng, found = make(ENV, **PICK), np.random.default_rng(0), dict[str, None]()
     while len(found) < n:
         for t in play(env, lambda state: str(rng.choice(state.options)), int(rng.integers(2**31))):
@@ -116,9 +116,9 @@ def texts(n: int) -> list[str]:
 
 
 def peak_memory() -> float:
-    """The most resident memory that this process has had, in MB (of 2^20 bytes)."""
+    """Return this process's peak resident memory in MB (2^20 bytes)."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count what the parent had before this program began
+    if status.exists():  # getrusage would include the parent's memory before this program began
         fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
         return float(fields["VmHWM"].split()[0]) / 1024
     import resource
@@ -130,7 +130,7 @@ def peak_memory() -> float:
 STUDIES = {
     "priors-encoder": Study(
         "priors-encoder",
-        "How much of what Q learns is owed to the encoder below it, and what does the encoder cost?",
+        "How much does success depend on the encoder of Q, and what does the encoder cost?",
         "Encoders compared by success, memory and time (table 13); BERT is the paper's choice.",
         "The prior is `minilm` in all arms, which sets their evidence level. Only the texts that Q "
         "sees are embedded differently, state and action separately. `bag-of-words` and `random- "

@@ -41,11 +41,11 @@ MODELS = (ENCODER, *CONTROLS)
 PLACEMENTS = ("typical", "uniform")
 TUNING = tuple(range(100, 104))
 REPORTED = tuple(range(20, 40))
-"""Pools that nothing was chosen on."""
+"""Pools on which nothing was tuned."""
 LEARNT = {"typical": 6, "uniform": 0}
 """Number of these pools that DQN-Prior plays, by placement."""
 DEFAULT = f"{ENCODER} at 0.1"
-"""The encoder as `make demo` has it: at the similarity prior's own temperature."""
+"""The encoder as in `make demo`: at the similarity prior's default temperature."""
 TEMPERATURES = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
 EPISODES = {True: 96, False: 192}
 """Episodes of a zero-shot evaluation, for tuning and for the report."""
@@ -53,7 +53,7 @@ EPISODES = {True: 96, False: 192}
 
 @dataclass(frozen=True)
 class Size:
-    """How much of the study is done."""
+    """The size of the study."""
 
     tuning: Sequence[int]
     pools: Sequence[int]
@@ -63,7 +63,7 @@ class Size:
 
     @classmethod
     def of(cls, scale: Scale) -> Size:
-        """All of it, or next to nothing."""
+        """Return the full size, or a minimal one for the smoke run."""
         if not scale.smoke:
             return cls(TUNING, REPORTED, LEARNT, EPISODES, 9_000)
         return cls(TUNING[:1], REPORTED[:2], {"typical": 2, "uniform": 0}, {True: 4, False: 4}, 200)
@@ -84,7 +84,7 @@ class Shot:
 
 
 def play_shot(shot: Shot) -> float:
-    """Success rate of an evaluation."""
+    """Return the success rate of an evaluation."""
     agent = ZeroShot(SimilarityPrior(_table(shot.model), temperature=shot.temperature))
     envs = [make(ENV, **PICK, pool_seed=shot.pool, placement=shot.placement) for _ in range(16)]
     played = evaluate(agent.player, envs, shot.episodes, seed=shot.pool)
@@ -97,7 +97,7 @@ def _table(model: str) -> TextTable:
 
 
 def play_shots(shots: Sequence[Shot], file: Path) -> dict[Shot, float]:
-    """Success rates of evaluations, each played once, on one thread each, and kept in a file."""
+    """Return success rates of evaluations, each played once, on one thread, and kept in a file."""
     known: dict[str, float] = read_json(file) or {}
     left = [shot for shot in shots if str(shot) not in known]
     with environment(thread_limits(1)), ProcessPoolExecutor(processors(), get_context("spawn")) as alone:
@@ -115,7 +115,7 @@ WAYS: tuple[Way, ...] = tuple((model, placement) for placement in PLACEMENTS for
 
 
 def chosen(size: Size, file: Path) -> dict[Way, float]:
-    """The temperature with the most success on the pools for tuning, the lowest of equals."""
+    """Return the temperature with the highest success on the pools for tuning, the lowest among equals."""
     shots = {
         (way, t): [Shot(*way, pool, t, size.episodes[True]) for pool in size.tuning]
         for way in WAYS
@@ -127,14 +127,14 @@ def chosen(size: Size, file: Path) -> dict[Way, float]:
 
 
 def by_pool(size: Size, best: dict[Way, float], file: Path) -> Found:
-    """Zero-shot success on the pools to report."""
+    """Return the zero-shot success on the pools to report."""
     shots = {way: [Shot(*way, pool, best[way], size.episodes[False]) for pool in size.pools] for way in WAYS}
     success = play_shots([shot for own in shots.values() for shot in own], file)
     return {way: {shot.pool: success[shot] for shot in own} for way, own in shots.items()}
 
 
 def report(folder: Path, scale: Scale) -> str:
-    """Do what is left of the study, and tell it in Markdown; ``found.md`` has what there is so far."""
+    """Execute the rest of the study, and return the results in Markdown; ``found.md`` holds those so far."""
     size = Size.of(scale)
     folder.mkdir(parents=True, exist_ok=True)
     best = chosen(size, folder / "zero_shot.json") | {(DEFAULT, placement): 0.1 for placement in PLACEMENTS}
@@ -146,7 +146,7 @@ def report(folder: Path, scale: Scale) -> str:
 
 
 def _written(folder: Path, size: Size, best: dict[Way, float], alone: Found, learnt: Found) -> str:
-    """Write what was found so far, as text and as numbers."""
+    """Write the results so far, as text and as numbers."""
     told = f"Temperatures were chosen on pools {_span(size.tuning)} by zero-shot success."
     parts = ["#### Zero-shot", told, table(alone, best), "Success by pool:", pools_table(alone)]
     if learnt:
@@ -160,7 +160,7 @@ def _written(folder: Path, size: Size, best: dict[Way, float], alone: Found, lea
 
 
 def learn(folder: Path, size: Size, best: dict[Way, float]) -> Iterator[Found]:
-    """DQN-Prior with each model, one seed a pool; yields all there is after each pool."""
+    """Train DQN-Prior with each model, one seed per pool; yield all results after each pool."""
     found: Found = {}
     for placement in PLACEMENTS:
         for pool in size.pools[: size.learnt[placement]]:
@@ -184,7 +184,7 @@ def _job(folder: Path, model: str, placement: str, pool: int, temperature: float
 
 
 def table(found: Found, temperatures: dict[Way, float]) -> str:
-    """Success of each model over pools, the encoder's leads over the others, and what they show."""
+    """Return the success of each model over pools, the encoder's leads over the others, and the verdicts."""
     subjects = [name for name in (ENCODER, DEFAULT) if any(name == model for model, _ in found)]
     heads = ["placement", "model", "evidence", "temperature", "pools", "success, mean"]
     heads += [f"lead of {name}, paired" for name in subjects]
@@ -217,7 +217,7 @@ def verdict(found: Found, name: str) -> list[str]:
 
 
 def _of_places(found: Found, name: str) -> list[str]:
-    """How much of the encoder's lead is gone where things are anywhere: what it knows of their places."""
+    """Return how much of the encoder's lead disappears with uniform placement: its knowledge of places."""
     typical, uniform = (found.get((name, placement), {}) for placement in PLACEMENTS)
     gone = []
     for model in CONTROLS:
@@ -234,7 +234,7 @@ def lead(scores: dict[int, float], others: dict[int, float]) -> Estimate:
 
 
 def pools_table(found: Found) -> str:
-    """Success of each model on each pool."""
+    """Return the success of each model on each pool."""
     pools = sorted({pool for scores in found.values() for pool in scores})
     lines = ["| placement | model | " + " | ".join(map(str, pools)) + " |", "|---" * (len(pools) + 2) + "|"]
     for (model, placement), scores in found.items():
@@ -248,7 +248,7 @@ def _span(pools: Sequence[int]) -> str:
 
 
 def documents(pools: Iterable[int] = range(1000, 1010), episodes: int = 20) -> list[str]:
-    """The different texts that random walks through generated games of all kinds show."""
+    """Return the different texts of random walks through generated games of all kinds."""
     found = dict[str, None]()
     for pool in pools:
         env, rng = make("hunch/Household-v0", pool_seed=pool), np.random.default_rng(pool)
@@ -263,7 +263,7 @@ def _any(rng: np.random.Generator, state: State) -> str:
 
 
 def document_frequencies(texts: Sequence[str]) -> dict[str, Any]:
-    """How many texts there are and how many hold each word: what the model ``tfidf`` weighs words by."""
+    """Return the number of texts, and the number of texts with each word, for the model ``tfidf``."""
     counts: dict[str, int] = {}
     for text in texts:
         for word in set(words(text)):
@@ -278,10 +278,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "priors-knowledge": Study(
         "priors-knowledge",
-        "What does a sentence encoder in the role of the prior know beyond which words are the same?",
+        "What does a sentence encoder know, as the action prior, beyond which words are equal?",
         "The paper has no such control.",
-        "One seed a pool: what varies is the games. The similarity prior is ours, and so are the games, in "
-        "ALFWorld's words. Q stands on `minilm` in all lines of DQN-Prior.",
+        "One seed per pool, so the variation is that of the games. The similarity prior and the games, in "
+        "ALFWorld's words, are ours. Q uses embeddings of `minilm` in all arms of DQN-Prior.",
         _parts,
         seeds=1,
     )

@@ -1,7 +1,7 @@
 """Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): a
-small causal model that has read searches in other houses, in the place of a large one.
+small causal model that has read searches in other houses, instead of a large one.
 
-Three lengths of training give three priors of measured recall, which write their actions.
+Three lengths of training give three priors that write their actions, with measured recall.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ TOKENS: Final = (300_000, 1_000_000, 4_000_000)
 STEPS: Final = 9_000
 K: Final = 5
 WRITES: Final = PriorConfig(kind="mapped", listed=False)
-"""The paper's prior: k answers at temperature 1, each projected to an action. The prompt is the bare
-transcript, as the model has read no lists of actions."""
+"""The paper's prior: k answers at temperature 1, each mapped to an action. The prompt is the bare transcript,
+because the model has read no lists of actions."""
 UNSEEN: Final[dict[str, Any]] = {"split": "unseen", "games": 28}
 PLACES: Final[dict[str, dict[str, Any]]] = {"seen": PICK, "unseen": UNSEEN}
 EPISODES: Final = 50
 WORDS: Final = PriorConfig(kind="similarity", temperature=0.075)
-"""The lexical control at the temperature that suits it best (see the study priors-knowledge)."""
+"""The lexical control at its best temperature (see the study priors-knowledge)."""
 
 
 def recipe(tokens: int) -> PretrainConfig:
-    """How a model of this study is trained."""
+    """Return the training settings of a model of this study."""
     return PretrainConfig(
         corpus="households",
         tokens=tokens,
@@ -56,13 +56,13 @@ def recipe(tokens: int) -> PretrainConfig:
 
 
 def train(done: Path, tokens: int) -> None:
-    """Train a model, or go on with its training, unless it is there."""
+    """Train a model, or resume its training, unless it exists already."""
     if not (done / "config.json").exists():
         pretrain(recipe(tokens), done.parent, lambda line: None)
 
 
 def refuse_known(places: dict[str, dict[str, Any]]) -> None:
-    """Refuse places whose games the models have read.
+    """Refuse environments whose games the models have read.
 
     Raises:
         UsageError: if the pools to play overlap with those of the corpus.
@@ -74,7 +74,7 @@ def refuse_known(places: dict[str, dict[str, Any]]) -> None:
 
 
 def states(options: dict[str, Any], games: int) -> Iterator[tuple[State, str]]:
-    """States on the shortest way of each game, with the right action."""
+    """Return the states on the shortest solution of each game, with the right action."""
     env = make(ENV, **options)
     for seed in range(games):
         observation, info = env.reset(seed=seed)
@@ -84,7 +84,7 @@ def states(options: dict[str, Any], games: int) -> Iterator[tuple[State, str]]:
 
 
 def recalls(priors: dict[str, tuple[str, PriorConfig]], games: int, folder: Path) -> str:
-    """Share of states whose right action is among k proposals, by place and verb, in Markdown."""
+    """Return the share of states whose right action is among k proposals, by tasks and verb, in Markdown."""
     lines = ["| prior | tasks | take, open, move | go to | no action named |", "|---|---|---|---|---|"]
     for label, (spec, config) in priors.items():
         prior = build_prior(config, load(spec))
@@ -136,7 +136,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         learns(strongest, specs[strongest]),
         *(learns(label, specs[label]) for label in others),
         *(alone(label, spec) for label, spec in specs.items()),
-        dqn(ENV, steps, **PICK),
+        dqn(ENV, steps, PICK),
         dqn_prior("DQN-Prior, random k", ENV, "uniform", steps, PICK),
         dqn_prior("DQN-Prior, words", ENV, "words", steps, PICK, prior=WORDS),
     )
@@ -160,15 +160,16 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "priors-learned": Study(
         "priors-learned",
-        "Does DQN-Prior work with a prior that writes its actions and has read no game that is played?",
+        "Does DQN-Prior work with a prior that writes its actions and has not read the games that are "
+        "played?",
         "With k = 5 and a 7B model DQN-Prior reaches 0.62 on the training tasks of Pick and 0.38 on unseen "
         "ones, where the model alone has 0.04; its Q lifts a model of 4B parameters from 0 to 0.35 on seen "
         "tasks (Yan et al., ICLR 2025, tables 1 and 2).",
-        "The models are our own, of 1.9 million weights (evidence L1). They have read searches, by a rule "
-        "that knows where things usually are, in other generated houses. Their prompt is the transcript "
-        "without a list of actions. There are 8 games of training instead of 28, and 9,000 steps. The "
-        "unseen tasks are 28 games of the held-out split, whose pairs of thing and place are in no game of "
-        "the corpus.",
+        "The models are our own, with 1.9 million weights (evidence L1). They have read searches in other "
+        "generated houses, by a rule that knows where things usually are. Their prompt is the transcript "
+        "without a list of actions. Training has 8 games instead of 28, and 9,000 steps. The unseen tasks "
+        "are 28 games of the held-out split, whose pairs of thing and place occur in no game of the "
+        "corpus.",
         _parts,
     )
 }

@@ -14,17 +14,18 @@ from hunch.studies.transfer import Filling, Transfer
 EPISODES = 50
 UNSEEN = {"pool_seed": 7, "games": 28}
 HELD_OUT = {"split": "unseen", "games": 28}
-"""Games whose pairs of thing and place are in no game of training."""
+"""Games whose pairs of thing and place occur in no training game."""
 GAMES = (8, 28, 112)
 """Number of training games (paper: 28)."""
 TRAINED = 0.5
-"""Error rate of the rule with which Q is trained on Overcooked; k = 5 hold the right action with 0.97."""
+"""Error rate of the rule with which Q is trained on Overcooked; k = 5 proposals include the right action with
+probability 0.97."""
 
 
 def _fillings(
     scale: Scale, ks: tuple[int, ...], models: dict[str, tuple[str, PriorConfig]]
 ) -> tuple[Filling, ...]:
-    """Each model alone and with more proposals, drawn anew at every use, as another model's must be."""
+    """Return each model alone and with more proposals, which are drawn anew at every use."""
     models = models | {lm: (lm, PriorConfig()) for lm in scale.lms}
     return tuple(
         Filling(label, lm, k, {"prior": prior, "proposals": "fresh"})
@@ -50,7 +51,7 @@ def _pick(scale: Scale) -> Part:
 
 
 def _by_games(scale: Scale, games: int) -> Part:
-    """Q of so many games, on these and on games of other goals, by number of proposals."""
+    """Return a Q trained on some games, on these and on games with other goals, by number of proposals."""
     models = {"similarity": ("minilm", PriorConfig())}
     return Part(
         f"Household-Pick, {games} games",
@@ -85,7 +86,8 @@ def _transfer(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "priors-transfer": Study(
         "priors-transfer",
-        "Does a Q that was trained with one model's proposals improve others, on seen and unseen tasks?",
+        "Does a Q that was trained with one model's proposals improve other models, on seen and unseen "
+        "tasks?",
         "With k = 5 and the 7B model that it was trained with, DQN-Prior reaches 0.62 on the training tasks "
         "of Pick and 0.38 on unseen ones; its Q lifts a model of 4B parameters from 0 to 0.35 on seen tasks "
         "and from 0 to 0.08 on unseen ones (table 2).",

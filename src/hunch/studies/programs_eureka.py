@@ -5,7 +5,7 @@ hunch study eureka
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 import hunch
 from hunch import lm
+from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
 from hunch.envs.design.worlds import WORLDS
 from hunch.methods.program.agent import ProgramAgent
@@ -37,11 +38,14 @@ CONTROLS: dict[str, Feedback] = {
     "blind": "blind",
     "best of n": "fresh",
 }
-"""The lines, and what their writer is shown."""
+"""The arms, and the feedback that their writer is shown."""
 WORLD: dict[str, Any] = {"world": "docking"}
-"""Where rewards are designed: chosen by the sparse and the hand-written reward, before any writer ran."""
+"""The world in which rewards are designed; chosen by the results of the sparse and the hand-written reward
+only."""
+GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
+"""The same world with a metric that also distinguishes policies that never succeed, like Eureka's metrics."""
 PROGRAMS, BATCH = 32, 8
-"""Programs of a run, and of a batch."""
+"""Programs per run and per batch."""
 MAIN = (0.4, 0.1)
 """Repair and break rate of the writer of the main comparison."""
 RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
@@ -50,11 +54,14 @@ GOOD = (
     PartOfReward(-1.0, "np.linalg.norm(position - dock, axis=1)"),
     PartOfReward(-0.3, "np.linalg.norm(velocity, axis=1)"),
 )
-"""The reward by hand, as the writer would write it."""
+"""The hand-written reward in the writer's format."""
 FAULTS = 48
-"""Damaged copies of it, of which one revision each is looked at."""
+"""Number of damaged copies of it, each revised once; half as many for the metric with degrees."""
+PARENTS = {"0": (-1.0, 0.0), "above 0, at most 0.9": (0.0, 0.9)}
+GRADED_PARENTS = {"at most 0.5": (-1.0, 0.5), "above 0.5, at most 0.9": (0.5, 0.9)}
+"""Ranges of the fitness of damaged copies that the tables distinguish."""
 AGAIN = 5
-"""New seeds with which a winner is trained again."""
+"""Number of new seeds with which a winner is trained again."""
 RECORDED = {
     "GPT-4, ferry": (1.00, 0.00),
     "GPT-4, hiking": (0.64, 0.14),
@@ -66,53 +73,60 @@ RECORDED = {
 """Repair and break rates of recorded models on planning programs, by ``hunch study genplan`` (L2)."""
 
 
-RUNS = "runs.jsonl"
-"""The runs of all parts: the frontier has those of the main comparison in it."""
+RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
+"""Files of the runs of all parts, by metric; the frontier includes those of the main comparison."""
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
 def writer(repair: float, damage: float) -> str:
-    """The scripted writer with these dials; one answer in ten crashes."""
+    """Return the scripted writer with these dials; one answer in ten crashes."""
     return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
 
 
-def searched(steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
-    """A run of Eureka or a control, with the writer at these dials."""
+def searched(world: dict[str, Any], steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
+    """Run Eureka or a control with the writer at these dials."""
     model = lm.load(writer(repair, damage), cache=None)
     agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
-    return designed(agent, BATCH, steps, seed)
+    return designed(agent, world, BATCH, steps, seed)
 
 
-def designed(agent: ProgramAgent, streams: int, steps: int, seed: int) -> Row:
-    """A run of any search: its winner, trained again, and the best so far after each batch."""
-    hunch.train(agent, [RewardDesign(**WORLD, trials="") for _ in range(streams)], steps, seed=seed)
+def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
+    """Run a search; return its winner, trained again, and the best so far after each batch."""
+    hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
     top = best(agent.attempts)
     found = [attempt.fitness or 0.0 for attempt in agent.attempts]
+    trials = retrained(RewardDesign(**world, trials=""), top.program) if top else []
     return {
         "fitness": top.fitness if top else 0.0,
-        "again": again(RewardDesign(**WORLD, trials=""), top.program) if top else 0.0,
+        "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
+        "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
         "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
         "program": top.program if top else "",
     }
 
 
+def retrained(env: RewardDesign, program: str, first: int = 1_000) -> list[Trial]:
+    """Return new trainings with consecutive seeds."""
+    return [tried(env, program, seed=first + i) for i in range(AGAIN)]
+
+
 def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
-    """Mean success over new trainings, of seeds from the first on; a failure of one counts as 0."""
-    return sum(tried(env, program, seed=first + i).fitness or 0.0 for i in range(AGAIN)) / AGAIN
+    """Return the mean fitness over new trainings with consecutive seeds; a failed one counts as 0."""
+    return sum(trial.fitness or 0.0 for trial in retrained(env, program, first)) / AGAIN
 
 
 def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
-    """The runs of a line at a setting of the dials, by seed."""
+    """Return the runs of an arm at a setting of the dials, by seed."""
     return sorted(
         (r for r in found if r["key"][:3] == [line, repair, damage]), key=lambda r: int(r["key"][3])
     )
 
 
 def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
-    """Success of one line's winners less that of another's, on the same seeds."""
+    """Return the fitness of one arm's winners, trained again, minus that of another's, on the same seeds."""
     return over_pairs([one["again"] - other["again"] for one, other in zip(first, second, strict=True)])
 
 
@@ -120,7 +134,7 @@ def ahead(first: Sequence[Row], second: Sequence[Row]) -> Estimate:
 
 
 def bed_table(seeds: int, folder: Path) -> str:
-    """The sparse and the hand-written reward in each world."""
+    """Return the results of the sparse and the hand-written reward in each world."""
     keys = [(bed, kind, seed) for bed in WORLDS for kind in ("sparse", "dense") for seed in range(seeds)]
     found = kept(folder / "runs.jsonl", keys, _bare)
     lines = ["| world | sparse reward | hand-written reward |", "|---|---|---|"]
@@ -139,19 +153,29 @@ def _bare(bed: Any, kind: str, seed: int) -> Row:
 
 
 def line_table(seeds: int, steps: int, folder: Path) -> str:
-    """Eureka and its controls at the main setting of the dials."""
+    """Return the results of Eureka and its controls at the main setting of the dials."""
+    return _lines(WORLD, folder.parent / RUNS, seeds, steps)
+
+
+def graded_table(seeds: int, steps: int, folder: Path) -> str:
+    """Return the same results for the graded metric."""
+    return _lines(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
+
+
+def _lines(world: dict[str, Any], path: Path, seeds: int, steps: int) -> str:
     keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
-    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    found = kept(path, keys, partial(searched, world, steps))
     by_line = {line: rows_of(found, line, *MAIN) for line in CONTROLS}
     lines = [
-        "| arm | fitness when chosen | success, trained again | programs that failed | Eureka is ahead by |",
-        "|---|---|---|---|---|",
+        "| arm | fitness when chosen | trained again | success then | programs that failed | "
+        "Eureka is ahead by |",
+        "|---|---|---|---|---|---|",
     ]
     for line, rows in by_line.items():
         failed = sum(row["failed"] for row in rows) / (steps * len(rows))
         difference = "" if line == "Eureka" else ahead(by_line["Eureka"], rows).short()
-        chosen, now = (over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again"))
-        lines.append(f"| {line} | {chosen} | {now} | {failed:.0%} | {difference} |")
+        cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
+        lines.append(f"| {line} | {' | '.join(cells)} | {failed:.0%} | {difference} |")
     batches = [
         f"- {line}: {', '.join(f'{over_seeds(list(batch)).value:.2f}' for batch in _columns(rows))}"
         for line, rows in by_line.items()
@@ -164,10 +188,10 @@ def _columns(rows: Sequence[Row]) -> Iterator[tuple[float, ...]]:
 
 
 def frontier_table(seeds: int, steps: int, folder: Path) -> str:
-    """Eureka less best of n by the writer's rates, as table and picture."""
+    """Return the lead of Eureka over best of n by the writer's rates, as table and picture."""
     keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
     keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
-    found = kept(folder.parent / RUNS, keys, partial(searched, steps))
+    found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, steps))
     single = rows_of(found, "best of n", *MAIN)
     lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
     cells: dict[tuple[float, float], Estimate] = {}
@@ -186,9 +210,9 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
 # ---- what one revision is worth ---------------------------------------------------------------------------
 
 
-def revised(fault: int, told: str) -> Row:
-    """A good reward with one part damaged at random, and the best of a batch of revisions of it."""
-    env = RewardDesign(**WORLD, trials="")
+def revised(world: dict[str, Any], fault: int, told: str) -> Row:
+    """Revise a good reward with one randomly damaged part; return the best of a batch of revisions."""
+    env = RewardDesign(**world, trials="")
     parents = [_damaged(env, number) for number in (fault, fault + 1)]
     parent = parents[0]
     feedback = {"own": parent.told(), "shuffled": parents[1].told(), "blind": ""}[told]
@@ -204,7 +228,7 @@ def revised(fault: int, told: str) -> Row:
 
 
 def _damaged(env: RewardDesign, fault: int) -> Attempt:
-    """A planted error of the writer's general kinds in one part of a good reward."""
+    """Plant an error of the writer's general kinds in one part of a good reward."""
     rng = np.random.default_rng([fault, 11])
     parts = list(GOOD)
     place = int(rng.integers(len(parts)))
@@ -213,15 +237,17 @@ def _damaged(env: RewardDesign, fault: int) -> Attempt:
     return Attempt(0, program, None).after(tried(env, program, seed=fault))
 
 
-def revision_table(faults: int, folder: Path) -> str:
-    """What feedback does for one revision, by whether the parent succeeded at all."""
+def revision_table(
+    world: dict[str, Any], ranges: Mapping[str, tuple[float, float]], faults: int, folder: Path
+) -> str:
+    """Return the effect of feedback on one revision, by the fitness of the parent."""
     keys = [(fault, told) for fault in range(faults) for told in ("own", "shuffled", "blind")]
-    found = kept(folder / "revisions.jsonl", keys, revised)
+    found = kept(folder / "revisions.jsonl", keys, partial(revised, world))
     lines = [
-        "| parent's success | shown | parents | better revisions | best of a batch less the parent |",
+        "| parent's fitness | shown | parents | better revisions | best of a batch less the parent |",
         "|---|---|---|---|---|",
     ]
-    for name, low, high in (("none", -1.0, 0.0), ("some", 0.0, 0.9)):
+    for name, (low, high) in ranges.items():
         for told in ("own", "shuffled", "blind"):
             rows = [row for row in found if row["key"][1] == told and low < row["before"] <= high]
             better = over_pairs([row["better"] for row in rows]).short()
@@ -234,7 +260,7 @@ def revision_table(faults: int, folder: Path) -> str:
 
 
 def arms(steps: int, model: str) -> tuple[Arm, ...]:
-    """Eureka and its controls, with one writer."""
+    """Return Eureka and its controls with one writer."""
     return tuple(
         Arm(
             label,
@@ -253,7 +279,7 @@ def arms(steps: int, model: str) -> tuple[Arm, ...]:
 
 
 def trained_again(folder: Path) -> str:
-    """Every run's winner, trained again with new seeds."""
+    """Return the results of every run's winner, trained again with new seeds."""
     rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
     for arm, runs in programs_of(folder).items():
         chosen = [winner(run) for run in runs]
@@ -266,6 +292,7 @@ def trained_again(folder: Path) -> str:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(16, round(PROGRAMS * scale.share))
     repair, damage = MAIN
+    faults = round(FAULTS * scale.share) or 1
     return [
         Part("The test bed", (), beside=partial(bed_table, scale.seeds)),
         Part(
@@ -273,8 +300,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             (),
             beside=partial(line_table, scale.seeds, steps),
         ),
-        Part("One revision", (), beside=partial(revision_table, round(FAULTS * scale.share) or 1)),
-        Part("From which rates on the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
+        Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
+        Part("One revision", (), beside=partial(revision_table, WORLD, PARENTS, faults)),
+        Part(
+            "One revision, with degrees",
+            (),
+            beside=partial(revision_table, GRADED, GRADED_PARENTS, faults // 2 or 1),
+        ),
+        Part("At which rates the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
     ]
 
@@ -282,11 +315,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "eureka": Study(
         "eureka",
-        "From which rates of repair and damage on does Eureka's loop find better rewards than its controls?",
-        "Eureka beats rewards by experts on 83 % of 29 tasks, with GPT-4 (Ma et al., ICLR 2024).",
-        "The writer is a script (L0) that acts on feedback as often as its dials say; one answer in "
-        "ten crashes; it says nothing about language models. The task is a world of ours, a trial one "
-        "training by the cross-entropy method; four batches of eight programs, not five of sixteen.",
+        "At which repair and break rates of the writer does Eureka's loop find better rewards than its "
+        "controls?",
+        "With GPT-4, Eureka beats expert rewards on 83 % of 29 tasks (Ma et al., ICLR 2024).",
+        "The writer is a script (L0) that acts on feedback as often as its dials say, and one answer in "
+        "ten crashes; it says nothing about language models. The task is our own world, and a trial is one "
+        "training by the cross-entropy method. There are four batches of eight programs instead of five of "
+        "sixteen.",
         _parts,
         lm_for="eureka",
         seeds=10,

@@ -1,4 +1,5 @@
-"""FunSearch: a comparison of rules of choosing parents, with the same mutator and equal evaluations.
+"""FunSearch: a comparison of rules for choosing parents, with the same mutator and equal numbers of
+evaluations.
 
 hunch study funsearch
 """
@@ -6,7 +7,7 @@ hunch study funsearch
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.program import Mutator, best
+from hunch.roles.program import Attempt, Mutator, best, same
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
@@ -36,19 +37,28 @@ RULES: dict[str, dict[str, Any]] = {
     "hill climbing": {"search": "hill"},
     "random": {"search": "single"},
 }
-"""The lines, and how each differs from FunSearch."""
+"""The arms, and how each differs from FunSearch."""
+STEPS_TO_HILL: dict[str, dict[str, Any]] = {
+    "the latest of a cluster": {"within": "latest"},
+    "one island, the latest": {"islands": 1, "reset_every": 0, "within": "latest"},
+    "one island, one parent, the latest": {"islands": 1, "reset_every": 0, "parents": 1, "within": "latest"},
+    "one island, one parent, any": {"islands": 1, "reset_every": 0, "parents": 1, "within": "any"},
+}
+"""Arms between FunSearch and hill climbing, which show which of their differences matters."""
 SIZE: dict[str, Any] = {"items": 40, "instances": 10}
-"""Of the instances to train; as many items in twenty others."""
-PROGRAMS = 2_000
-"""Of a run."""
+"""Items per training instance; the twenty held-out instances have as many."""
+PACKING_PROGRAMS, CAP_PROGRAMS = 1_000, 600
+"""Programs per run of bin packing and of cap sets."""
+SMOKE = 24
+"""Programs per run of a smoke test."""
 DIMENSIONS = {4: 2_000, 5: 500, 6: 100}
-"""Of the cap sets, and how many random priorities stand beside the programs."""
+"""Dimensions of the cap sets, each with the number of random priorities for comparison."""
 STREAMS = 4
-"""Programs at a time, which have one prompt."""
+"""Programs written from one prompt."""
 
 
 def arms(env: str, steps: int, model: str, **env_options: Any) -> tuple[Arm, ...]:
-    """The rules with a model of the user's, in the sandbox."""
+    """Return the rules with one of the user's models, in the sandbox."""
     return tuple(
         Arm(
             label,
@@ -67,7 +77,7 @@ def arms(env: str, steps: int, model: str, **env_options: Any) -> tuple[Arm, ...
 
 
 def programs_of(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
-    """The attempts of all runs of a part, by the folder of its arm."""
+    """Return the attempts of all runs of a part, by the folder of the arm."""
     found: dict[str, list[list[dict[str, Any]]]] = {}
     for path in sorted(folder.glob("*/seed-*/programs.jsonl")):
         found.setdefault(path.parts[-3], []).append(read_lines(path))
@@ -75,14 +85,14 @@ def programs_of(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
 
 
 def winner(attempts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The fittest attempt of a run, the first of equal ones."""
+    """Return the fittest attempt of a run, the first among equals."""
     fit = [attempt for attempt in attempts if attempt["fitness"] is not None]
     return max(fit, key=lambda attempt: (attempt["fitness"], -attempt["number"]))
 
 
 def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int) -> Row:
-    """A run of a rule with the mutator: its winner, and the best after every tenth of the programs."""
-    agent = FunSearch(Mutator(), give_up=0, **RULES[line])
+    """Run a rule with the mutator; return its winner, and the best after every tenth of the programs."""
+    agent = FunSearch(Mutator(), give_up=0, **{**RULES, **STEPS_TO_HILL}[line])
     hunch.train(agent, [env() for _ in range(STREAMS)], steps, seed=seed)
     top = best(agent.attempts)
     assert top is not None  # the first program does not fail
@@ -91,12 +101,22 @@ def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int
         "fitness": top.fitness,
         "best": np.maximum.accumulate(found)[steps // 10 - 1 :: steps // 10].tolist(),
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
+        "repeats": len(found) - len({same(attempt.program) for attempt in agent.attempts}),
+        "changes": float(np.mean(_changes(agent.attempts)[-steps // 10 :])),
         "program": top.program,
     }
 
 
+def _changes(attempts: Sequence[Attempt]) -> list[int]:
+    """Return the number of changes between the first program and each attempt."""
+    found: list[int] = []
+    for attempt in attempts:
+        found.append(1 + found[attempt.parents[-1]] if attempt.parents else 0)
+    return found
+
+
 def packed(seeds: int, steps: int, folder: Path) -> str:
-    """The winners of all runs on instances that no search has seen, beside first fit and best fit."""
+    """Return the results of all winners on held-out instances, with first fit and best fit for comparison."""
     train, test = BinPacking(**SIZE), BinPacking(items=SIZE["items"], split="test")
     keys = [(line, seed) for seed in range(seeds) for line in RULES]
     found = kept(folder / "runs.jsonl", keys, partial(searched, partial(BinPacking, **SIZE), steps))
@@ -125,7 +145,7 @@ def _excess(env: BinPacking, program: str) -> float:
 
 
 def tried(env: DesignProblem, program: str, seed: int = 0) -> Trial:
-    """The trial of a program."""
+    """Return the trial of a program."""
     env.reset(seed=seed)
     trial = env.step(program)[-1]["raw"]
     assert isinstance(trial, Trial)
@@ -136,38 +156,52 @@ def _percent(estimate: Estimate) -> str:
     return f"{estimate.value:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"
 
 
+def sets_of(n: int, lines: Mapping[str, Mapping[str, Any]], seeds: int, steps: int, path: Path) -> list[Row]:
+    """Run the searches for cap sets in dimension n, of all arms."""
+    keys = [(line, seed) for seed in range(seeds) for line in lines]
+    return kept(path, keys, partial(searched, partial(CapSet, n=n), steps))
+
+
 def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
-    """The largest cap sets found."""
-    keys = [(line, seed) for seed in range(seeds) for line in RULES]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(CapSet, n=n), steps))
+    """Return the sizes of the largest cap sets found."""
+    found = sets_of(n, RULES, seeds, steps, folder / "runs.jsonl")
     first = tried(CapSet(n=n), CapSet(n=n).problem.start).fitness
+    draws = DIMENSIONS[n]
+    told = f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {draws:,} random priorities: "
+    return f"{told}{at_random(n, draws)}.\n\n{_sizes(found, RULES)}"
+
+
+def explained(seeds: int, steps: int, folder: Path) -> str:
+    """Return the results of the arms between FunSearch and hill climbing in dimension 4."""
+    path = folder.parent / dimension(4) / "runs.jsonl"
+    lines = {**RULES, **STEPS_TO_HILL}
+    return f"{plateau(4, steps * 2 // 3)}\n\n{_sizes(sets_of(4, lines, seeds, steps, path), lines)}"
+
+
+def _sizes(found: Sequence[Row], lines: Iterable[str]) -> str:
     rows = [
-        f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {DIMENSIONS[n]:,} random priorities: "
-        f"{at_random(n, DIMENSIONS[n])}. {plateau(n)}",
-        "",
-        "| arm | size, over seeds | sizes | islands and clusters are ahead by |",
-        "|---|---|---|---|",
+        "| arm | size, over seeds | sizes | islands and clusters are ahead by | failed | repeats | changes |",
+        "|---|---|---|---|---|---|---|",
     ]
-    sizes = {line: [row["fitness"] for row in found if row["key"][0] == line] for line in RULES}
-    method = next(iter(RULES))
-    for line, own in sizes.items():
-        mean = over_seeds(own)
-        gap = over_pairs([a - b for a, b in zip(sizes[method], own, strict=True)])
-        rows.append(
-            f"| {line} | {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}] | "
-            f"{', '.join(f'{size:.0f}' for size in sorted(own))} | {'' if line == method else gap.short()} |"
-        )
+    method = [row["fitness"] for row in found if row["key"][0] == next(iter(RULES))]
+    for line in lines:
+        own = [row for row in found if row["key"][0] == line]
+        sizes = [row["fitness"] for row in own]
+        gap = over_pairs([a - b for a, b in zip(method, sizes, strict=True)]).short()
+        cells = [over_seeds(sizes).short(), ", ".join(f"{size:.0f}" for size in sorted(sizes)), gap]
+        cells += [f"{np.mean([row[name] for row in own]):.0f}" for name in ("failed", "repeats", "changes")]
+        rows.append(f"| {line} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
 def at_random(n: int, draws: int) -> int:
-    """The largest of so many cap sets that grow by random numbers as priorities, and by no program."""
+    """Return the size of the largest of some cap sets grown with random priorities instead of a program."""
     elements, rng = np.array(list(itertools.product((0, 1, 2), repeat=n))), np.random.default_rng(0)
     return max(len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws))
 
 
-def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
-    """How far random changes of the first program lead, whatever is chosen as a parent."""
+def plateau(n: int, lineages: int, changes: int = 8) -> str:
+    """Return how far random changes of the first program lead, regardless of the choice of parents."""
     env = CapSet(n=n)
     elements = np.array(list(itertools.product((0, 1, 2), repeat=n)))
     first = len(grow(elements, np.zeros(len(elements))))
@@ -190,13 +224,25 @@ def plateau(n: int, lineages: int = 400, changes: int = 8) -> str:
     )
 
 
+def dimension(n: int) -> str:
+    """Return the folder of the cap sets of a dimension."""
+    return _cap_sets(n, Scale(1, 1.0)).folder
+
+
+def _cap_sets(n: int, scale: Scale) -> Part:
+    steps = _steps(CAP_PROGRAMS, scale)
+    return Part(f"Cap sets in dimension {n}", (), beside=partial(capped, n, scale.seeds, steps))
+
+
+def _steps(full: int, scale: Scale) -> int:
+    return SMOKE if scale.smoke else full
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     packing, cap = "hunch/Heuristic-BinPacking-v0", "hunch/Heuristic-CapSet-v0"
-    steps = scale.steps(PROGRAMS)
-    parts = [
-        Part(f"Cap sets in dimension {n}", (), beside=partial(capped, n, scale.seeds, steps))
-        for n in DIMENSIONS
-    ]
+    steps, fewer = _steps(PACKING_PROGRAMS, scale), _steps(CAP_PROGRAMS, scale)
+    parts = [_cap_sets(n, scale) for n in DIMENSIONS]
+    parts += [Part("From islands to hill climbing", (), beside=partial(explained, scale.seeds, fewer))]
     parts += [Part("Online bin packing", (), beside=partial(packed, scale.seeds, steps))]
     parts += [Part(f"{packing} with {lm}", arms(packing, steps, lm, **SIZE)) for lm in scale.lms]
     parts += [Part(f"{cap} with {lm}", arms(cap, steps, lm, n=4)) for lm in scale.lms]
@@ -206,15 +252,17 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "funsearch": Study(
         "funsearch",
-        "Do islands and clusters find better programs than simpler rules, with the same writer?",
-        "FunSearch found heuristics for online bin packing below best fit (3.11 % against 5.37 % excess on "
-        "the OR-library's third set), and a cap set of 512 in dimension 8, with millions of samples.",
-        "The writer is a random mutator of syntax trees (L0): this compares rules of choosing parents, and "
-        "says nothing about language models. Instances are small, of 40 Weibull items, ten to train and "
-        "twenty held out; a run tries 2,000 programs. Islands are emptied after counted programs. A "
-        "cluster's score is the fitness, not that of the last input.",
+        "Do islands and clusters find better programs than simpler rules with the same writer?",
+        "With millions of samples, FunSearch found heuristics for online bin packing that are better than "
+        "best fit (3.11 % instead of 5.37 % excess on the OR-library's third set), and a cap set of 512 in "
+        "dimension 8.",
+        "The writer is a random mutator of syntax trees (L0): the study compares rules for choosing "
+        "parents and says nothing about language models. Instances are small, with 40 Weibull items; ten "
+        "are for training and twenty are held out. A run tries 1,000 programs for bins and 600 for cap "
+        "sets. Islands are reset after a number of programs, not of hours. A cluster's score is the fitness, "
+        "not the score on the last input.",
         _parts,
         lm_for="funsearch",
-        seeds=4,
+        seeds=10,
     )
 }

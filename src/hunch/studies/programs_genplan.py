@@ -2,8 +2,8 @@
 
     hunch study genplan --data DIR
 
-``DIR`` is a clone of github.com/tomsilver/llm-genplan (Silver et al., AAAI 2024). Evidence of level L2: what
-these models answered in 2023.
+``DIR`` is a clone of github.com/tomsilver/llm-genplan (Silver et al., AAAI 2024). Evidence level L2: answers
+of these models in 2023.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIRST = 3
 TESTED = 5
 """Test problems of a seed on which programs are run."""
 SECONDS = 3
-"""Time for a plan; those that are found take milliseconds."""
+"""Time limit of a plan in seconds; plans that are found take milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Chat:
 
     Attributes:
         domain: The planning domain.
-        seed: Which of its ten sets of problems.
-        model: The recorded model, with the ablation where it is one.
+        seed: Index of its set of problems, of ten.
+        model: The recorded model, with the ablation if it is one.
         programs: The first program and its repairs, in order.
     """
 
@@ -90,7 +90,7 @@ def chats(folder: str | Path) -> list[Chat]:
 
 @cache
 def problems(folder: Path, domain: str, seed: int) -> tuple[Task, ...]:
-    """The first test problems of a seed, by number; none if the clone lacks them."""
+    """Return the first test problems of a seed, by number; none if the clone lacks them."""
     pddl = folder / "llm_genplan" / "envs" / "assets" / "pddl" / "pg3"
     files = sorted((pddl / f"{domain}_test" / f"seed{seed}").glob("*.pddl"), key=_number)
     if not files:
@@ -105,7 +105,7 @@ def _number(path: Path) -> tuple[int, str]:
 
 
 def run(box: Sandbox, program: str, tasks: Sequence[Task]) -> Run:
-    """Run a program on problems, until it runs out of time on one, and check its plans here."""
+    """Run a program on problems until it exceeds the time limit on one; check its plans here."""
     if wrong := flaw(program, "get_plan", ("objects", "init", "goal")):
         return Run((False,) * len(tasks), (False,) * len(tasks), wrong)
     solved, strict, errors, late = [], [], [], False
@@ -124,7 +124,7 @@ def run(box: Sandbox, program: str, tasks: Sequence[Task]) -> Run:
 
 
 def _inputs(problem: Problem) -> tuple[Any, ...]:
-    """Objects, with their types where the domain has any, beginning and goal."""
+    """Return the objects (with types, if the domain has any), the initial state and the goal."""
     typed = set(problem.domain.supertypes) - {"object"}
     objects: set[Any] = {(name, types[0]) for name, types in problem.objects.items()}
     return (
@@ -135,7 +135,7 @@ def _inputs(problem: Problem) -> tuple[Any, ...]:
 
 
 def _plan(found: Any) -> list[tuple[Atom, bool]] | None:
-    """The actions of a plan, and whether each is a tuple or in parentheses; None if it is no plan."""
+    """Return a plan's actions, and whether each is a tuple or in parentheses; None if it is not a plan."""
     if not isinstance(found, (list, tuple)):
         return None
     plan: list[tuple[Atom, bool]] = []
@@ -151,7 +151,7 @@ def _plan(found: Any) -> list[tuple[Atom, bool]] | None:
 
 
 def carried_out(folder: str | Path) -> Iterator[tuple[Chat, list[Run]]]:
-    """Every conversation with the runs of its programs; those without test problems are left out."""
+    """Return every conversation with the runs of its programs; those without test problems are left out."""
     root = Path(folder).expanduser()
     with Sandbox(seconds=SECONDS) as box:
         for chat in chats(root):
@@ -170,7 +170,7 @@ class Rates:
         first: Share of test problems that first programs solved.
         strict: The same, with actions in parentheses only.
         last: Share that last programs solved.
-        crash: Share of programs that raised an error or were none.
+        crash: Share of programs that raised an error or were not programs.
         repair: Share of problems unsolved by a program that the next one solved.
         breaks: Share of problems solved by a program that the next one did not.
     """
@@ -186,7 +186,7 @@ class Rates:
 
 
 def rates(runs: Sequence[Sequence[Run]]) -> Rates:
-    """Rates over conversations."""
+    """Return rates over conversations."""
     pairs = [
         (was, now)
         for chat in runs
@@ -210,7 +210,7 @@ def _share(values: Sequence[bool]) -> float:
 
 
 def study(folder: str | Path) -> Mapping[tuple[str, str], Rates]:
-    """Rates by domain and recorded model."""
+    """Return rates by domain and recorded model."""
     by: dict[tuple[str, str], list[list[Run]]] = defaultdict(list)
     for chat, runs in carried_out(folder):
         by[chat.domain, chat.model].append(runs)
@@ -218,7 +218,7 @@ def study(folder: str | Path) -> Mapping[tuple[str, str], Rates]:
 
 
 def markdown(found: Mapping[tuple[str, str], Rates]) -> str:
-    """The rates as a table."""
+    """Return the rates as a table."""
     lines = [
         "| domain | recorded model | chats | programs | first program | first, strict | last | crash "
         "| repair | break |",
@@ -237,12 +237,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "genplan": Study(
         "genplan",
-        "How often do programs that GPT-4 wrote for whole planning domains work, and what do repairs add?",
+        "How often do GPT-4's programs for whole planning domains work, and how much do repairs help?",
         "Silver et al. (AAAI 2024) report that GPT-4's programs solve most domains after debugging.",
         "Recorded answers (L2) of ChatGPT with GPT-4 (chatgpt4) and GPT-3.5 (chatgpt3) of 2023. Programs run "
         "in our sandbox on the first five test problems of each seed, and plans are checked by our planner. "
-        "The paper tests on thirty. crash is of all programs; repair and break are of problems, from one "
-        "program to the next.",
+        "The paper tests on thirty. The crash rate is a share of all programs; repair and break rates are "
+        "shares of problems, from one program to the next.",
         _parts,
         recorded="a clone of github.com/tomsilver/llm-genplan",
     )

@@ -1,4 +1,4 @@
-"""Policies as code: rules of search against each other, with the same mutator and equal evaluations.
+"""Policies as code: a comparison of search rules, with the same mutator and equal numbers of evaluations.
 
 hunch study code-policies
 """
@@ -24,23 +24,23 @@ Row = dict[str, Any]
 BASES: dict[str, dict[str, Any]] = {
     "FrozenLake8x8-v1": {"episodes": 10},
 }
-"""Where policies are written, and how often a program is tried."""
+"""The environments, and the number of episodes per program."""
 PROGRAMS = {"FrozenLake8x8-v1": 60}
-"""Programs of a run."""
+"""Programs per run."""
 TESTED = 30
-"""Further episodes in which a winner is judged."""
+"""Further episodes in which a winner is evaluated."""
 LINES: dict[str, dict[str, Any]] = {
     "hill climbing": {"search": "hill"},
     "islands": {"search": "islands"},
     "random": {"search": "single"},
 }
-"""The rules of search."""
+"""The search rules."""
 STREAMS = 4
-"""Programs at a time."""
+"""Programs per batch."""
 
 
 def searched(base: str, steps: int, line: str, seed: int) -> Row:
-    """A run of a rule, and its winner in other episodes."""
+    """Run a rule; return its winner's results in other episodes, too."""
     agent = CodePolicy(Mutator(), give_up=0, **LINES[line])
     places = [PolicyCode(base=base, **BASES[base]) for _ in range(STREAMS)]
     hunch.train(agent, places, steps, seed=seed)
@@ -59,7 +59,7 @@ def _held_out(base: str, program: str) -> float | None:
 
 
 def table(base: str, seeds: int, steps: int, folder: Path) -> str:
-    """What each rule found in an environment, in its own episodes and in others."""
+    """Return the results of each rule in an environment, in its own episodes and in others."""
     keys = [(line, seed) for seed in range(seeds) for line in LINES]
     found = kept(folder / "runs.jsonl", keys, partial(searched, base, steps))
     env = PolicyCode(base=base, **BASES[base])
@@ -97,9 +97,9 @@ STUDIES = {
     "code-policies": Study(
         "code-policies",
         "Do searches over programs find better policies than random changes of the first one?",
-        "There is no one published result; the searches are FunSearch's.",
-        "The writer is a random mutator of syntax trees (L0), which knows nothing of the task. There is one "
-        "environment only.",
+        "There is no single published result; the searches are FunSearch's.",
+        "The writer is a random mutator of syntax trees (L0), which knows nothing about the task. There is "
+        "only one environment.",
         _parts,
         seeds=5,
     )

@@ -1,4 +1,5 @@
-"""Text2Reward and Song's lineage: a dense reward by program, where the sparse reward leads nowhere.
+"""Text2Reward and Song's lineage: dense rewards as programs, for a task that the sparse reward does not
+teach.
 
 hunch study text2reward
 """
@@ -22,31 +23,31 @@ from hunch.studies.programs_eureka import MAIN, RUNS, WORLD, Row, again, designe
 from hunch.studies.study import Part, Scale, Study
 
 PROGRAMS = 16
-"""Programs of a run, and trainings."""
+"""Programs, and so trainings, per run."""
 ENOUGH = 0.8
-"""Success from which on a reward counts as good."""
+"""Success at which a reward counts as good."""
 LINES: dict[str, Callable[[LanguageModel], ProgramAgent]] = {
     "Text2Reward": lambda model: Text2Reward(model, give_up=0),
     "Text2Reward, no feedback": lambda model: Text2Reward(model, feedback="blind", give_up=0),
     "Song, one lineage": lambda model: Song(model, give_up=0),
     "best of n": lambda model: Text2Reward(model, feedback="fresh", give_up=0),
 }
-"""How each line is made of a writer."""
+"""Makes the agent of each arm from a writer."""
 
 
 def searched(steps: int, line: str, seed: int) -> Row:
     """A run of a line."""
-    return designed(LINES[line](lm.load(writer(*MAIN), cache=None)), 1, steps, seed)
+    return designed(LINES[line](lm.load(writer(*MAIN), cache=None)), WORLD, 1, steps, seed)
 
 
 def by_hand(kind: str, seed: int) -> Row:
-    """A reward that no program wrote, trained as winners are trained again."""
+    """Return the results of a given reward, trained like the winners."""
     env = RewardDesign(**WORLD, trials="")
     return {"again": again(env, getattr(env.world, kind), first=10_000 * (1 + seed))}
 
 
 def table(seeds: int, steps: int, folder: Path) -> str:
-    """What each line's winner is worth, beside the sparse reward and the one by hand."""
+    """Return the results of each arm's winner, and of the sparse and the hand-written reward."""
     bare = kept(
         folder / "bare.jsonl",
         [(kind, seed) for kind in ("sparse", "dense") for seed in range(seeds)],
@@ -88,13 +89,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "text2reward": Study(
         "text2reward",
-        "Does a reward written as a program teach a task that its sparse reward does not?",
-        "Of 17 manipulation tasks, 13 were learnt with generated rewards at least as well as with rewards by "
-        "experts (Xie et al., ICLR 2024). Nine tasks reached 93 to 100 % of success after self-refinement "
-        "(Song et al., 2023).",
-        "The writer is a script (L0) that acts on feedback as often as its dials say, so that this says "
-        "nothing about language models. Feedback is the design problem's, in numbers, where Text2Reward has "
-        "a person's.",
+        "Does a reward written as a program teach a task that its sparse reward does not teach?",
+        "Of 17 manipulation tasks, 13 were learnt with generated rewards at least as well as with expert "
+        "rewards (Xie et al., ICLR 2024). Nine tasks reached a success of 93 to 100 % after "
+        "self-refinement (Song et al., 2023).",
+        "The writer is a script (L0) that acts on feedback as often as its dials say, so the study says "
+        "nothing about language models. Feedback consists of the design problem's numbers; in Text2Reward "
+        "it is from a person.",
         _parts,
         seeds=10,
     )

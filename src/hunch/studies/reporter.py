@@ -34,7 +34,7 @@ ACTOR: Final = replace(SKILL, gamma=0.9, learning_rate=0.1)
 ACTOR_STEPS: Final = 80_000
 """Training steps of each of the two verbs."""
 STEPS: Final = 15_000
-"""For which the reporter is trained."""
+"""Training steps of the reporter."""
 EPISODES: Final = 100
 LINES: Final[dict[str, dict[str, Any]]] = {
     "trained reporter": {},
@@ -44,11 +44,11 @@ LINES: Final[dict[str, dict[str, Any]]] = {
     "scripted reporter, lies in 30 %": {"reporter": "scripted", "lies": 0.3},
     "scripted reporter, lies always": {"reporter": "scripted", "lies": 1.0},
 }
-"""The lines, and how each differs."""
+"""The arms, and how each differs."""
 
 
 def measured(question: str, data: Path, scale: Scale, folder: Path) -> str:
-    """Success of every line, and of flat learning with as many steps as actor and reporter together."""
+    """Return the success of every arm, and of flat learning with the steps of actor and reporter together."""
     rows = []
     for label, options in LINES.items():
         found = [_kept(question, label, options, data, scale, folder, seed) for seed in range(scale.seeds)]
@@ -68,7 +68,7 @@ def _kept(
     folder: Path,
     seed: int,
 ) -> dict[str, Any]:
-    """Success of a seed, from its file or measured now."""
+    """Return the success of a seed, from its file or measured now."""
     path = folder / f"{folder_name(label)}-{seed}.json"
     if not path.exists():
         agent, episodes = (
@@ -88,7 +88,7 @@ def _kept(
 def _planned(
     question: str, options: Mapping[str, Any], data: Path, scale: Scale, seed: int
 ) -> tuple[Agent, int]:
-    """The agent, trained if its reporter learns; and for how many episodes."""
+    """Return the agent, trained if its reporter learns, and the number of training episodes."""
     method = find("planner-actor-reporter")
     config = configure(method.agent_class, None, options)
     models = Models({"lm": "scripted:examiner"})
@@ -99,7 +99,7 @@ def _planned(
 
 
 def actor(data: Path, scale: Scale, seed: int) -> list[Skill]:
-    """The skills of a seed, trained or found trained."""
+    """Return the skills of a seed; they are trained if necessary."""
     skills: list[Skill] = []
     for verb in VERBS:
         folder = data / f"seed-{seed}" / folder_name(verb)
@@ -132,12 +132,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "reporter": Study(
         "reporter",
-        "Does a reporter learn from the reward alone what its planner has to be told?",
+        "Does a reporter learn, from the reward alone, what to report to its planner?",
         "A reporter that is trained with the planner in the loop learns to report what matters, and to leave "
         "out noise; plain reinforcement learning fails on such tasks (Dasgupta et al., 2023).",
-        "The planner is a script (L0), so this says nothing about language models. The actor is Q-learning "
-        "in a table that remembers what it saw. A reporter says one of two sentences by the words of an "
-        "event, one of which is the property and four mean nothing. Success is of 100 new episodes per seed.",
+        "The planner is a script (L0), so the study says nothing about language models. The actor is "
+        "Q-learning in a table, with memory of what it saw. The reporter chooses one of two sentences "
+        "given the words of an event; one word is the property, and four are meaningless. Success is "
+        "measured in 100 new episodes per seed.",
         _parts,
         seeds=5,
     )

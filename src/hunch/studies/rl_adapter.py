@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.loop import train
 from hunch.runs.result import last_quarter, mean_return
+from hunch.studies.cost import COST, cost, spent
 from hunch.studies.planners import table
 from hunch.studies.study import Part, Scale, Study
 
@@ -96,17 +97,12 @@ def lines(lms: tuple[str, ...]) -> tuple[Line, ...]:
     )
 
 
-@cache
-def _model(spec: str) -> Any:
-    return load(spec)
-
-
 def learnt(line: Line, extrinsic: float, steps: int, seed: int) -> dict[str, Any]:
     """Achievements in an episode of the last quarter, and the score in the first and the last fifth."""
     qlearning = QLearningConfig(epsilon=(1.0, 0.1, steps // 2), see_task=False)
     mentor = MentorConfig(**line.mentor)
     config = RLAdapterConfig(table=qlearning, mentor=mentor, extrinsic=extrinsic)
-    agent = line.agent(_model(line.lm), config, _model("bag-of-words")) if line.lm else QLearning(qlearning)
+    agent = line.agent(load(line.lm), config, load("bag-of-words")) if line.lm else QLearning(qlearning)
     told: list[dict[str, Any]] = []
     result = train(agent, make(ENV), steps, seed=seed, report=told.append)
     scores = [line["comprehension"] for line in told if "comprehension" in line]
@@ -114,7 +110,8 @@ def learnt(line: Line, extrinsic: float, steps: int, seed: int) -> dict[str, Any
     first, last = (float(np.mean(part)) if part else None for part in (scores[:fifth], scores[-fifth:]))
     late = last_quarter(result.episodes, steps)
     achieved = mean_return(late)["return"] if late else 0.0
-    return {"achieved": achieved, "first": first, "last": last, "summaries": _summaries(agent)}
+    told_of = {"achieved": achieved, "first": first, "last": last, "summaries": _summaries(agent)}
+    return {**told_of, "evidence": result.evidence, **spent(result, "lm")}
 
 
 def _summaries(agent: Any) -> list[str]:
@@ -140,7 +137,7 @@ def kept(line: Line, extrinsic: float, steps: int, seed: int, folder: Path) -> d
 
 def measured(extrinsic: float, steps: int, lms: tuple[str, ...], seeds: int, folder: Path) -> str:
     """A row for each line: achievements, and how the score moved, in Markdown."""
-    listed = [line for line in lines(lms) if line.lm or extrinsic]  # nothing is learnt from nothing
+    listed = [line for line in lines(lms) if line.lm or extrinsic]  # without any reward nothing is learnt
     found = [(line, [kept(line, extrinsic, steps, s, folder) for s in range(seeds)]) for line in listed]
     closed = found[0][1]
     rows = []
@@ -151,10 +148,10 @@ def measured(extrinsic: float, steps: int, lms: tuple[str, ...], seeds: int, fol
         rose = over_pairs([one["last"] - one["first"] for one in runs]) if runs[0]["first"] else "-"
         said = [text for one in runs for text in one["summaries"]]
         most = max(set(said), key=said.count) if said else "-"
-        evidence = "-" if not line.lm else _model(line.lm).evidence
-        rows.append((line.label, evidence, over_seeds(achieved), ahead, *scores, rose, most))
+        evidence = runs[0]["evidence"] or "-"
+        rows.append((line.label, evidence, over_seeds(achieved), ahead, *scores, rose, most, cost(runs)))
     head = "arm | evidence | achievements | closed loop is above | score, first fifth | last fifth"
-    return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end', rows)}"
+    return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end | {COST}', rows)}"
 
 
 def _of(runs: list[dict[str, Any]], name: str) -> list[float]:
@@ -172,12 +169,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "rl-adapter": Study(
         "rl-adapter",
-        "Does an adapter that learns from how well sub-goals are followed lead to more achievements?",
-        "On Crafter at 5 M steps about as good as SPRING, with GPT-4 above ELLM; at 1 M steps above all "
-        "baselines except ELLM (Zhang and Lu).",
-        "`scripted:mentor` is a rule (L0) whose sub-goals suit the player that the summary tells of; the "
-        "adapter is a new model of a million weights (L1) that chooses among four summaries. A table is the "
-        "learner, and sub-goals that are reached are rewarded. It says nothing about large models.",
+        "Does an adapter that learns how well sub-goals are followed lead to more achievements?",
+        "On Crafter at 5 M steps RLAdapter is about as good as SPRING, with GPT-4 above ELLM; at 1 M steps "
+        "it is above all baselines except ELLM (Zhang and Lu).",
+        "`scripted:mentor` is a rule (L0) whose sub-goals suit the player that the summary describes; the "
+        "adapter is a new model of a million weights (L1) that chooses among four summaries. The learner is "
+        "a table, and reaching a sub-goal is rewarded. This says nothing about large models.",
         _parts,
         lm_for="",
         seeds=8,

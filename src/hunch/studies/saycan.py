@@ -26,7 +26,7 @@ EPISODES: Final = 150
 
 
 def lines(lm: str) -> tuple[Line, ...]:
-    """SayCan with a model, and the model alone."""
+    """Return SayCan with a model, and the model alone."""
     return (Line(f"say x can, {lm}", lm), Line(f"say only, {lm}", lm, options={"score": "say"}))
 
 
@@ -39,7 +39,7 @@ CONTROLS: Final = (
 
 
 def factors(models: tuple[str, ...], data: Path, scale: Scale, folder: Path) -> str:
-    """Success of every line, and how the others failed."""
+    """Return the success of every arm, and the kinds of failure."""
     bench = Bench(folder, data, scale, EPISODES)
     rows = []
     for line in (*(own for lm in models for own in lines(lm)), *CONTROLS):
@@ -51,17 +51,17 @@ def factors(models: tuple[str, ...], data: Path, scale: Scale, folder: Path) -> 
         rows.append((line.label, evidence, success(runs), *failed, *families))
     ahead = "\n".join(f"- {lm}: {_ahead(bench, *lines(lm))}" for lm in models)
     head = f"arm | evidence | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
-    return f"{table(head, rows)}\n\nSay x can less say only, over the same episodes, seed by seed:\n\n{ahead}"
+    return f"{table(head, rows)}\n\nSay x can minus say only, in the same episodes, seed by seed:\n\n{ahead}"
 
 
 def _ahead(bench: Bench, one: Line, other: Line) -> Estimate:
-    """By how much a line succeeds more often than another, with the interval over seeds."""
+    """Return the difference in success between two arms, with its interval over seeds."""
     rates = [[sum(e.success for e in run) / len(run) for run in bench.played(line)] for line in (one, other)]
     return over_pairs([a - b for a, b in zip(*rates, strict=True)])
 
 
 def dial(data: Path, scale: Scale, folder: Path) -> str:
-    """A scripted planner that names a wrong skill as often as its dial says, by five sampled answers."""
+    """Return the results of a scripted planner with an error rate, by five sampled answers."""
     bench = Bench(folder, data, scale, EPISODES // 3)
     rows = []
     for error in (0.6, 0.8):
@@ -92,9 +92,9 @@ def calibrated(data: Path, scale: Scale, folder: Path) -> str:
     draw_reliability(found, folder / "reliability.png", "Skills of the kitchen")
     bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in found]
     first = table("verb | success | Brier score | Brier score of the mean success", rows)
-    second = table("foretold | came | episodes", bins)
+    second = table("predicted | observed | episodes", bins)
     picture = f"![Reliability]({folder.name}/reliability.png)"
-    return f"{first}\n\nAll verbs together, by what was foretold:\n\n{second}\n\n{picture}"
+    return f"{first}\n\nAll verbs together, by predicted probability:\n\n{second}\n\n{picture}"
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -102,19 +102,20 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         Part("Calibration of the skills", (), beside=partial(calibrated, data, scale)),
         Part("Say and can", (), beside=partial(factors, models, data, scale)),
-        Part("A planner with a dial", (), beside=partial(dial, data, scale)),
+        Part("A planner with an error rate", (), beside=partial(dial, data, scale)),
     ]
 
 
 STUDIES = {
     "saycan": Study(
         "saycan",
-        "Does a planner do better by what is useful times what will work than by either alone?",
+        "Is usefulness times the probability of working a better score for skills than either alone?",
         "PaLM-SayCan plans 84 % and executes 74 % of 101 instructions (Ahn et al., CoRL 2022).",
-        "A grid kitchen with thirty instructions and thirty skills instead of a robot with 551. Skills are "
-        "four tables of Q-learning, one a verb; their values are calibrated on 200 episodes. Planners "
-        "that embed go by 156 examples of plain instructions with plans, which stand for those of SayCan's "
-        "prompt. A plan is right if its skills would have done the errand had all worked that can.",
+        "A grid kitchen with thirty instructions and thirty skills instead of a robot with 551. The skills "
+        "are four tables of Q-learning, one per verb; their values are calibrated on 200 episodes. "
+        "Planners that embed use 156 examples of plain instructions with plans, which replace those of "
+        "SayCan's prompt. A plan is right if its skills would have done the errand had every possible "
+        "skill worked.",
         _parts,
         lm_for="saycan",
         seeds=5,

@@ -36,15 +36,15 @@ UNCHECKED: Final[Mapping[str, Question]] = {
     "actions": GRAPH["actions"],
     "choice": replace(GRAPH["choice"], after=("actions",)),
 }
-"""The graph without the five questions that look at things, requirements and the last action."""
+"""The graph without the five questions about things, requirements and the last action."""
 
 
 class Judged(Player):
-    """A player, and how often its actions are those of the rule without error, which sees the same.
+    """A player with the share of its actions that agree with the rule without errors, which sees the same.
 
     Args:
-        player: Acts.
-        rule: Says what is right; asked directly.
+        player: The player that acts.
+        rule: The rule without errors, asked directly.
     """
 
     def __init__(self, player: Player, rule: Player) -> None:
@@ -52,19 +52,19 @@ class Judged(Player):
         self.right: list[bool] = []
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """The player's actions."""
+        """Return the player's actions."""
         chosen = self.player.act(states)
         self.right += [own == best for own, best in zip(chosen, self.rule.act(states), strict=True)]
         return chosen
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let both see it."""
+        """Let both observe the transitions."""
         self.player.observe(transitions)
         self.rule.observe(transitions)
 
 
 def spring(lm: str, asked: Asked) -> Callable[[World, int], Player]:
-    """SPRING with a model, its answers drawn."""
+    """Make SPRING with a model and sampled answers."""
     own = UNCHECKED if asked == "unchecked" else None
     ask: Literal["graph", "direct"] = "direct" if asked == "direct" else "graph"
     agent = SPRING(load(lm), questions=own, ask=ask, temperature=1.0)
@@ -77,7 +77,7 @@ def spring(lm: str, asked: Asked) -> Callable[[World, int], Player]:
 
 
 def likeness(lm: str) -> Callable[[World, int], Player]:
-    """Actions by their likeness to the task and to what was seen, as an encoder has it."""
+    """Make a player that ranks actions by an encoder's similarity to the task and the observations."""
     method = find("zero-shot")
 
     def player(world: World, seed: int) -> Player:
@@ -89,7 +89,7 @@ def likeness(lm: str) -> Callable[[World, int], Player]:
 
 
 def play(player: Callable[[World, int], Player], seed: int, targets: Sequence[str]) -> dict[str, float]:
-    """An episode of every target in the world of a seed: success, steps, and the share of right actions."""
+    """Play an episode of every target in the world of a seed; return success, steps and right actions."""
     won, steps, right = [], [], list[bool]()
     for number, target in enumerate(targets):
         env: Any = make(ID, **WORLD, world_seed=seed, target=target)
@@ -106,8 +106,8 @@ class Bench:
     """Plays the rows of a table in the worlds of all seeds, and keeps the results.
 
     Args:
-        folder: Where that is kept.
-        scale: How large.
+        folder: Folder of the results.
+        scale: Size of the study.
     """
 
     def __init__(self, folder: Path, scale: Scale) -> None:
@@ -133,11 +133,11 @@ LINES: Final[dict[str, tuple[Asked, int]]] = {
     "direct, three thoughts": ("direct", 3),
     "direct, nine thoughts": ("direct", 9),
 }
-"""The lines, each with what is asked, and to how many errors a direct answer is exposed."""
+"""The arms, each with its questions, and the number of errors to which a direct answer is exposed."""
 
 
 def by_error(scale: Scale, folder: Path) -> str:
-    """Success and right actions by the share of wrong lines, and the graph less each other line."""
+    """Return success and right actions by the share of wrong lines, and the graph's lead over each arm."""
     bench = Bench(folder, scale)
     runs = {
         (label, p): bench.played(f"{label} {p}", spring(f"{RULE}?error={p}&compound={n}", asked))
@@ -151,9 +151,9 @@ def by_error(scale: Scale, folder: Path) -> str:
     return "\n\n".join(
         [
             table(f"success | {told}", won),
-            "Success of the graph less that of the line, seed by seed:",
+            "Success of the graph minus that of the arm, seed by seed:",
             table(f"graph less | {told}", ahead[1:]),
-            "Share of actions that are those of the rule without error:",
+            "Share of actions that agree with the rule without errors:",
             table(f"right actions | {told}", right),
         ]
     )
@@ -164,7 +164,7 @@ def _ahead(ours: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) 
 
 
 def controls(models: Sequence[str], scale: Scale, folder: Path) -> str:
-    """Without reasoning: random answers, words, likeness; and models of the user's."""
+    """Return controls without reasoning (random answers, words, similarity), and the user's models."""
     bench, rows = Bench(folder, scale), []
     both: tuple[Asked, ...] = ("graph", "direct")
     lines: dict[str, tuple[str, Callable[[World, int], Player]]] = {
@@ -189,11 +189,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "spring": Study(
         "spring",
-        "Does a graph of questions catch more wrong answers than it adds?",
+        "Does a graph of questions correct more wrong answers than it adds?",
         "With GPT-4 SPRING scores 27.3 % on Crafter, above agents that were trained for a million steps; its "
         "authors credit consistent chains of thought (Wu et al., NeurIPS 2023).",
-        "A craft world with one target in each episode instead of Crafter, and a rule that answers from the "
-        "manual (L0). How often an answer is wrong is our assumption, and decides the comparison: see above.",
+        "A craft world with one target per episode instead of Crafter, and a rule that answers from the "
+        "manual (L0). The error rate of an answer is our assumption, and it decides the comparison: see "
+        "above.",
         _parts,
         lm_for="spring",
         seeds=5,

@@ -135,13 +135,12 @@ def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
 
 
 AVERAGED: Final = """\
-Success and return are of the episodes of the last quarter of the steps: interquartile mean over seeds, of
-which there are {seeds} (the mean where there are fewer than four), and its 95 % bootstrap interval; below
-five seeds it is their range, and called so. Area: mean of the success rates of the ten tenths of the steps.
-Half: median step after which half of 50 episodes succeeded, and half of the 50 after them. Beats: one-sided
-rank-sum test over seeds, p <= 0.05; a no says that it was not shown.
-Requests are what the agent asked, by role, from the cache or not; calls are those that it did not answer.
-They and the minutes are of all seeds together."""
+Success and return are those of the episodes in the last quarter of the steps: interquartile mean over {seeds}
+seeds (plain mean below four seeds) with its 95 % bootstrap interval, or, below five seeds, with their range.
+Area: mean of the success rates in the ten tenths of the steps. Half: median over seeds of the steps until
+half of 50 episodes, and half of the 50 after them, succeeded. Beats: one-sided rank-sum test over seeds, p <=
+0.05; "no" means that it was not shown. Requests are counted by role. Cache hits are those that the cache
+answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
 
@@ -214,19 +213,19 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
 def markdown(table: Sequence[Row]) -> str:
     """Return a table in Markdown, with results, evidence level and cost."""
     names = ["arm", "model", "evidence", "success", "return", "area", "steps to half"]
-    names += ["requests", "model calls", "tokens", "minutes"]
+    names += ["requests", "model calls", "cache hits", "tokens", "minutes"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in table:
         half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
         cells = (row.label, f"`{row.model}`", row.evidence, row.success, row.returns, row.area, half)
         asked = ", ".join(f"{role} {n:,}" for role, n in row.requests.items()) or "-"
-        cost = (asked, f"{row.calls:,}", f"{row.tokens:,}", f"{row.seconds / 60:.1f}")
+        cost = (asked, f"{row.calls:,}", f"{row.hits:,}", f"{row.tokens:,}", f"{row.seconds / 60:.1f}")
         lines.append("| " + " | ".join(map(str, (*cells, *cost))) + " |")
     return "\n".join([*lines, "", *(f"- {line}." for line in verdict(table))])
 
 
 def _page(study: Study, scale: Scale, sections: Sequence[str], runs: bool) -> str:
-    """The page; ``runs`` says whether it tells of any, rather than of something else."""
+    """Return the page; ``runs`` says whether it reports runs."""
     averaged = f"{AVERAGED.format(seeds=scale.seeds)}\n\n" if runs else ""
     smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale.smoke else ""
     options = (" --smoke" if scale.smoke else "") + (" --data FOLDER" if scale.data else "")

@@ -29,20 +29,20 @@ EXAMPLES = (4, 8, 16, 32, 64)
 """Numbers of shown steps."""
 DEPTH = 5
 EPISODES = 20
-"""Numbers of episodes to predict, and to play."""
+"""Numbers of episodes to predict and to play."""
 STILL = "nothing changes"
 """The control: the same state, no reward, no end."""
 LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-up", STILL)
 BESIDE = ("pocket", "look-up")
-"""The lines that are drawn and compared; they and the control are run with each number of examples."""
+"""The models that are drawn and compared; they and the control are run with each number of examples."""
 FIGURES = ("right after one step", "return of planning")
 """The results that are drawn and compared in pairs."""
 MOST = 200
-"""States of a model after which planning gives up."""
+"""Maximum number of states of a model for planning."""
 DRAWS, SURE_AT = 4, 16
-"""Predictions of each step, and steps shown, where calibration is measured."""
+"""Predictions per step, and steps shown, for the calibration."""
 ASKED = PromptConfig(prompts="per-episode")
-"""One order of the examples for all questions, so that a model reads them once."""
+"""One order of the examples for all questions, so that a model reads them only once."""
 
 
 class Still:
@@ -56,7 +56,7 @@ class Still:
 
 
 def run(domain: str, line: str, examples: int, seed: int) -> dict[str, Any]:
-    """A model's accuracy after 1 to :data:`DEPTH` steps, on steps that were not shown, and planning in it."""
+    """Return a model's accuracy by steps and on steps that were not shown, and the return of planning."""
     what = Foretelling(env=f"hunch/{domain}-v0", examples=examples, episodes=EPISODES, seed=seed)
     recording = recorded(what, {"hints": False})
     if line == STILL:
@@ -99,7 +99,7 @@ class Plan:
 
 
 def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
-    """Mean discounted return of planning in a model, in the true environment; None plays at random."""
+    """Return the mean discounted true return of planning in a model; None is random play."""
     gamma = recording.texts.log_gamma if recording.texts else 1.0
     best = solved(model, recording, gamma) if model else {}
     played = evaluate(lambda own: Plan(best, own), [recording.env], EPISODES, seed)
@@ -110,7 +110,8 @@ def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
 def solved(model: WorldModel, recording: Recording, gamma: float) -> dict[str, str]:
     """Return the best action of each first state of the episodes to predict, and of the states after it.
 
-    By value iteration in the model, which is asked for each step once; empty if it has too many states.
+    It uses value iteration in the model, which predicts each step once; the result is empty if there are too
+    many states.
     """
     texts = recording.texts
     assert texts is not None
@@ -137,7 +138,7 @@ def _cells(rows: Sequence[dict[str, Any]], key: str, at: int | None = None) -> s
 
 
 def table(domain: str, seeds: int, examples: Sequence[int], folder: Path) -> str:
-    """Accuracy, drift and return of each model by number of examples, and a picture of the accuracy."""
+    """Return accuracy, drift and return of each model by number of examples, and a picture of accuracy."""
     keys = [
         (line, n, seed)
         for line in LINES
@@ -175,7 +176,7 @@ def _figure(row: dict[str, Any], what: str) -> float:
 
 
 def _by_reward(domain: str, rows: Sequence[dict[str, Any]], examples: Sequence[int]) -> str:
-    """Mean return of planning on the seeds on which a reward is among the steps shown, and on the others."""
+    """Return the mean return of planning on seeds with a reward among the steps shown, and on the others."""
     lines = ["| steps shown | arm | return with a reward among them | with none |", "|---" * 4 + "|"]
     for n in examples:
         for line in BESIDE:
@@ -193,7 +194,7 @@ def _rewarded(domain: str, examples: int, seed: int) -> bool:
 
 
 def _ahead(rows: Sequence[dict[str, Any]], what: str, examples: Sequence[int], other: str) -> str:
-    """How far the pocket model is ahead of another line, on the same seeds."""
+    """Return the lead of the pocket model over another, on the same seeds."""
     told = []
     for n in examples:
         by = [{r["key"][2]: _figure(r, what) for r in _rows(rows, line, n)} for line in (BESIDE[0], other)]
@@ -202,7 +203,7 @@ def _ahead(rows: Sequence[dict[str, Any]], what: str, examples: Sequence[int], o
 
 
 def _bounds(domain: str, seeds: int, folder: Path) -> list[str]:
-    """Returns of random play, and of planning in the rules themselves."""
+    """Return the returns of random play, and of planning with the true rules."""
     keys = [(line, seed) for line in ("random", "rules") for seed in range(seeds)]
     rows = kept(folder / "bounds.jsonl", keys, partial(_bound, domain))
     random, rules = ([row["return"] for row in rows if row["key"][0] == line] for line in ("random", "rules"))
@@ -217,7 +218,7 @@ def _bound(domain: str, line: str, seed: int) -> dict[str, Any]:
 
 
 class _Rules:
-    """The environment itself, asked by its texts."""
+    """The environment itself, with texts as states."""
 
     def __init__(self, recording: Recording) -> None:
         self.env: Any = recording.env.unwrapped
@@ -238,7 +239,7 @@ class _Rules:
 
 
 def calibration_table(seeds: int, domains: Sequence[str], folder: Path) -> str:
-    """Confidence, accuracy and calibration of models that are asked several times, with other prompts."""
+    """Return confidence, accuracy and calibration of models that are asked several times."""
     lines = [
         "| domain | model | right | confidence | calibration error | steps per second |",
         "|---" * 6 + "|",
@@ -281,12 +282,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "text-world-models": Study(
         "text-world-models",
-        "How good is a language model that is shown examples as a world model, and can one plan in it?",
-        "No table is repeated here. Brooks et al. (NeurIPS 2023) plan by rollouts in code-davinci-002; the "
-        "survey warns that a language model seldom works as a world model without suitable pretraining.",
-        "`pocket` is our own small model (L1); `scripted:icpi` foretells by the rules, each of its three "
-        "answers a step wrong as often as stated (L0). States have no hints. Examples are of random play, "
-        "and in one order for all questions but those of the calibration.",
+        "How good a world model is a language model that is shown examples, and is planning in it possible?",
+        "No published table is repeated here. Brooks et al. (NeurIPS 2023) plan by rollouts in "
+        "code-davinci-002; the survey warns that language models seldom work as world models without "
+        "suitable pretraining.",
+        "`pocket` is our own small model (L1). `scripted:icpi` predicts by the rules; each of its three "
+        "answers per step is wrong with the stated rate (L0). States have no hints. Examples are from "
+        "random play, and in one order for all questions except those of the calibration.",
         _parts,
         seeds=5,
     )

@@ -141,7 +141,7 @@ def carry_out(
 
 
 def _played(tries: Sequence[Try], workers: int) -> Iterator[tuple[Try, Score | str]]:
-    """Evaluate side by side; gives each score, or why there is none, as soon as it is known."""
+    """Evaluate side by side; yield each score, or the reason why there is none, as soon as it is known."""
     context = mp.get_context("forkserver")
     deaf = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; only this one acts on it
     with environment(thread_limits(1)), ProcessPoolExecutor(workers, context, signal.signal, deaf) as pool:

@@ -21,7 +21,7 @@ REMEMBERED = 3
 class BabyAI(GridEnv):
     """A level of the ``minigrid`` package with one room, described as in BabyAI-Text (Carta et al., 2023).
 
-    The six actions are admissible always. The observation has a line for each thing in view, and
+    The six actions are always admissible. The observation has a line for each thing in view, and
     ``info["descriptions"]`` is the tuple of these lines. The mission is ``info["task"]``; success ends the
     episode, and so does the level's own step limit (``truncated``). The same seed gives the same layout and
     mission as the level of ``minigrid`` does.
@@ -197,7 +197,7 @@ def _make(name: str) -> Any:
 
 
 def _nothing() -> None:
-    """Stand in for the image that ``minigrid`` encodes at every step, which takes longer than all else."""
+    """Replaces the image that ``minigrid`` encodes at every step, which takes most of the time."""
 
 
 def _copied(level: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Online bin packing: a program says into which bin the next item goes (FunSearch, Nature 2023)."""
+"""Online bin packing: a program chooses the bin for the next item (FunSearch, Nature 2023)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box, fingerprint
 
 Priorities: TypeAlias = Callable[[Sequence[tuple[float, FloatArray]]], Sequence[Any]]
-"""From (item, room in each bin that it fits into) of several instances to the priorities of the bins."""
+"""Takes (item, room left in the bins that it fits into) of several instances; returns the priorities."""
 
 TASK = (
     "Pack items into as few bins as possible. The items come one by one, and each has to be put into a bin "
@@ -53,25 +53,25 @@ class Instance:
 
     @property
     def bound(self) -> int:
-        """Bins that any packing needs: the sizes of all items together, in bins."""
+        """A lower bound of the number of bins: the total size of all items, divided by the size of a bin."""
         return int(np.ceil(sum(self.items) / self.capacity))
 
 
 class BinPacking(DesignProblem):
     """Write a heuristic for online bin packing.
 
-    The fitness is the mean number of bins used beyond the lower bound, negative: 0 cannot be beaten. Weibull
-    items have shape 3 and scale 45 in bins of 100, uniform ones lie from 20 to 100 in bins of 150, as in
-    FunSearch's data and the OR-library's. The items of an instance are packed here, one call for each item,
+    The fitness is minus the mean number of bins used beyond the lower bound, so it is at most 0. Weibull
+    items have shape 3 and scale 45 in bins of 100; uniform items are from 20 to 100 in bins of 150, as in the
+    data of FunSearch and of the OR-library. The items of an instance are packed here, with one call per item,
     so that no program sees an item before its turn.
 
     Args:
-        kind: How items are drawn.
-        split: ``train`` or ``test``: other instances of the same kind.
-        instances: How many. Default: 5 to train, 20 to test.
-        items: Items of an instance.
-        data: File of instances in the format of the OR-library (``binpack3.txt``), in their place.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        kind: Distribution of the items: ``weibull`` or ``uniform``.
+        split: ``train`` or ``test``: different instances of the same kind.
+        instances: Number of instances. Default: 5 for ``train``, 20 for ``test``.
+        items: Number of items per instance.
+        data: File of instances in the format of the OR-library (``binpack3.txt``), used instead.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
 
@@ -128,10 +128,10 @@ class BinPacking(DesignProblem):
 
 
 def pack(instances: Sequence[Instance], priorities: Priorities) -> list[int]:
-    """Pack instances side by side, item by item; returns the bins that each used.
+    """Pack instances side by side, item by item; return the number of bins that each used.
 
     Raises:
-        ValueError: if priorities are not one number for each bin.
+        ValueError: if there is not one priority per bin.
     """
     rooms: list[list[float]] = [[] for _ in instances]
     for step in range(max(len(instance.items) for instance in instances)):
@@ -172,11 +172,11 @@ def _drawn(kind: str, items: int, rng: np.random.Generator) -> Instance:
 
 
 def read(path: str) -> tuple[Instance, ...]:
-    """Read instances in the format of the OR-library: their number, then of each its name, its capacity,
+    """Read instances in the format of the OR-library: their number, then for each its name, its capacity,
     number of items and best known number of bins, and the items.
 
     Raises:
-        UsageError: if there is no such file, or it reads otherwise.
+        UsageError: if there is no such file, or it has another format.
     """
     try:
         words = iter(Path(path).expanduser().read_text().split())

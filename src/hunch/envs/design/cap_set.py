@@ -13,7 +13,7 @@ from hunch.envs.design.running import box, fingerprint
 from hunch.sandbox import Program
 
 KNOWN = {1: 2, 2: 4, 3: 9, 4: 20, 5: 45, 6: 112, 7: 236, 8: 512}
-"""The largest cap sets known; up to dimension 6 there are no larger ones."""
+"""Sizes of the largest known cap sets; up to dimension 6 they are proven to be the largest."""
 LARGEST = 8
 
 TASK = (
@@ -37,13 +37,13 @@ INTERFACE = f"""Interface:
 
 
 class CapSet(DesignProblem):
-    """Write a priority by which a large cap set grows.
+    """Write a priority function from which a large cap set grows.
 
-    The fitness is the size of the set; the problem counts as solved at the largest that is known.
+    The fitness is the size of the set; the problem counts as solved at the largest known size.
 
     Args:
         n: The dimension, from 1 to 8; the 3^n vectors are ranked in one call.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
 
@@ -86,14 +86,14 @@ class CapSet(DesignProblem):
 
 
 def grow(elements: IntArray, values: FloatArray) -> list[int]:
-    """Take elements greedily by value, the first of equal ones, as long as no three are in a line.
+    """Take elements greedily by value, the first among equals, as long as no three are in a line.
 
     Args:
         elements: Shape (3^n, n), in counting order.
         values: Shape (3^n,).
 
     Returns:
-        The places of those taken.
+        The indices of the elements taken.
     """
     powers = 3 ** np.arange(elements.shape[1] - 1, -1, -1)
     free = np.ones(len(elements), dtype=bool)

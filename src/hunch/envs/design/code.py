@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 _FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _PYTHON = ("", "python", "python3", "py")
@@ -76,6 +77,7 @@ def quoted(program: str, line: int | None) -> str:
     return f" (line {line}: `{lines[line - 1].strip()}`)" if line and 0 < line <= len(lines) else ""
 
 
+@lru_cache(maxsize=4_096)
 def canonical(program: str) -> str:
     """Return the program without comments, docstrings and formatting, to compare programs."""
     tree = _parsed(program)
@@ -112,7 +114,7 @@ def _bare(answer: str) -> str:
 
 
 def _doubled(tree: ast.Module, function: str) -> bool:
-    """Return whether a name is defined twice, or the function bears a version."""
+    """Return whether a name is defined twice, or the function's name has a version."""
     names = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     versioned = any(_plain(name, function) != name for name in names)
     return versioned or len(set(names)) < len(names)

@@ -1,4 +1,4 @@
-"""A game as code: the functions of its rules in a sandbox, as positions for a search."""
+"""A game as code: runs the functions of its rules in a sandbox, and gives a search its positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "returns": ("state",),
     "resample_history": ("player", "memory", "seed"),
 }
-"""What the code of a game defines, with what it is called with."""
+"""The functions that the code of a game defines, with their parameters."""
 _DRIVER = """
 
 def _look(state):
@@ -67,11 +67,11 @@ def _asked(what, *more):
         looks.append(_raised(error))
     return looks
 """
-"""Stands behind a game's code, so that one call tells all that is asked of a state."""
+"""Appended to a game's code, so that one call returns everything about a state."""
 MOST = 100_000
-"""Positions that are remembered."""
+"""Maximum number of positions that are remembered."""
 TOGETHER = 32
-"""Histories that are asked for in one request: a slow inference should not run out of a request's time."""
+"""Histories per request, so that a slow inference does not exceed the time limit of a request."""
 
 
 def loaded(source: str, *, fresh: bool = False) -> Program:
@@ -87,7 +87,7 @@ def loaded(source: str, *, fresh: bool = False) -> Program:
 
 
 def read_look(value: Any) -> Look | None:
-    """What code says of a state; None where it is of another form."""
+    """Return what code says about a state; None if its form is wrong."""
     if not isinstance(value, tuple | list) or len(value) != 5:
         return None
     player, actions, chances, seen, won = value
@@ -108,7 +108,7 @@ def read_look(value: Any) -> Look | None:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception of a program, in the place of what it should have returned."""
+    """An exception of a program, instead of its result."""
 
     text: str
 
@@ -117,7 +117,7 @@ class Raised:
 
 
 def raised(value: Any, source: str) -> Raised | None:
-    """The exception that stands in the place of a value, with its line of the source; None if none does."""
+    """Return the exception in the place of a value, with its line of the source; None if there is none."""
     if not isinstance(value, dict) or set(value) != {"error", "line"}:
         return None
     line = value["line"]
@@ -129,22 +129,22 @@ def _list(value: Any, *kinds: type) -> bool:
 
 
 def read_history(value: Any, memory: Memory) -> tuple[str, ...] | None:
-    """A history that code thinks of; None where it is none, or not as long as the memory."""
+    """Return a history that code inferred; None if it is not a history, or not as long as the memory."""
     return tuple(value) if _list(value, str) and len(value) == len(memory) - 1 else None
 
 
 class CodedGame:
-    """A :class:`~hunch.rl.games.game.Game` by its code, with the inference that the code defines.
+    """A :class:`~hunch.rl.games.game.Game` defined by code, including the code's own inference.
 
-    It has nothing to say of a position where the code fails, returns something of another form, or leaves
-    somebody who is to move without an action.
+    A position is None if the code fails, returns a value of the wrong form, or gives the player to move no
+    action.
 
     Args:
-        program: As of :func:`loaded`.
+        program: See :func:`loaded`.
 
     Attributes:
-        drawn: Histories that its inference has drawn.
-        inconsistent: Those of them that do not agree with the memory, by the code itself.
+        drawn: Number of histories drawn by its inference.
+        inconsistent: Number of these that contradict the memory, according to the code itself.
     """
 
     def __init__(self, program: Program) -> None:
@@ -162,7 +162,7 @@ class CodedGame:
         return self.known[()]
 
     def follow(self, positions: Sequence[Position], actions: Sequence[str]) -> list[Position | None]:
-        """The positions that moves lead to; those that are new are asked for in one batch."""
+        """Return the positions after moves; new ones are requested in one batch."""
         moves = {
             (*position.history, action): (position, action)
             for position, action in zip(positions, actions, strict=True)
@@ -179,7 +179,7 @@ class CodedGame:
         ]
 
     def resample(self, views: Sequence[View], n: int) -> list[list[Position]]:
-        """Ask for n histories for each view, and keep the positions of those that agree with its memory."""
+        """Request n histories per view, and keep the positions of those that agree with its memory."""
         asked = [
             (i, ("resample", view.player, view.memory, int(seed)))
             for i, view in enumerate(views)
@@ -204,7 +204,7 @@ class CodedGame:
         return found
 
     def values(self, positions: Sequence[Position]) -> list[tuple[float, float] | None]:
-        """What both players will win from positions, by the code's ``value``; None where it fails."""
+        """Return both players' expected returns, by the code's ``value``; None if it fails in a position."""
         if len(self.worth) > MOST:
             self.worth.clear()
         new = {p.history: ("value", p.state) for p in positions if p.history not in self.worth}
@@ -214,7 +214,7 @@ class CodedGame:
         return [self.worth[position.history] for position in positions]
 
     def at(self, histories: Sequence[tuple[str, ...] | None]) -> list[Position | None]:
-        """The positions of histories; None where one cannot be played."""
+        """Return the positions of histories; None for one that cannot be played."""
         first = self.begin()
         here: list[Position | None] = [None if history is None else first for history in histories]
         for move in range(max((len(history) for history in histories if history), default=0)):
@@ -234,7 +234,7 @@ class CodedGame:
 
 
 def _read(answer: Any) -> tuple[Any, Look] | None:
-    """A state, and what the code says of it, if it can be played on from."""
+    """Return a state and what the code says about it, if play can continue from it."""
     if not isinstance(answer, tuple | list) or len(answer) != 2 or (look := read_look(answer[1])) is None:
         return None
     stuck = look.player != END and not look.actions

@@ -1,8 +1,8 @@
-"""Games as code: a program says what may be done, seen and won, and is worth the unit tests that it passes.
+"""Games as code: a program states the rules of a game, and its fitness is the share of unit tests passed.
 
-The tests are made of recorded matches: who moves, what may be done, what each player sees, what was won, and
-whether the positions that the program thinks of agree with what a player has seen. Source: Lehrach et al.,
-"Code World Models for General Game Playing", 2025.
+The tests are made from recorded matches. They check who moves, the legal actions, the observations, the
+returns, and whether inferred positions agree with what a player has seen. Source: Lehrach et al., "Code World
+Models for General Game Playing", 2025.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from hunch.sandbox import Program
 Match = tuple[Position, ...]
 """The positions of a recorded match, first to last."""
 HELD_OUT = 100
-"""Most positions that are held out."""
+"""Maximum number of held-out positions."""
 INFERRED = 30
-"""Most of them of which inference is tried."""
+"""Maximum number of these in which inference is tested."""
 TRIES = 100
-"""Further matches in which positions to hold out are looked for."""
+"""Number of further matches from which held-out positions are taken."""
 START = '''def initial_state():
     """The state before the first move, as plain values of any form."""
     return ""
@@ -83,18 +83,18 @@ def resample_history(player, memory, seed):
 class GameCode(DesignProblem):
     """Write a game as code, from its rules in words and recorded matches.
 
-    The fitness is the share of unit tests passed. Positions that were not recorded are held out:
-    ``components`` tells of those the share that is right in all (``held_out_exact``), precision and recall of
-    legal actions, and the share of the inferred histories that agree with what a player has seen.
+    The fitness is the share of unit tests passed. Positions that were not recorded are held out. For these,
+    ``components`` gives the share with everything right (``held_out_exact``), precision and recall of the
+    legal actions, and the share of inferred histories that agree with what a player has seen.
 
     Args:
-        game: Which game.
-        episodes: Matches, played at random.
-        deck: What is known of a match after it: ``open``, all moves and what both players saw; ``closed``,
-            what one of them saw and did, players in turn. Then a program is tested on whether by it something
-            could have happened that explains this.
-        rules: In Python: the true rules of a game of your own in its place, with a ``title`` and a ``text``.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        game: Name of the game.
+        episodes: Number of recorded matches, played at random.
+        deck: What is recorded of a match: ``open``: all moves and what both players saw; ``closed``: what one
+            of the players saw and did, in turn. With ``closed`` a test asks whether the program allows moves
+            that explain this.
+        rules: In Python: the true rules of a game of your own, used instead, with a ``title`` and a ``text``.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -146,7 +146,7 @@ class GameCode(DesignProblem):
         box()
 
     def run(self, program: str, seed: int) -> Trial:
-        """Put the program to the tests, and compare here; all matches are one call."""
+        """Test the program with one call for all matches; results are compared here."""
         with loaded(program, fresh=True) as called:
             tests = [*(self._replayed(called, program) if self.deck == "open" else ())]
             tests += self._inferred(called, program)
@@ -159,7 +159,7 @@ class GameCode(DesignProblem):
         return Trial(float(np.mean([test.passed for test in tests])), told(tests), components=components)
 
     def _replayed(self, called: Program, program: str) -> list[UnitTest]:
-        """Tests of all that was recorded."""
+        """Tests of everything that was recorded."""
         answers = _called(called, program, [("replay", match[-1].history) for match in self.recorded])
         return [
             test
@@ -169,7 +169,7 @@ class GameCode(DesignProblem):
         ]
 
     def _inferred(self, called: Program, program: str) -> list[UnitTest]:
-        """Tests of the histories that the program thinks of, where a player moves for the last time."""
+        """Tests of the histories that the program infers, at each player's last move."""
         asked = [
             (player, [position.memories[player] for position in match if position.look.player == player][-1])
             for match, tellers in zip(self.recorded, self.tellers, strict=True)
@@ -185,7 +185,7 @@ class GameCode(DesignProblem):
         ]
 
     def _believed(self, game: CodedGame) -> list[UnitTest]:
-        """Tests of one player's word against all that may have happened by the program."""
+        """Tests of one player's record against all histories that the program allows."""
         filtering = Filtering(game)
         return [
             test
@@ -198,7 +198,7 @@ class GameCode(DesignProblem):
         ]
 
     def _elsewhere(self, game: CodedGame) -> dict[str, float]:
-        """How the program does on positions that were not recorded; where it fails it is wrong."""
+        """Return the program's accuracy on positions that were not recorded; a failure counts as wrong."""
         found = game.at([position.history for position in self.held_out])
         views = [
             View(p.look.player, p.memory, p.look.actions, np.random.default_rng(i))
@@ -246,7 +246,7 @@ def _others(game: Known, recorded: Sequence[Match]) -> list[Position]:
 
 
 def _line(position: Position, history: tuple[str, ...], teller: int | None) -> str:
-    """A position of a recorded match in words: as all know it, or as one player tells of it."""
+    """A position of a recorded match in words, from everybody's view or from one player's."""
     look, before = position.look, len(position.history)
     if teller is not None:
         own, seen = position.memories[teller][-1]
@@ -262,7 +262,7 @@ def _line(position: Position, history: tuple[str, ...], teller: int | None) -> s
 
 
 def _called(called: Program, program: str, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """What a program says to each call, exceptions among it in words with the program's line."""
+    """Return the program's answer to each call; an exception in words, with the program's line."""
     return [
         [raised(look, program) or look for look in answer]
         if isinstance(answer, list)

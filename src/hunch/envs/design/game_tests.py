@@ -1,4 +1,4 @@
-"""Unit tests of a game's code, made of recorded positions: what was recorded, and what the code says."""
+"""Unit tests of a game's code, made from recorded positions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from hunch.rl.games.inference import same
 from hunch.rl.world_model import alike
 
 NOTHING = Look(-9, (), (), (None, None))
-"""What is compared where code says nothing."""
+"""Used in comparisons if the code gives no answer."""
 
 
 class UnitTest(NamedTuple):
-    """Something that was recorded, and what a program says of it.
+    """A recorded fact, and what a program says instead or as well.
 
     Attributes:
-        kind: What it is about, in words.
-        passed: Whether the program is right.
-        where: The moves before, in words.
-        expected: What was recorded.
-        returned: What the program says.
+        kind: What is tested, in words.
+        passed: True if the program is right.
+        where: The earlier moves, in words.
+        expected: The recorded value.
+        returned: The program's value.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class UnitTest(NamedTuple):
 
 
 def unit_tests(position: Position, value: Any) -> list[UnitTest]:
-    """The unit tests of a recorded position."""
+    """Return the unit tests of a recorded position."""
     look, said = position.look, read_look(value)
     where = f"history {list(position.history)!r}"
 
@@ -67,14 +67,14 @@ def _moves(look: Look) -> str:
 def inference_test(
     player: int, memory: Memory, value: Any, history: Sequence[str] | None, answer: Any
 ) -> UnitTest:
-    """The unit test of a history that code thinks of.
+    """Return the unit test of a history that code inferred.
 
     Args:
-        player: Who has to think of it.
+        player: The player whose memory it must explain.
         memory: What the player remembers.
-        value: What the code returned.
-        history: The history that it is, if any.
-        answer: What the code says of the positions on the way.
+        value: The value that the code returned.
+        history: The history in it, if it is one.
+        answer: What the code says about the positions along the history.
     """
     looks = [read_look(one) for one in listed(answer, len(memory))]
     fits = history is not None and agrees(looks, history, player, memory)
@@ -83,12 +83,12 @@ def inference_test(
 
 
 def belief_tests(position: Position, player: int, found: Sequence[Position]) -> list[UnitTest]:
-    """The unit tests of what one player tells of a position.
+    """Return the unit tests of one player's record of a position.
 
     Args:
-        position: Where the match was.
-        player: Who tells.
-        found: The positions that agree with what the player remembers, by the code.
+        position: The position of the match.
+        player: The player.
+        found: The positions that agree with the player's memory, according to the code.
     """
     look, where = position.look, f"player {player} remembers {position.memories[player]!r}"
     tests = [UnitTest("observation", bool(found), where, "moves that lead to this memory", len(found))]
@@ -104,7 +104,7 @@ def belief_tests(position: Position, player: int, found: Sequence[Position]) -> 
 
 
 def told(tests: Sequence[UnitTest]) -> str:
-    """How many tests are passed, and the first that is not."""
+    """Describe how many tests are passed, and the first failed one."""
     wrong = [test for test in tests if not test.passed]
     counted = f"{len(tests) - len(wrong)} of {len(tests)} tests are passed."
     if not wrong:
@@ -117,7 +117,7 @@ def told(tests: Sequence[UnitTest]) -> str:
 
 
 def agrees(looks: Sequence[Look | None], history: Sequence[str], player: int, memory: Memory) -> bool:
-    """Whether a history that code has played agrees with what a player remembers."""
+    """Return whether a history played by code agrees with a player's memory."""
     if None in looks:
         return False
     known = [look for look in looks if look is not None]
@@ -128,7 +128,7 @@ def agrees(looks: Sequence[Look | None], history: Sequence[str], player: int, me
 
 
 def compared(looks: Sequence[Look | None], true: Sequence[Look]) -> dict[str, float]:
-    """Share of positions that are right in all, and precision and recall of legal actions."""
+    """Return the share of positions with everything right, and precision and recall of the legal actions."""
     said = [look or NOTHING for look in looks]
     moving = [
         (set(a.actions), set(b.actions)) for a, b in zip(said, true, strict=True) if b.player in PLAYERS
@@ -154,6 +154,6 @@ def _same_look(said: Look, true: Look) -> bool:
 
 
 def listed(answer: Any, n: int) -> list[Any]:
-    """A list of n values, None where there are none."""
+    """Return a list of n values; Nones if the argument is not such a list."""
     found = list(answer)[:n] if isinstance(answer, tuple | list) else []
     return found + [None] * (n - len(found))

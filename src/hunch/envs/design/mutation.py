@@ -119,7 +119,7 @@ def _change(body: ast.FunctionDef, lenders: Sequence[ast.FunctionDef], rng: np.r
 
 
 class _Place:
-    """An expression of a tree, with where it hangs."""
+    """An expression of a tree, with its parent."""
 
     def __init__(self, parent: ast.AST, field: str, index: int | None, here: ast.expr) -> None:
         self.parent, self.field, self.index, self.here = parent, field, index, here
@@ -132,7 +132,7 @@ class _Place:
 
 
 def _expressions(body: ast.FunctionDef) -> Iterator[_Place]:
-    """The expressions of a function that are read: not what is assigned to, called or taken apart."""
+    """Yield the expressions of a function that are read, not those assigned to, called or unpacked."""
     for statement in body.body:
         for parent in ast.walk(statement):
             for field, value in ast.iter_fields(parent):
@@ -145,7 +145,7 @@ def _expressions(body: ast.FunctionDef) -> Iterator[_Place]:
 
 
 def _is_value(parent: ast.AST, child: object) -> bool:
-    """Return whether it is an expression that another can stand for."""
+    """Return whether an expression can be replaced by another."""
     if not isinstance(child, ast.expr) or isinstance(parent, (ast.Expr, ast.Attribute, ast.Subscript)):
         return False
     if isinstance(child, ast.Constant) and isinstance(child.value, str):
@@ -166,7 +166,7 @@ def _copied(node: ast.expr) -> ast.expr:
 
 
 def _number(node: ast.expr, rng: np.random.Generator) -> ast.expr:
-    """The expression with one of its numbers moved."""
+    """Return the expression with one of its numbers changed."""
     new = _copied(node)
     numbers = _numbers(new)
     if numbers:
@@ -181,7 +181,7 @@ def _number(node: ast.expr, rng: np.random.Generator) -> ast.expr:
 
 
 def _swapped(node: ast.expr, rng: np.random.Generator) -> ast.expr:
-    """The expression with one of its operators replaced, or its sign turned."""
+    """Return the expression with one of its operators replaced, or its sign changed."""
     new = _copied(node)
     found = [n for n in ast.walk(new) if isinstance(n, (ast.BinOp, ast.BoolOp, ast.Compare))]
     if not found or rng.random() < 0.25:
@@ -199,7 +199,7 @@ def _swapped(node: ast.expr, rng: np.random.Generator) -> ast.expr:
 
 
 def _grown(body: ast.FunctionDef, node: ast.expr, rng: np.random.Generator) -> ast.expr:
-    """A larger expression with this one in it."""
+    """Return a larger expression that contains this one."""
     template = TEMPLATES[int(rng.integers(len(TEMPLATES)))]
     places = template.count("{")
     own = int(rng.integers(places))
@@ -208,21 +208,21 @@ def _grown(body: ast.FunctionDef, node: ast.expr, rng: np.random.Generator) -> a
 
 
 def _lent(lenders: Sequence[ast.FunctionDef], rng: np.random.Generator) -> ast.expr:
-    """A piece of a parent."""
+    """Return a piece of a parent."""
     lender = lenders[int(rng.integers(len(lenders)))]
     places = list(_expressions(lender))
     return _copied(places[int(rng.integers(len(places)))].here)
 
 
 def _inner(node: ast.expr, rng: np.random.Generator) -> ast.expr:
-    """A piece of the expression in its place."""
+    """Return a piece of the expression, which replaces it."""
     inner = [n for n in ast.walk(node) if isinstance(n, ast.expr) and n is not node and _is_value(node, n)]
     inner = [n for n in inner if not (isinstance(n, ast.Name) and n.id == "np")]
     return _copied(inner[int(rng.integers(len(inner)))]) if inner else node
 
 
 def _leaf(body: ast.FunctionDef, rng: np.random.Generator) -> ast.expr:
-    """A number, a parameter, or a name that the function assigns."""
+    """Return a number, a parameter, or a name that the function assigns."""
     names = [arg.arg for arg in body.args.args]
     names += [
         n.id

@@ -1,4 +1,4 @@
-"""Policies as code: a program acts in any Gymnasium environment, and is worth its mean return."""
+"""Policies as code: a program acts in any Gymnasium environment, and its fitness is its mean return."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box, fingerprint
 
 SHOWN = 3
-"""Steps that are told of the worst episode, at its beginning and at its end."""
-_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+"""Steps of the worst episode that the feedback shows, at its beginning and at its end."""
+_SECTION = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
 
 
 class PolicyCode(DesignProblem):
     """Write a policy for a Gymnasium environment.
 
-    The fitness is the mean return over a fixed set of episodes; the problem counts as solved from the
-    environment's own threshold on. The environment runs here; the program sees its observations, and no more.
+    The fitness is the mean return over a fixed set of episodes; the problem counts as solved at the
+    environment's own threshold. The environment runs here; the program sees only its observations.
 
     Args:
         base: Id of the Gymnasium environment, with discrete or continuous actions.
-        episodes: How many a program is tried in.
-        split: ``train`` or ``test``: other episodes.
+        episodes: Number of episodes per program.
+        split: ``train`` or ``test``: different episodes.
         max_steps: Step limit of an episode. Default: the environment's own.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
 
@@ -83,7 +83,7 @@ class PolicyCode(DesignProblem):
         box()
 
     def run(self, program: str, seed: int) -> Trial:
-        """Play all episodes side by side, one call for each step of all."""
+        """Play all episodes side by side, with one call per step."""
         games = [_Game(self._made(), seed) for seed in self.seeds]
         with box().load(program, "act") as policy:
             while live := [game for game in games if not game.over]:
@@ -113,7 +113,7 @@ class _Game:
         self.lines: list[str] = []
 
     def step(self, answer: Any) -> None:
-        """Take the action that a program answered, if it is one."""
+        """Take the action in a program's answer, if it is valid."""
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ValueError("act must return (action, memory)")
         action, self.memory = answer
@@ -128,7 +128,7 @@ class _Game:
             self.env.close()
 
     def told(self) -> str:
-        """The first and last steps."""
+        """Describe the first and last steps."""
         lines = self.lines
         if len(lines) > 2 * SHOWN:
             lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
@@ -136,10 +136,10 @@ class _Game:
 
 
 def _action(action: Any, space: gym.Space[Any]) -> Any:
-    """The action as the environment takes it.
+    """Return the action in the form that the environment expects.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: if it is not an action.
     """
     if isinstance(space, gym.spaces.Discrete):
         fits = isinstance(action, (bool, int)) or (isinstance(action, float) and action == int(action))
@@ -156,7 +156,7 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
 
 
 def _plain(observation: Any) -> Any:
-    """An observation as a program can be given it."""
+    """Return an observation in a form that can be passed to a program."""
     if isinstance(observation, np.ndarray):
         return observation.astype(float)
     if isinstance(observation, tuple):
@@ -182,15 +182,19 @@ def _interface(env: gym.Env[Any, Any]) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def described(doc: str) -> str:
-    """What the environment says of itself, without history and arguments."""
+def described(doc: str, without: tuple[str, ...] = ()) -> str:
+    """Return the environment's own description, without history, arguments and the named sections."""
     parts = _SECTION.split(doc)
     sections = zip(parts[1::2], parts[2::2], strict=False)
-    return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in sections if name.strip() in _TOLD)
+    return "\n\n".join(
+        f"{name}:\n{text.strip()}"
+        for name, text in sections
+        if name.strip() in _TOLD and name.strip() not in without
+    )
 
 
 def _start(env: gym.Env[Any, Any]) -> str:
-    """A first policy: it leans on one number of the observation."""
+    """Return a first policy, which uses one number of the observation."""
     space, seen = (
         env.action_space,
         "observation[0]" if isinstance(env.observation_space, gym.spaces.Box) else "observation",

@@ -2,8 +2,8 @@
 
 A design problem is a text environment whose action is a program. The observation is the problem; a step runs
 the program and returns its fitness as the reward and the feedback as ``info["event"]``. An episode is one
-step, that is one trial. So a population is a set of streams, and budget, cache, resume and report work as for
-any run.
+step, that is, one trial. So a population is a set of streams, and budget, cache, resume and report work as
+for any run.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class DesignProblem(TextEnv):
         return Outcome(self.problem.text(), None, fitness, True, fitness >= self.target, event=told)
 
     def _tried(self, program: str) -> Trial:
-        """The trial of a program: looked up where it is known, else run and stored at once."""
+        """Return the trial of a program: looked up if it is known, otherwise run and stored at once."""
         if wrong := self.problem.flaw(program):
             return Trial(None, error=wrong)
         if self.known is None:
@@ -193,7 +193,7 @@ class DesignProblem(TextEnv):
         return trial
 
     def _evaluated(self, program: str) -> tuple[Trial, bool]:
-        """The trial, and whether it would come out the same another time: a time-out depends on the load."""
+        """Return the trial, and whether it is repeatable; a time-out depends on the load of the machine."""
         try:
             found = self.run(program, self.trial_seed)
         except ProgramError as error:
@@ -201,7 +201,7 @@ class DesignProblem(TextEnv):
             return Trial(None, error=why), not isinstance(error, ProgramTimeout)
         except HunchError:  # not the program's fault
             raise
-        except Exception as error:  # whatever a program, or what runs it, brings up
+        except Exception as error:  # a program may raise anything
             return Trial(None, error=f"{type(error).__name__}: {error}"), True
         return _trial(found), True
 
@@ -211,6 +211,9 @@ class DesignProblem(TextEnv):
 
 def _trial(found: Any) -> Trial:
     if isinstance(found, Mapping):
+        if "fitness" not in found:
+            names = ", ".join(map(str, found)) or "nothing"
+            raise UsageError(f"evaluate returned {names}, but no 'fitness'.")
         components = {name: float(value) for name, value in found.items() if name != "fitness"}
         found = Trial(found.get("fitness"), components=components)
     elif isinstance(found, (int, float)):

@@ -1,4 +1,4 @@
-"""Programs as models: asked in batches, and with nothing to say where they fail."""
+"""Programs as world models: called in batches, with None as the result of a failure."""
 
 from __future__ import annotations
 
@@ -13,54 +13,55 @@ from hunch.sandbox import Program, ProgramError, ProgramTimeout
 
 
 class Patient:
-    """A program that may fail: its values, and None where it has none.
+    """A program that may fail; a failed call has the value None.
 
-    One that runs out of time in a single call is not asked again: waiting for it each time would take for
-    ever. A batch that runs out of time is asked again in parts, as a crowded machine may be the reason.
+    After a time-out of a single call it is not called again, because waiting each time would take for ever.
+    After a time-out of a batch it is called again with parts of the batch, because the machine may only be
+    busy.
 
     Args:
-        program: In a sandbox.
+        program: The program, in a sandbox.
 
     Attributes:
-        failures: Calls so far on which it failed.
+        failures: Number of failed calls so far.
     """
 
     def __init__(self, program: Program) -> None:
         self.program, self.failures, self.dead = program, 0, False
 
     def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call it with each tuple of arguments, all in one batch."""
+        """Call it with each tuple of arguments, in one batch."""
         if not self.dead:
             try:
                 return self.program.map(calls)
             except ProgramTimeout:
-                if len(calls) > 1:  # the first one tells at once whether it ever ends
+                if len(calls) > 1:  # the first call shows whether it ends at all
                     half = len(calls) // 2 + 1
                     parts = (calls[:1], calls[1:half], calls[half:])
                     return [answer for part in parts for answer in self.map(part)]
                 self.dead = True
             except ProgramError:
-                if len(calls) > 1:  # one of them: the others are worth asking for
+                if len(calls) > 1:  # one of them failed; the others may succeed
                     return [self.map([call])[0] for call in calls]
         self.failures += len(calls)
         return [None] * len(calls)
 
 
 class ProgramModel(Patient):
-    """A program's ``step(state, action)`` as a world model, all queries of a call in one batch.
+    """A program's ``step(state, action)`` as a world model; all queries of a call are one batch.
 
-    It has nothing to say where the program fails, or returns no (next state, reward, done).
+    Nothing is predicted if the program fails or does not return (next state, reward, done).
     """
 
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
     ) -> list[Prediction]:
-        """Call the program, which has no chance of its own."""
+        """Call the program, which is deterministic."""
         return [read(answer) for answer in self.map(list(zip(states, actions, strict=True)))]
 
 
 def read(answer: Any) -> Prediction:
-    """What a program returned as a prediction; nothing where it is no (next state, reward, done)."""
+    """Return a program's result as a prediction; an empty one if it is not (next state, reward, done)."""
     if not isinstance(answer, tuple | list) or len(answer) != 3:
         return Prediction()
     after, reward, done = answer
@@ -70,7 +71,7 @@ def read(answer: Any) -> Prediction:
 
 
 def state_or_none(value: Any) -> Any:
-    """What a program returned as a state; None where it is none."""
+    """Return a program's result as a state; None if it is not a state."""
     try:
         return None if value is None else frozen(value)
     except UsageError:

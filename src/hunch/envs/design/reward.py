@@ -1,4 +1,4 @@
-"""Reward design: a program is the reward of a learner, and is worth what the learner then achieves."""
+"""Reward design: a program is the reward of a learner, and its fitness is what the learner achieves."""
 
 from __future__ import annotations
 
@@ -11,35 +11,40 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hunch.core import FloatArray, IntArray, UsageError
+from hunch.core import FloatArray, UsageError
 from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box, fingerprint
 from hunch.envs.design.worlds import WORLDS, Variables, World
+from hunch.ranges import PositiveInt
 from hunch.rl import cem
 from hunch.sandbox import Program
 
 POINTS = 10
-"""Points at which a training is told."""
+"""Number of points of a training in the feedback."""
 JUDGED, TESTED = 16, 64
-"""Episodes in which the policy is judged during training, and at its end."""
+"""Episodes in which the policy is evaluated, during training and at its end."""
+METRICS = {"success": "success rate", "degree": "degree of success"}
+"""The task's metrics, and what they are called."""
 SECONDS = 30.0
-"""That a reward may take for the steps of a generation: long, so that a crowded machine fails no program."""
+"""Time limit in seconds per generation; long, so that no program fails because the machine is busy."""
 
 
 class RewardDesign(DesignProblem):
     """Write a reward from which a policy learns a task.
 
     The fitness is the task's own metric, never a reward: the success rate of the policy at the end of its
-    training, over 64 episodes. A trial trains one policy by the cross-entropy method, with the seed of the
-    trial; the feedback tells each component of the reward and the success rate at ten points of the
-    training. Finished trials are kept in the user's file of trials, and none is paid twice.
+    training, over 64 episodes, or its degree of success, which tells policies apart that never succeed. A
+    trial trains one policy by the cross-entropy method, with the trial's seed. The feedback shows each
+    component of the reward, and the metric, at ten points of the training. Finished trials are kept in the
+    user's file of trials, so none is run twice.
 
     Args:
         world: ``point-maze``, ``mountain-car``, ``docking`` or ``reacher``.
-        generations: Of the training. Default: the world's own.
-        fitness: ``final``, or ``max`` for the highest success rate during the training, as in Eureka.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        generations: Number of generations of a training. Default: the world's own.
+        metric: ``success`` for the success rate, ``degree`` for the mean degree of success.
+        fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
 
@@ -49,23 +54,24 @@ class RewardDesign(DesignProblem):
         self,
         *,
         world: Literal["point-maze", "mountain-car", "docking", "reacher"] = "point-maze",
-        generations: int | None = None,
+        generations: PositiveInt | None = None,
+        metric: Literal["success", "degree"] = "success",
         fitness: Literal["final", "max"] = "final",
         trials: str = "user",
         render_mode: str | None = None,
     ) -> None:
-        if world not in WORLDS or fitness not in ("final", "max"):
+        if world not in WORLDS or fitness not in ("final", "max") or metric not in METRICS:
             raise UsageError(
-                f"Reward design has the worlds {', '.join(WORLDS)} and the fitness final or max, not "
-                f"{world!r} and {fitness!r}."
+                f"Reward design has the worlds {', '.join(WORLDS)}, the metrics {', '.join(METRICS)} and the "
+                f"fitness final or max, not {world!r}, {metric!r} and {fitness!r}."
             )
         self.world: World = WORLDS[world]()
-        self.learner, self.judged_by = self.world.learner, fitness
+        self.learner, self.metric, self.judged_by = self.world.learner, metric, fitness
         if generations is not None:
             self.learner = replace(self.learner, generations=generations)
         names = tuple(self.world.variables)
         super().__init__(
-            task=f"{self.world.task} Write the reward from which a policy learns this.",
+            task=_task(self.world, metric),
             interface=_interface(self.world),
             source=dedent(inspect.getsource(type(self.world).step)),
             function="reward",
@@ -78,23 +84,34 @@ class RewardDesign(DesignProblem):
     def identity(self) -> str:
         """Code, world and training."""
         code = fingerprint(sys.modules[__name__], worlds, cem)
-        return f"{code} {type(self.world).__name__} {self.learner} {self.judged_by}"
+        return f"{code} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
 
     def ready(self) -> None:
         """Start the sandbox."""
         box(SECONDS)
 
     def run(self, program: str, seed: int) -> Trial:
-        """Train a policy with the reward, and judge it by the task."""
+        """Train a policy with the reward, and evaluate it on the task."""
         with box(SECONDS).load(program, "reward", returns=tuple, state="fresh") as reward:
-            training = _Training(self.world, _Reward(reward, tuple(self.world.variables)), seed)
+            training = _Training(self.world, Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
-        curve = training.success([means[i] for i in points], JUDGED)
-        final = training.success(means[-1:], TESTED)[0]
-        fitness = max(curve) if self.judged_by == "max" else final
-        told = f"success rate at the end: {final:.2f}\n{training.told(curve, points)}"
-        return Trial(fitness, told, components={"final": final, "max": max(curve)})
+        curves = training.judged([means[i] for i in points], JUDGED)
+        ends = {name: values[0] for name, values in training.judged(means[-1:], TESTED).items()}
+        told = ("degree", "success") if self.metric == "degree" else ("success",)
+        lines = [f"{METRICS[name]} at the end: {ends[name]:.2f}" for name in told]
+        rows = {METRICS[name]: curves[name] for name in told}
+        found = {"final": ends[self.metric], "max": max(curves[self.metric])}
+        return Trial(
+            found[self.judged_by],
+            "\n".join([*lines, table(rows, training.components, points.tolist())]),
+            components=found if told == ("success",) else {**found, "success": ends["success"]},
+        )
+
+
+def _task(world: World, metric: str) -> str:
+    told = f" A policy is judged by its degree of success: {world.degree_told}." if metric == "degree" else ""
+    return f"{world.task}{told} Write the reward from which a policy learns this."
 
 
 def _interface(world: World) -> str:
@@ -111,27 +128,29 @@ def _interface(world: World) -> str:
     )
 
 
-class _Reward:
-    """A reward program, with its values checked here."""
+class Reward:
+    """A reward program; its values are checked here."""
 
     def __init__(self, program: Program, names: tuple[str, ...]) -> None:
         self.program, self.names = program, names
 
     def __call__(self, steps: Variables) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Total, shape (n,), and components of n steps.
+        """Return the total, shape (n,), and the components of n steps.
 
         Raises:
             ProgramError, ValueError: if the program fails, or returns something else.
         """
         n = len(steps["action"])
-        halves = [slice(0, n // 2), slice(n // 2, n)]  # two calls: what depends on earlier ones is found out
-        calls = [tuple(steps[name][half] for name in self.names) for half in halves]
+        halves = [slice(0, n // 2), slice(n // 2, n)]  # two calls show whether values depend on earlier calls
+        calls = [
+            tuple(steps[name][half] for name in self.names) for half in (halves if n > 1 else halves[1:])
+        ]
         parts = [
             self._checked(found, len(call[0]))
             for found, call in zip(self.program.map(calls), calls, strict=True)
         ]
         total = np.concatenate([part[0] for part in parts])
-        common = parts[0][1].keys() & parts[1][1].keys()
+        common = set.intersection(*(set(part[1]) for part in parts))
         names = [name for name in parts[0][1] if name in common]
         return total, {name: np.concatenate([part[1][name] for part in parts]) for name in names}
 
@@ -146,22 +165,22 @@ class _Reward:
 def _row(name: str, values: Any, n: int) -> FloatArray:
     row = np.asarray(values) if isinstance(values, (np.ndarray, float, int)) else None
     if row is None or row.shape not in ((n,), ()) or row.dtype.kind not in "iufb":
-        shape = "no array" if row is None else f"of shape {row.shape}"
+        shape = "no array" if row is None else f"of shape {row.shape} and type {row.dtype}"
         raise ValueError(f"{name} must be an array of shape (n,), and is {shape}")
     return np.broadcast_to(row.astype(float), (n,))
 
 
 class _Training:
-    """A policy that learns from a reward: episodes of all candidates at once."""
+    """The training of a policy on a reward, with the episodes of all candidates at once."""
 
-    def __init__(self, world: World, reward: _Reward, seed: int) -> None:
+    def __init__(self, world: World, reward: Reward, seed: int) -> None:
         self.world, self.reward, self.episodes = world, reward, world.episodes
         self.rng, self.judge_seed = np.random.default_rng([seed, 0]), [seed, 1]
         self.size = cem.policy_size(*world.sizes)
         self.components: list[dict[str, float]] = []
 
     def scores(self, candidates: FloatArray) -> FloatArray:
-        """Mean return of each candidate over some episodes, shape (population,)."""
+        """Return the mean return of each candidate over some episodes, shape (population,)."""
         n = len(candidates) * self.episodes
         parameters = np.repeat(candidates, self.episodes, axis=0)
         begun = self.world.begin(self.episodes, self.rng)
@@ -173,16 +192,19 @@ class _Training:
         scores: FloatArray = returns.reshape(len(candidates), self.episodes).mean(axis=1)
         return scores
 
-    def success(self, policies: Sequence[FloatArray], episodes: int) -> list[float]:
-        """Success rate of each policy, always in the same episodes."""
+    def judged(self, policies: Sequence[FloatArray], episodes: int) -> dict[str, list[float]]:
+        """Return the task's metrics of each policy, always in the same episodes."""
         begun = self.world.begin(episodes, np.random.default_rng([*self.judge_seed, episodes]))
         alike = {name: np.concatenate([values] * len(policies)) for name, values in begun.items()}
         _, last = self._play(np.repeat(np.stack(policies), episodes, axis=0), alike)
-        rates: list[float] = self.world.success(last).reshape(len(policies), episodes).mean(axis=1).tolist()
-        return rates
+        found = {"success": self.world.success(last).astype(float), "degree": self.world.degree(last)}
+        return {
+            name: values.reshape(len(policies), episodes).mean(axis=1).tolist()
+            for name, values in found.items()
+        }
 
     def _play(self, parameters: FloatArray, state: Variables) -> tuple[Variables, Variables]:
-        """Episodes side by side: variables of all steps, time by time, and the last state."""
+        """Play episodes side by side; return the variables of each time step, and the last state."""
         steps: list[Variables] = []
         for _ in range(self.world.horizon):
             action = cem.act(parameters, self.world.observe(state))
@@ -190,15 +212,24 @@ class _Training:
             steps.append({**state, "action": action})
         return {name: np.concatenate([step[name] for step in steps]) for name in steps[0]}, state
 
-    def told(self, curve: list[float], points: IntArray) -> str:
-        """Success rate and components at some points of the training, as numbers."""
-        table = {"success rate": curve}
-        for name in self.components[0]:
-            table[name] = [self.components[i].get(name, 0.0) for i in points]
-        lines = [f"Mean values at {len(points)} points of the training, then the largest, mean and least:"]
-        for name, values in table.items():
-            row = ", ".join(f"{value:.3g}" for value in values)
-            lines.append(
-                f"{name}: {row}; max {max(values):.3g}, mean {np.mean(values):.3g}, min {min(values):.3g}"
-            )
-        return "\n".join(lines)
+
+def table(
+    metrics: Mapping[str, Sequence[float]], components: Sequence[Mapping[str, float]], points: Sequence[int]
+) -> str:
+    """Describe metrics and components at some points of a training, in numbers.
+
+    Args:
+        metrics: The task's metrics at these points.
+        components: Mean values of the reward's components at every step of the training that is counted.
+        points: The steps of the training that are shown.
+    """
+    rows = {name: list(values) for name, values in metrics.items()}
+    for name in components[0]:
+        rows[name] = [components[i].get(name, 0.0) for i in points]
+    lines = [f"Mean values at {len(points)} points of the training, then the largest, mean and least:"]
+    for name, values in rows.items():
+        row = ", ".join(f"{value:.3g}" for value in values)
+        lines.append(
+            f"{name}: {row}; max {max(values):.3g}, mean {np.mean(values):.3g}, min {min(values):.3g}"
+        )
+    return "\n".join(lines)

@@ -48,7 +48,7 @@ def collected(env: Any, episodes: int) -> tuple[list[Step], list[Step]]:
 
 
 def _best(model: TrueCopy, starts: Sequence[Any]) -> dict[Any, str] | None:
-    """The best action of each state that can be reached, where there are few; of many, None."""
+    """Return the best action of each reachable state; None if there are too many states."""
     try:
         table = tabulate(model, starts, model.actions, np.random.default_rng(0), most=SMALL)
     except UsageError as error:

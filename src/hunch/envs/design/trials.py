@@ -58,7 +58,7 @@ class Trials:
 
     @contextmanager
     def _file(self) -> Iterator[sqlite3.Connection]:
-        """The open file; what was written is on disk at the end."""
+        """Open the file in a ``with`` block, and commit at its end."""
         path = Path(self.path).expanduser()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

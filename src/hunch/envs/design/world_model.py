@@ -1,4 +1,4 @@
-"""World models as code: a program says what an action leads to, and is worth the share that it foretells."""
+"""World models as code: a program predicts the results of actions; its fitness is the share predicted."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ START = '''def step(state, action):
 
 
 def match(found: Prediction, step: Step) -> float:
-    """The weighted share of a step that is foretold: next state, reward and end, a third each.
+    """Return the weighted share of a step that is predicted: next state, reward and end, a third each.
 
-    Each number of the next state counts for its part; at the end reward and end count for a half each
-    (Dainese et al. 2024, released code).
+    Each number of the next state counts in proportion. At the end of an episode, reward and end count for a
+    half each (Dainese et al. 2024, released code).
     """
     reward = found.reward is not None and alike(found.reward, step.reward)
     done = found.done is step.done
@@ -49,7 +49,7 @@ def _state_match(found: Any, state: Any) -> float:
 
 
 def weights(steps: Sequence[Step]) -> FloatArray:
-    """Weights of steps by which every value of the reward counts the same (released code), shape (n,)."""
+    """Return step weights that give every value of the reward the same total (released code), shape (n,)."""
     counts = Counter(step.reward for step in steps)
     return np.array([1 / counts[step.reward] for step in steps]) / len(counts)
 
@@ -57,21 +57,21 @@ def weights(steps: Sequence[Step]) -> FloatArray:
 class WorldModelCode(DesignProblem):
     """Write an environment's dynamics as code, from recorded transitions.
 
-    The fitness is the weighted share of the recorded transitions that ``step(state, action)`` foretells; 1 is
-    all of them. Half of the episodes are played at random, and half as well as can be where the base has few
-    states. Other transitions are held out: ``components["held_out"]`` is the fitness on those, and no part of
-    the feedback.
+    The fitness is the weighted share of the recorded transitions that ``step(state, action)`` predicts; 1
+    means all of them. Half of the episodes are played at random; the other half are played optimally if the
+    base has few states. Other transitions are held out: ``components["held_out"]`` is the fitness on these,
+    which the feedback does not show.
 
     Args:
-        base: A text environment with ``place`` and without chance, such as ``hunch/CliffWalking-v0``.
-        episodes: Episodes to play.
-        data: Recorded episodes in their place, in Python; the last fifth of their transitions is held out.
-        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        base: A deterministic text environment with ``place``, such as ``hunch/CliffWalking-v0``.
+        episodes: Number of episodes to play.
+        data: In Python: recorded episodes to use instead; the last fifth of their transitions is held out.
+        trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if the base cannot be placed, there are no transitions or none to hold out, or two of them
-            contradict.
+        UsageError: if the base has no ``place``, there are no transitions or none to hold out, or two of them
+            contradict each other.
     """
 
     def __init__(
@@ -86,7 +86,12 @@ class WorldModelCode(DesignProblem):
         from hunch.envs import make
 
         env = make(base, history=0)
-        listed = env.reset(seed=0)[1]["actions"]
+        info = env.reset(seed=0)[1]
+        if not {"raw", "actions"} <= info.keys():
+            raise UsageError(
+                f"{base} cannot be written as a program: it lists no actions, or shows no raw state."
+            )
+        listed = info["actions"]
         self.base, self.env, inner = base, env, cast(Any, env.unwrapped)
         self.buffer, self.held_out = collected(env, episodes) if data is None else given(data)
         refuse_contradictions([*self.buffer, *self.held_out])
@@ -116,19 +121,19 @@ class WorldModelCode(DesignProblem):
         box()
 
     def further(self, episodes: int) -> list[list[Step]]:
-        """Further episodes of the base, played at random, to measure models on."""
+        """Return further episodes of the base, played at random, on which models are measured."""
         rng = np.random.default_rng(1)
         return [played(self.env, 2_000 + n, None, rng) for n in range(episodes)]
 
     def run(self, program: str, seed: int) -> Trial:
-        """Let the program foretell all transitions, each state and action once, and compare here."""
+        """Let the program predict all transitions, each state and action once; compare the results here."""
         pairs = list(dict.fromkeys((step.state, step.action) for step in self.buffer))
         others = [(step.state, step.action) for step in self.held_out]
         with box().load(program, "step", state="fresh") as called:
             try:
                 values = called.map([*pairs, *others])
                 other = [read(value) for value in values[len(pairs) :]]
-            except ProgramError:  # where only held-out steps fail, that is no failure of the trial
+            except ProgramError:  # a failure on held-out steps only is no failure of the trial
                 values = _called(called, pairs)
                 other = self._held_out(program)
         by_pair = dict(zip(pairs, values, strict=False))
@@ -151,7 +156,7 @@ class WorldModelCode(DesignProblem):
 
 
 def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
-    """The values of a program; an error names the state and action at which it came up."""
+    """Return the values of a program; an error names the state and action of the failed call."""
     try:
         return program.map(pairs)
     except ProgramError as error:
@@ -163,13 +168,13 @@ def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
 
 
 def score(found: Sequence[Prediction], steps: Sequence[Step]) -> float:
-    """The weighted match over steps, each value of the reward counting the same."""
+    """Return the weighted match over steps; every value of the reward counts the same."""
     matches = [match(prediction, step) for prediction, step in zip(found, steps, strict=True)]
     return 1.0 if min(matches) == 1.0 else float(weights(steps) @ np.array(matches))
 
 
 def told(found: Sequence[Prediction], answers: Sequence[Any], steps: Sequence[Step]) -> str:
-    """Which share of steps is right, and the first that is not."""
+    """Describe the share of correct steps, and the first wrong one."""
     wrong = [i for i, (p, s) in enumerate(zip(found, steps, strict=True)) if not right(p, s)]
     counted = f"{len(steps) - len(wrong)} of {len(steps)} transitions are right."
     if not wrong:

@@ -1,4 +1,4 @@
-"""Small worlds of continuous control, stepped many at once in NumPy, in which rewards are designed."""
+"""Small worlds of continuous control for reward design, with many copies stepped at once in NumPy."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from hunch.core import FloatArray
 from hunch.rl.cem import CEM
 
 Variables: TypeAlias = dict[str, FloatArray]
-"""The state of n worlds by variable, each of shape (n,) or (n, size)."""
+"""The state of n worlds: an array of shape (n,) or (n, size) per variable."""
 
 
 SMALL = CEM(generations=20, spread=0.1, noise=0.1)
-"""A learner with small steps."""
+"""A learner that takes small steps."""
 
 
 class World(Protocol):
     """n worlds side by side.
 
     Attributes:
-        task: What is to be achieved, in a sentence.
-        variables: What a reward may read, with shape, meaning and unit.
+        task: The task in a sentence.
+        variables: The variables that a reward may read, with shape, meaning and unit.
         horizon: Steps of an episode.
         learner: The inner learner.
-        episodes: Of a candidate of it; all of a generation begin alike, so that they can be compared.
+        episodes: Episodes per candidate; all candidates of a generation have the same first states, so that
+            they can be compared.
         sizes: Length of observation and action of a policy.
-        sparse: A reward program that tells success alone.
+        degree_told: The degree of success in words.
+        sparse: A reward program that rewards success only.
         dense: A reward program written by hand.
     """
 
@@ -39,23 +41,28 @@ class World(Protocol):
     learner: ClassVar[CEM]
     episodes: ClassVar[int]
     sizes: ClassVar[tuple[int, int]]
+    degree_told: ClassVar[str]
     sparse: ClassVar[str]
     dense: ClassVar[str]
 
     def begin(self, n: int, rng: np.random.Generator) -> Variables:
-        """Draw n beginnings."""
+        """Draw n first states."""
         ...
 
     def step(self, state: Variables, action: FloatArray) -> Variables:
-        """The state after actions in [-1, 1], shape (n, action)."""
+        """Return the state after actions in [-1, 1], shape (n, action)."""
         ...
 
     def observe(self, state: Variables) -> FloatArray:
-        """What a policy sees, shape (n, observation)."""
+        """Return the observation of a policy, shape (n, observation)."""
         ...
 
     def success(self, state: Variables) -> NDArray[np.bool_]:
-        """Whether the task is solved, shape (n,)."""
+        """Return whether the task is solved, shape (n,)."""
+        ...
+
+    def degree(self, state: Variables) -> FloatArray:
+        """Return how far the task is solved, from 0 to 1, shape (n,)."""
         ...
 
 
@@ -77,6 +84,7 @@ class PointMaze(World):
     learner = SMALL
     episodes = 6
     sizes = (6, 2)
+    degree_told = "0.15 metres divided by the distance from the goal at the end, and 1 if it is nearer"
     sparse = """import numpy as np
 
 def reward(position, velocity, goal, action):
@@ -118,6 +126,10 @@ def reward(position, velocity, goal, action):
         near: NDArray[np.bool_] = np.linalg.norm(state["position"] - state["goal"], axis=1) < 0.15
         return near
 
+    def degree(self, state: Variables) -> FloatArray:
+        """Return how near the point is."""
+        return _met(0.15, np.linalg.norm(state["position"] - state["goal"], axis=1))
+
 
 class MountainCar(World):
     """Gymnasium's MountainCarContinuous, with episodes of 200 steps; a car that has arrived stays."""
@@ -135,6 +147,7 @@ class MountainCar(World):
     learner = SMALL
     episodes = 6
     sizes = (2, 1)
+    degree_told = "the share of the way from the valley to the top at the end"
     sparse = """import numpy as np
 
 def reward(position, velocity, action):
@@ -174,12 +187,16 @@ def reward(position, velocity, action):
         arrived: NDArray[np.bool_] = state["position"] >= 0.45
         return arrived
 
+    def degree(self, state: Variables) -> FloatArray:
+        """Return how far up the car is."""
+        way: FloatArray = np.clip((state["position"] + 0.52) / 0.97, 0.0, 1.0)
+        return way
+
 
 class Docking(World):
     """A craft that has to come to rest at its dock.
 
-    Where it is and how fast it is have to be right at the same time, at the end, so that a reward that tells
-    success alone is nearly always 0.
+    Position and speed must both be right at the end, so a reward for success only is nearly always 0.
     """
 
     task = (
@@ -196,6 +213,10 @@ class Docking(World):
     learner = CEM(population=128, elites=10, generations=15, spread=0.5, noise=0.2)
     episodes = 1
     sizes = (6, 2)
+    degree_told = (
+        "0.15 divided by the distance from the dock in metres or by the speed in metres per second at the "
+        "end, whichever is larger, and 1 if both are smaller"
+    )
     sparse = """import numpy as np
 
 def reward(position, velocity, dock, action):
@@ -235,11 +256,16 @@ def reward(position, velocity, dock, action):
         docked: NDArray[np.bool_] = near & (np.linalg.norm(state["velocity"], axis=1) < 0.15)
         return docked
 
+    def degree(self, state: Variables) -> FloatArray:
+        """Return how near and slow it is, by the worse of both."""
+        near = _met(0.15, np.linalg.norm(state["position"] - state["dock"], axis=1))
+        return np.minimum(near, _met(0.15, np.linalg.norm(state["velocity"], axis=1)))
+
 
 class Reacher(World):
     """An arm of two links, each turned by a motor of its own; after Gymnasium's Reacher, without MuJoCo.
 
-    The links do not push each other: a motor turns its own joint alone.
+    The links do not affect each other: a motor turns only its own joint.
     """
 
     task = (
@@ -258,6 +284,10 @@ class Reacher(World):
     learner = CEM(generations=60, spread=0.1, noise=0.1)
     episodes = 6
     sizes = (6, 2)
+    degree_told = (
+        "at the end, 0.1 divided by the distance from the target in metres, or 0.5 divided by the speed in "
+        "radians per second, whichever is less, and 1 if both are more"
+    )
     sparse = """import numpy as np
 
 def reward(angles, speeds, fingertip, target, action):
@@ -294,6 +324,17 @@ def reward(angles, speeds, fingertip, target, action):
         near = np.linalg.norm(state["fingertip"] - state["target"], axis=1) < 0.1
         reached: NDArray[np.bool_] = near & (np.linalg.norm(state["speeds"], axis=1) < 0.5)
         return reached
+
+    def degree(self, state: Variables) -> FloatArray:
+        """Return how near and slow it is, by the worse of both."""
+        near = _met(0.1, np.linalg.norm(state["fingertip"] - state["target"], axis=1))
+        return np.minimum(near, _met(0.5, np.linalg.norm(state["speeds"], axis=1)))
+
+
+def _met(asked: float, values: FloatArray) -> FloatArray:
+    """Return how far values meet a limit: 1 up to it, then less in proportion, shape (n,)."""
+    share: FloatArray = asked / np.maximum(values, asked)
+    return share
 
 
 def _tip(angles: FloatArray) -> FloatArray:

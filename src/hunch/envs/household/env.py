@@ -88,7 +88,7 @@ class Household(TextEnv):
         else:
             self.pool = generated(self.kinds, cast(Split, split), placement, pool_seed, games)
         self._game = self.pool[0]
-        # A damaged file or a missing engine should be heard of now and not in the middle of a run.
+        # A damaged file or a missing engine should be reported now and not in the middle of a run.
         self._play = self._start(self._game)
 
     @property

@@ -1,4 +1,4 @@
-"""Chain and distractor chain: walk to the goal on a line, and say that you are there."""
+"""Chain and distractor chain: walk along a line to the goal, and try it there."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class Chain(Domain[tuple[int, ...]]):
 
 
 class DistractorChain(Chain):
-    """Walk on a chain of 8 places to place 4, beside a number that means nothing.
+    """Walk on a chain of 8 places to place 4, with a meaningless number in the state.
 
-    As :class:`Chain`, with a second number that every step draws anew from 0 to 7 and that has no effect. A
-    state is ``[place, distractor]``.
+    Like :class:`Chain`, but with a second number, which each step draws from 0 to 7 and which has no effect.
+    A state is ``[place, distractor]``.
     """
 
     form = "[place, distractor], both from 0 to 7"

@@ -50,7 +50,7 @@ class MiniCatch(Domain[Catch]):
 
     Args:
         hints: Add clauses that repeat the columns and the ball's row and compare the columns.
-        max_steps: Step limit of an episode; 5 never binds.
+        max_steps: Step limit of an episode; every episode ends after 5 steps anyway.
         render_mode: ``"ansi"`` or ``"rgb_array"``: the paddle is ``@``, the ball ``o``, which a paddle that
             catches it hides.
     """

@@ -61,7 +61,7 @@ class MiniInvaders(Domain[Invasion]):
 
     Args:
         hints: Add clauses that repeat the columns and compare the ship's with every living alien's.
-        max_steps: Step limit of an episode; 6 never binds.
+        max_steps: Step limit of an episode; every episode ends within 6 steps anyway.
         render_mode: ``"ansi"`` or ``"rgb_array"``: the ship is ``@``, an alien ``w``; the ship hides an
             alien beside it, and one that has landed is not drawn.
     """

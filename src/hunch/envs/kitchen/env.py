@@ -37,7 +37,7 @@ class Kitchen(_Room):
     """Do errands in a kitchen, such as "I would like a salty snack."
 
     The actions are primitive: steps on a grid of six by six cells, tries of the hand, and ``done``, which
-    ends the episode. Success is that the errand is done by then; it pays 1, all else nothing.
+    ends the episode. Success means that the errand is done by then, with reward 1; all other rewards are 0.
 
     Args:
         family: Family of errands, of thirty in all: all, primitive, words, nouns or long.
@@ -102,7 +102,7 @@ class Kitchen(_Room):
         return Outcome(world.told(self.scene), self.actions, event=self._said(event))
 
     def _said(self, event: str) -> str:
-        """What happened, and what the person says: another errand, if it is time for one."""
+        """What happened, and what the person says: another errand, if it is due."""
         self.change -= 1
         if self.change != 0:
             return event
@@ -129,9 +129,9 @@ def _answer(scene: Scene, thing: str) -> str:
 class KitchenSkill(_Room):
     """Learn a skill of the kitchen: reach, pick up, put down or open something.
 
-    The aim is drawn anew in every episode. The observation says where it is, but not what it is, so that what
-    is learnt holds for every aim. Reaching it pays 1 and ends the episode. :attr:`subtasks` are the skills
-    that an agent trained here has, for planners.
+    The aim is drawn anew in every episode. The observation says where it is, but not what it is, so that the
+    policy works for every aim. Reaching it has reward 1 and ends the episode. For planners, :attr:`subtasks`
+    lists the skills of an agent trained here.
 
     Args:
         verb: reach, pick up, put down or open.

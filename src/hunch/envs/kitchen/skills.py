@@ -1,7 +1,7 @@
 """The skills of the kitchen: their goals, their observations and their actions.
 
-A skill is one of four verbs with an aim, such as "pick up" with the apple. All aims of a verb share what is
-learnt: the learner sees where the aim is, but not which one it is. So one run trains all skills of a verb.
+A skill is one of four verbs with an aim, such as "pick up" with the apple. All aims of a verb share one
+policy: the learner sees where the aim is, but not what it is. So one run trains all skills of a verb.
 """
 
 from __future__ import annotations

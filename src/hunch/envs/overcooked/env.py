@@ -15,24 +15,24 @@ PRIMITIVE_STEPS = 200
 
 
 class Overcooked(TextEnv):
-    """A cook alone in a kitchen, who goes about it in macro-actions of one or more primitive steps.
+    """A cook alone in a kitchen, with macro-actions of one or more primitive steps.
 
-    Every macro-action is admissible always, and one that makes no sense takes a step at least. The labels
-    change with the scene, the order does not: the foods, the bowl, the boards, serve, chop.
+    Every macro-action is always admissible, and a pointless one takes at least one step. The labels change
+    with the scene, but their order does not: the foods, the bowl, the boards, serve, chop.
 
-    A primitive step costs 0.001; chopping a food of the recipe earns 0.2, the dish 1, and a wrong delivery
-    costs 0.1. The reward of a macro-action is the sum of these over its steps, discounted by 0.99 a step
-    from its own first one. The dish ends the episode; so do 200 primitive steps (``truncated``), once the
-    running macro-action is through.
+    A primitive step costs 0.001 and a wrong delivery 0.1; chopping a food of the recipe earns 0.2, and the
+    dish 1. The reward of a macro-action is the sum over its steps, discounted by 0.99 per step from its first
+    step on. The dish ends the episode. After 200 primitive steps it is ``truncated`` at the end of the
+    running macro-action.
 
-    ``info["vector"]`` is the observation in numbers, ``info["primitive_steps"]`` how many primitive steps
-    the last macro-action took. There is no chance in it.
+    ``info["vector"]`` is the observation in numbers, and ``info["primitive_steps"]`` the number of primitive
+    steps of the last macro-action. The environment is deterministic.
 
     Args:
         closing: Add the closing half sentence, "To serve the dish of ..., you should first".
-        max_steps: The limit of macro-actions. 200 never binds before the limit of primitive steps does; the
+        max_steps: Limit of macro-actions. 200 is never reached before the limit of primitive steps; the
             priors paper stops after 31 (Tomato) and 51 (Salad).
-        render_mode: ``"ansi"`` or ``"rgb_array"``: the whole kitchen, with what is out of the cook's sight.
+        render_mode: ``"ansi"`` or ``"rgb_array"``: the whole kitchen, including what the cook does not see.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]

@@ -35,7 +35,7 @@ class Kitchen:
         recipe: The foods of the dish.
         recipe_index: The dish among the seven of the observation vector.
         opening: The first sentence of every text.
-        take_bowl: The label of getting the bowl as long as no filled one is in sight.
+        take_bowl: The label of getting the bowl while no filled one is in sight.
     """
 
     homes: Mapping[str, Cell]
@@ -153,7 +153,7 @@ class _Cook:
         else:
             self.chop()
         if self.steps == 0:
-            self.tick()  # whatever makes no sense is waiting for one step
+            self.tick()  # a pointless macro-action waits for one step
 
     def get_food(self, food: str) -> None:
         cell = self.cells[food]

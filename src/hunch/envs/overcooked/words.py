@@ -102,7 +102,7 @@ class _Sight:
         return text.replace("containing chopped", "containing a chopped") if alone else text
 
     def standing(self) -> str:
-        """How the cook stands there, with the original's two ways of saying that something is in hand."""
+        """How the cook stands there, with the original's two phrases for something in hand."""
         front = [board for board, cell in self.kitchen.boards.items() if self.agent == access(cell)]
         if not self.hand:
             return f"are standing in front of {front[0]} without anything in hand" if front else _EMPTY_HAND

@@ -127,7 +127,7 @@ class Strips(Planning):
         self.files = _files(Path(problem if problem is not None else problems.FOLDER / "sussman.pddl"))
         self._read: dict[int, Problem] = {}
         self._number = 0
-        self._problem(0)  # A damaged file should be heard of now and not in the middle of a run.
+        self._problem(0)  # A damaged file should be reported now and not in the middle of a run.
 
     def _next(self, options: Mapping[str, Any]) -> Problem:
         if unknown := set(options) - {"problem"}:

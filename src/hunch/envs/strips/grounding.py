@@ -12,7 +12,7 @@ from hunch.core import UsageError
 from hunch.envs.strips.pddl import Action, Atom, Condition, Domain, Problem, Types
 
 MOST_OPERATORS = 200_000
-"""More than so many grounded actions are refused."""
+"""Maximum number of grounded actions; a problem with more is refused."""
 
 
 class Operator(NamedTuple):

@@ -80,13 +80,13 @@ class Domain:
 
 @dataclass(frozen=True)
 class Problem:
-    """Objects, what is true at the start, and what shall be.
+    """Objects, the facts that are true at the start, and the goal.
 
     Attributes:
         domain: Its domain.
         objects: The objects with their types, constants of the domain included.
         init: The atoms that are true at the start; all others are false.
-        goal: What shall hold.
+        goal: The condition to reach.
         name: Its name.
     """
 

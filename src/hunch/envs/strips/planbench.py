@@ -145,7 +145,7 @@ class Recording:
 
 
 def _month(response: Any) -> str:
-    """The month in which a service says that it made an answer."""
+    """The month of an answer, as stated by the service."""
     created = response.get("created") if isinstance(response, dict) else None
     return f"{datetime.fromtimestamp(created, UTC):%Y-%m}" if isinstance(created, int) else ""
 
@@ -242,7 +242,7 @@ def _recording(path: Path) -> Recording:
 
 
 def _prompt(task: str) -> str:
-    """How a file says that it was asked; of repairs, the kind of feedback as the file has it."""
+    """The kind of prompt that a file states; for repairs, the kind of feedback."""
     if "backprompting" in task:
         return task.partition("backprompting")[2].strip("_").replace("_", " ") or "in words"
     shots = "zero-shot" if "zero_shot" in task else "one-shot"

@@ -120,7 +120,7 @@ def _compiled(dialect: Dialect) -> dict[str, re.Pattern[str]]:
 
 @cache
 def _spotted(dialect: Dialect) -> re.Pattern[str]:
-    """What finds the objects in a line, the longest words first."""
+    """The pattern that finds objects in a line, the longest words first."""
     return re.compile("|".join(rf"\b{pattern}\b" for pattern, _ in dialect.objects))
 
 

@@ -28,7 +28,7 @@ class Telling:
         self.labels = tuple(wording.action(operator.atom) for operator in ground.operators)
         self.operators = dict(zip(self.labels, ground.operators, strict=True))
         if len(self.operators) < len(self.labels):
-            # The words leave out what two actions differ in, so all are told as they stand in PDDL.
+            # The words leave out the difference between two actions, so all are written as in PDDL.
             self.labels = tuple(" ".join(operator.atom) for operator in ground.operators)
             self.operators = dict(zip(self.labels, ground.operators, strict=True))
         self._always = 1 << len(ground.facts)

@@ -1,1 +1,1 @@
-"""Small games of two players by their true rules: tic-tac-toe, connect four, Kuhn and Leduc poker, Squall."""
+"""True rules of small two-player games: tic-tac-toe, connect four, Kuhn and Leduc poker, Squall."""

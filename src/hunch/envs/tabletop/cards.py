@@ -36,7 +36,7 @@ class Kuhn:
         return END if moves in ("pp", "bb", "bp", "pbp", "pbb") else len(moves) % 2
 
     def legal_actions(self, state: tuple[str, str]) -> list[str]:
-        """Always the same."""
+        """Return the two moves, which are always legal."""
         return ["pass", "bet"]
 
     def chance_outcomes(self, state: tuple[str, str]) -> list[tuple[str, float]]:

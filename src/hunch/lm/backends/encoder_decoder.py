@@ -1,9 +1,9 @@
-"""Encoder-decoder models whose weights are trained, such as T5 and Flan-T5: GLAM's own kind.
+"""Encoder-decoder models whose weights are trained: T5 and Flan-T5, as in GLAM's paper.
 
-The encoder reads a prompt once for all its options, and the decoder computes the tree of these in one
-pass, what they share at their beginnings once. T5 tells positions by a bias for each distance of two tokens,
-counted along the row, while in a tree two neighbours may be a branch apart. So the mask holds the difference
-of the bias by depth and the one by row, and their sum is what each option has by itself.
+The encoder reads a prompt once for all its options. The decoder computes the tree of the options in one pass,
+with shared beginnings only once. T5 encodes positions by a bias for the distance of two tokens, counted along
+the row, but neighbours in the row may lie in different branches of the tree. So the mask holds the difference
+between the bias by depth and the bias by row; with it, each option gets the same bias as alone.
 
 Imports torch and transformers, so it is imported where a model is made.
 """
@@ -26,14 +26,14 @@ from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import Tree, grow
 
 FAMILIES = ("t5", "mt5")
-"""Whose positions are a bias of the first layer's, which the others share."""
+"""Families whose position bias belongs to the first layer and is shared by the others."""
 
 
 class EncoderDecoderModel(TransformerModel):
-    """The files of an encoder-decoder model; by itself it answers nothing.
+    """The files of an encoder-decoder model, which only a trainable model can use.
 
     Raises:
-        UsageError: for another family than T5's.
+        UsageError: for a family other than T5.
     """
 
     head = "AutoModelForSeq2SeqLM"
@@ -49,7 +49,7 @@ class EncoderDecoderModel(TransformerModel):
             )
 
     def request(self, prompt: Prompt, options: Sequence[str]) -> tuple[list[int], Tree]:
-        """Tokenise a prompt for the encoder, and its options for the decoder, as a tree after its start.
+        """Tokenise a prompt for the encoder, and its options for the decoder as a tree after the start token.
 
         Raises:
             UsageError: if there is no token for an option.
@@ -63,9 +63,9 @@ class EncoderDecoderModel(TransformerModel):
 
 
 class TrainableEncoderDecoder(Trainable):
-    """An encoder-decoder model of which all weights, or adapters beside them, are trained.
+    """An encoder-decoder model of which all weights, or only adapters, are trained.
 
-    Its answers are as of a causal one; the state of a prompt is the decoder's first (GLAM).
+    Its answers are like those of a causal model; the state of a prompt is the decoder's first (GLAM).
     """
 
     model: EncoderDecoderModel  # type: ignore[assignment]
@@ -94,7 +94,7 @@ class TrainableEncoderDecoder(Trainable):
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
     ) -> list[list[str]]:
-        """Refuse to write.
+        """Raise an error: the model cannot write.
 
         Raises:
             UsageError: always.
@@ -102,7 +102,7 @@ class TrainableEncoderDecoder(Trainable):
         raise UsageError(f"{self.model.name} has an encoder and a decoder, and scores texts but writes none.")
 
     def _decoded(self, asked: Sequence[tuple[list[int], Tree]]) -> Tensor:
-        """The decoder's last states, shape (n_prompts, longest tree, dim); shorter trees padded in front."""
+        """Return the decoder's last states, shape (n_prompts, longest tree, dim), padded at the front."""
         device, decoder = self.network.device, self.network.decoder
         heads = [torch.tensor(head) for head, _ in asked]
         read = torch.nn.utils.rnn.pad_sequence([torch.ones_like(head) for head in heads], batch_first=True)
@@ -119,7 +119,7 @@ class TrainableEncoderDecoder(Trainable):
         return told
 
     def _moved(self, depths: Tensor) -> Tensor:
-        """What the bias by depth is above that by place in the row, shape (n, heads, width, width)."""
+        """Return the bias by depth minus the bias by place in the row, shape (n, heads, width, width)."""
         attention = self.network.decoder.block[0].layer[0].SelfAttention
         near = attention._relative_position_bucket(
             depths[:, None, :] - depths[:, :, None],

@@ -32,7 +32,7 @@ class Adapted(nn.Module):
 
     @property
     def weight(self) -> Any:
-        """The frozen product's, as some networks ask for its type."""
+        """The weight of the frozen layer; some networks read its type."""
         return self.layer.weight
 
     def forward(self, x: Tensor) -> Tensor:

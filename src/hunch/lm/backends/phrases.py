@@ -1,9 +1,9 @@
-"""A bag of phrases: the order of words counts, and a number is a quantity.
+"""A bag of phrases: the order of words matters, and numbers count as quantities.
 
-A bag of words cannot tell "position (0, 1)" from "(1, 0)", and "0.05" is to it as unlike "0.06" as "0.5" is.
-Here the features are runs of one to three words (signed hashing of n-grams, as in Joulin et al., "Bag of
-Tricks for Efficient Text Classification", EACL 2017), in which a number is written ``#``; the place of such a
-run holds ln(1 + number). Whole numbers are words besides.
+A bag of words cannot tell "position (0, 1)" from "(1, 0)", and for it "0.05" differs from "0.06" as much as
+from "0.5". Here the features are runs of one to three words (signed hashing of n-grams, as in Joulin et al.,
+"Bag of Tricks for Efficient Text Classification", EACL 2017). In a run, a number is written ``#``, and the
+run's entry is ln(1 + number). Whole numbers are also words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hunch.lm.backends.bag_of_words import DIM, BagOfWords, word_hash
 from hunch.lm.base import Float32Array
 
 LONGEST = 3
-"""Words of a run."""
+"""Maximum number of words in a run."""
 _PIECE = re.compile(r"\d+(?:\.\d+)?|\w+|[^\w\s]")
 
 
@@ -44,7 +44,7 @@ class Phrases(BagOfWords):
 
 
 def phrases(text: str) -> list[tuple[str, float]]:
-    """The runs of a text, and how much each counts: 1, or ln(1 + number) where its last word is one."""
+    """Return the runs of a text with their entries: 1, or ln(1 + number) if the last word is a number."""
     pieces = _PIECE.findall(text.lower())
     masked = ["#" if piece[0].isdigit() else piece for piece in pieces]
     found: list[tuple[str, float]] = []

@@ -1,4 +1,4 @@
-"""Which kind of model to train a folder holds: a causal one, or one of an encoder and a decoder.
+"""Loads a model for training: a causal one, or one with an encoder and a decoder.
 
 Imports torch and transformers, so it is imported where one is made.
 """

@@ -1,18 +1,18 @@
-"""InstructRL with PPO: an instruction, read by a language model, decides between equal policies.
+"""InstructRL with PPO: an instruction to a language model selects one of several equally good policies.
 
 Algorithm (Hu and Sadigh, "Language Instructed Reinforcement Learning for Human-AI Coordination", ICML 2023,
 section 4, instructPPO)::
 
     p(. | s)  <- the model's probabilities of the actions, given the instruction and the observation
     prior     <- softmax over sharpen * log p(. | s)
-    PPO       on reward, and the loss has  kl * KL(pi(.|s) || prior(.|s))  besides; kl falls over the run
+    PPO       on the reward, with the term kl * KL(pi(.|s) || prior(.|s)) in the loss; kl falls over the run
 
-It is :mod:`hunch.methods.policy.ppo` with a prior, as :mod:`hunch.methods.prior.instruct_q` is Q-learning
-with one; with ``kl`` 0 it is PPO. In an environment of several players the streams share the policy
-(self-play), and the prior may pull some players only.
+It is :mod:`hunch.methods.policy.ppo` with a prior, just as :mod:`hunch.methods.prior.instruct_q` is
+Q-learning with one. With ``kl`` 0 it is PPO. In an environment of several players the streams share the
+policy (self-play), and the prior may apply to some players only.
 
-Departures: perceptrons on embedded texts, where the paper has recurrent networks on Hanabi's own features;
-the weight falls in a line, not in stages.
+Departures: perceptrons on embedded texts instead of recurrent networks on Hanabi's own features; the weight
+falls linearly, not in stages.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ class InstructPPOConfig(PerceptronPPOConfig):
     """PPO regularised by a prior."""
 
     instruction: str = ""
-    """What the prior is told in the place of the task; empty for the task itself."""
+    """Instruction for the prior, instead of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
     sharpen: PositiveFloat = 2.0
-    """What the prior's log-probabilities are multiplied by (released code: 2)."""
+    """Factor of the prior's log-probabilities (released code: 2)."""
     kl: NonNegativeFloat = 0.05
     """Weight of KL(policy || prior) (released code)."""
     kl_end: NonNegativeFloat | None = 0.01
-    """What it falls to over the run, in a line (released code: 0.01, in stages)."""
+    """Its final value; it falls linearly over the run (released code: 0.01, in stages)."""
     players: tuple[NonNegativeInt, ...] = ()
-    """Whom the prior pulls, by number from 0; none named: all."""
+    """Players to whom the prior applies, numbered from 0; none given: all."""
     of: PositiveInt = 2
-    """players: how many there are."""
+    """Number of players, for --players."""
     samples: PositiveInt = 20
-    """Answers a state of a model that can only generate (ours)."""
+    """Answers per state, for a model that can only generate (our choice)."""
     floor: Share = 0.01
-    """Share of the prior that is spread over all actions, so that none has a probability of 0 (ours)."""
+    """Share of the prior spread evenly over all actions, so that none has probability 0 (our choice)."""
 
 
 class InstructPPO(PPO):
@@ -79,18 +79,18 @@ class InstructPPO(PPO):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """That of the prior; None where it has no weight."""
+        """The evidence level of the prior; None if it has no weight."""
         return self.prior.evidence if self.config.kl else None
 
     def begin(self, world: World, seed: int) -> None:
-        """An untrained policy, and a prior that was asked nothing."""
+        """Start with an untrained policy; the prior has not been asked yet."""
         c = self.config
         self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
         super().begin(world, seed)
         self.learner.prior = self.expected
 
     def expected(self, states: Sequence[State]) -> Tensor:
-        """Log of the prior, padded with -inf, shape (n, most actions); of who is not pulled, padding."""
+        """Return the log prior, shape (n, max. actions), padded with -inf; all -inf if it does not apply."""
         pulled = [state for state in states if self.pulls(state)]
         known = dict(zip(pulled, self.told(pulled), strict=True))
         rows = [
@@ -102,7 +102,7 @@ class InstructPPO(PPO):
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
 
     def pulls(self, state: State) -> bool:
-        """Whether the prior pulls the player whose state it is."""
+        """Return whether the prior applies to the player of a state."""
         players = self.config.players
         return not players or state.stream % self.config.of in players
 

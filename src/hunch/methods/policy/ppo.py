@@ -187,7 +187,7 @@ class PerceptronPPOConfig(PPOConfig):
     encoder: str = "phrases"
     """Frozen text encoder."""
     standardise: bool = True
-    """Standardise the embeddings of states by what was seen so far (ours)."""
+    """Standardise the embeddings of states by their running mean and standard deviation (our choice)."""
 
 
 class PPO(PolicyAgent):
@@ -211,11 +211,11 @@ class PPO(PolicyAgent):
         super().__init__(own)
 
     def make_policy(self, seed: int) -> PerceptronPolicy:
-        """Perceptrons on embeddings."""
+        """Make perceptrons on embeddings."""
         return PerceptronPolicy(self.table, self.config.hidden, seed)
 
     def learn(self) -> dict[str, float]:
-        """Make the update that is due; what it was made of counts in how states are seen after it."""
+        """Make the update if one is due; its states then enter the running mean and standard deviation."""
         states = [t.state for own in self.kept.values() for t in own]
         told = super().learn()
         if told and self.config.standardise:

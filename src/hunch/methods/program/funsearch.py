@@ -24,7 +24,7 @@ from hunch.envs.design.problem import Problem
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.program import Attempt, Search
-from hunch.roles.program_search import BestOfN, HillClimbing, Islands
+from hunch.roles.program_search import BestOfN, HillClimbing, Islands, Within
 
 __all__ = ["FunSearch", "FunSearchConfig", "build"]
 
@@ -43,6 +43,8 @@ class FunSearchConfig(ProgramConfig):
     """Programs written from one prompt (released code); needs as many streams."""
     cluster_temperature: PositiveFloat = 0.1
     """Temperature of the softmax over the clusters of an island, in units of fitness (released code)."""
+    within: Within = "short"
+    """Program drawn from a cluster: short ones more often (released code), any, or the latest."""
     period: PositiveInt = 30_000
     """Programs per island over which this temperature falls to 0 (released code)."""
     reset_every: NonNegativeInt = 500
@@ -70,7 +72,9 @@ class FunSearch(ProgramAgent):
         """Make the islands, or a baseline."""
         c = self.config
         if c.search == "islands":
-            return Islands(c.islands, c.parents, c.cluster_temperature, c.period, c.reset_every, c.samples)
+            return Islands(
+                c.islands, c.parents, c.cluster_temperature, c.period, c.reset_every, c.samples, c.within
+            )
         return HillClimbing() if c.search == "hill" else BestOfN()
 
     @staticmethod

@@ -58,7 +58,7 @@ class Song(ProgramAgent):
     fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
-        """One lineage."""
+        """Make a search of one lineage."""
         return Lineage(self.config.good)
 
     @staticmethod

@@ -1,9 +1,10 @@
-"""What a game is: rules as functions of a state, positions with what each player remembers, matches.
+"""Games: rules as functions of a state, positions with each player's memory, and matches.
 
-Rules are the functions of OpenSpiel (Lanctot et al. 2019): a state is plain values that only the rules read.
-Players see observations. A player's *memory* is all that it saw and did, one entry per move of anybody; two
-positions of the same memory are the same to it, which makes memories its information sets (perfect recall).
-Searches ask a :class:`Game` for positions, so that they run on true rules and on code that a model wrote.
+Rules have the functions of OpenSpiel (Lanctot et al. 2019). A state consists of plain values that only the
+rules read; players see observations. A player's *memory* is everything that it saw and did, with one entry
+per move of any player. A player cannot distinguish positions with the same memory, so memories are its
+information sets (perfect recall). Searches ask a :class:`Game` for positions, so they work with true rules
+and with code that a model wrote.
 """
 
 from __future__ import annotations
@@ -18,54 +19,54 @@ from hunch.core import FloatArray, HunchError
 from hunch.rl.world_model import frozen
 
 CHANCE, END = -1, -4
-"""Who moves where no player does: chance, or nobody as the game is over (OpenSpiel's numbers)."""
+"""The mover if no player moves: chance, or nobody because the game is over (OpenSpiel's numbers)."""
 PLAYERS = (0, 1)
 
 Memory: TypeAlias = tuple[tuple[str | None, Any], ...]
-"""Of each move, the player's own action (None for another's) and what it saw after it; begins before any."""
+"""The player's own action (None for another's) and what it saw after it, for the start and for each move."""
 
 
 class Rules(Protocol):
-    """A game of two players."""
+    """The rules of a two-player game."""
 
     def initial_state(self) -> Any:
-        """The state before the first move."""
+        """Return the state before the first move."""
         ...
 
     def current_player(self, state: Any) -> int:
-        """Who moves: 0 or 1, :data:`CHANCE` or :data:`END`."""
+        """Return who moves: 0 or 1, :data:`CHANCE` or :data:`END`."""
         ...
 
     def legal_actions(self, state: Any) -> Sequence[str]:
-        """What the player who moves may do."""
+        """Return the legal actions of the player to move."""
         ...
 
     def chance_outcomes(self, state: Any) -> Sequence[tuple[str, float]]:
-        """What chance may do, with probabilities that sum to 1."""
+        """Return the outcomes of chance with their probabilities, which sum to 1."""
         ...
 
     def apply_action(self, state: Any, action: str) -> Any:
-        """The state after a move."""
+        """Return the state after a move."""
         ...
 
     def observation(self, state: Any, player: int) -> Any:
-        """What a player sees."""
+        """Return what a player sees."""
         ...
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """What each player has won at the end."""
+        """Return the players' returns at the end."""
         ...
 
 
 class Look(NamedTuple):
-    """All that rules say of a state.
+    """Everything that rules say about a state.
 
     Attributes:
-        player: Who moves.
-        actions: What may be done, by a player or by chance; none at the end.
-        chances: Probability of each, where chance moves.
-        seen: What each player sees.
-        returns: What each player has won; 0 before the end.
+        player: The player to move, or chance, or the end.
+        actions: The legal actions, or the outcomes of chance; none at the end.
+        chances: Probability of each outcome, if chance moves.
+        seen: Each player's observation.
+        returns: Each player's return; 0 before the end.
     """
 
     player: int
@@ -77,13 +78,13 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A state of a game with how it came about.
+    """A state of a game with its history.
 
     Attributes:
-        look: What the rules say of it.
-        memories: Of each player.
+        look: What the rules say about it.
+        memories: Each player's memory.
         history: All moves so far.
-        state: The rules' own state.
+        state: The state itself, which only the rules read.
     """
 
     look: Look
@@ -93,17 +94,17 @@ class Position:
 
     @property
     def memory(self) -> Memory:
-        """That of the player who moves."""
+        """The memory of the player to move."""
         return self.memories[self.look.player]
 
     @classmethod
     def first(cls, state: Any, look: Look) -> Position:
-        """The position before the first move."""
+        """Return the position before the first move."""
         one, other = look.seen
         return cls(look, (((None, one),), ((None, other),)), (), state)
 
     def after(self, action: str, state: Any, look: Look) -> Position:
-        """The position after a move, which the one who made it remembers."""
+        """Return the position after a move, which only its player remembers as an action."""
         one, other = (
             (*self.memories[player], (action if self.look.player == player else None, look.seen[player]))
             for player in PLAYERS
@@ -112,19 +113,19 @@ class Position:
 
 
 class Game(Protocol):
-    """A game that can be asked for positions. It has nothing to say, ``None``, where its code fails."""
+    """A game that returns positions; ``None`` if its code fails."""
 
     def begin(self) -> Position | None:
         """The first position."""
         ...
 
     def follow(self, positions: Sequence[Position], actions: Sequence[str]) -> Sequence[Position | None]:
-        """The positions that moves lead to, all together."""
+        """Return the positions after several moves."""
         ...
 
 
 class Known:
-    """A game by its rules.
+    """A game with true rules.
 
     Args:
         rules: The rules.
@@ -139,7 +140,7 @@ class Known:
         return Position.first(state, self._look(state))
 
     def follow(self, positions: Sequence[Position], actions: Sequence[str]) -> list[Position]:
-        """The positions that moves lead to."""
+        """Return the positions after several moves."""
         return [self._after(*move) for move in zip(positions, actions, strict=True)]
 
     def _after(self, position: Position, action: str) -> Position:
@@ -158,14 +159,14 @@ class Known:
 
 
 def drawn(position: Position, rng: np.random.Generator) -> str:
-    """A move of chance."""
+    """Draw an outcome of chance."""
     chances = np.cumsum(position.look.chances)
     place = int(np.searchsorted(chances, rng.random() * chances[-1], side="right"))
     return position.look.actions[min(place, len(chances) - 1)]
 
 
 def at_random(position: Position, rng: np.random.Generator) -> str:
-    """A move of chance, or a player's that is as likely as any other."""
+    """Draw an outcome of chance, or a player's action with equal probabilities."""
     actions = position.look.actions
     return (
         drawn(position, rng) if position.look.player == CHANCE else actions[int(rng.integers(len(actions)))]
@@ -176,7 +177,7 @@ def at_random(position: Position, rng: np.random.Generator) -> str:
 
 
 class View(NamedTuple):
-    """What a player knows as it moves: which one it is, its memory, what it may do, and its chance."""
+    """What a player knows when it moves: its number, memory and legal actions, and a random generator."""
 
     player: int
     memory: Memory
@@ -185,28 +186,28 @@ class View(NamedTuple):
 
 
 class Seat(Protocol):
-    """Whoever plays a game."""
+    """Plays a game in one of the seats."""
 
     def choose(self, views: Sequence[View]) -> list[str]:
-        """Choose an action in each of some matches, all together."""
+        """Choose an action in each of several matches."""
         ...
 
 
 class AtRandom:
-    """Plays any action."""
+    """Plays random actions."""
 
     def choose(self, views: Sequence[View]) -> list[str]:
-        """Draw one for each."""
+        """Draw an action in each match."""
         return [view.actions[int(view.rng.integers(len(view.actions)))] for view in views]
 
 
 def matches(game: Game, seats: tuple[Seat, Seat], n: int, seed: int) -> FloatArray:
-    """Play matches side by side; returns what each player won, shape (n, 2).
+    """Play matches side by side; return each player's return, shape (n, 2).
 
-    Match i draws its chance from (seed, i), the same for any two seats: they can be compared in pairs.
+    The randomness of match i depends only on (seed, i), so different players can be compared in pairs.
 
     Raises:
-        HunchError: if the game is code that has nothing to say of a position.
+        HunchError: if the game's code fails in a position.
     """
     rngs = [np.random.default_rng([seed, i]) for i in range(n)]
     own = [[np.random.default_rng([seed, i, 1 + player]) for player in PLAYERS] for i in range(n)]
@@ -230,7 +231,7 @@ def matches(game: Game, seats: tuple[Seat, Seat], n: int, seed: int) -> FloatArr
 
 
 def tournament(game: Game, seats: Sequence[Seat], n: int, seed: int) -> FloatArray:
-    """Each against each other, n matches in both seats; what each wins of each on average, shape (k, k)."""
+    """Play n matches of each pair in both seats; return mean returns of each against each, shape (k, k)."""
     won = np.zeros((len(seats), len(seats)))
     for i, one in enumerate(seats):
         for j, other in enumerate(seats[:i]):

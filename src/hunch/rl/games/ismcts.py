@@ -89,7 +89,7 @@ class ISMCTS:
     def _answers(
         self, game: Game, wanted: Sequence[tuple[Position, str | None]]
     ) -> list[Position | tuple[float, float] | None]:
-        """The positions that moves lead to; of a position without a move, what both players will win."""
+        """Return the positions after moves; for a query without a move, both players' expected returns."""
         moves = [(position, action) for position, action in wanted if action is not None]
         still = [position for position, action in wanted if action is None]
         after = iter(game.follow(*zip(*moves, strict=True)) if moves else ())

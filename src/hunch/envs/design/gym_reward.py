@@ -1,0 +1,186 @@
+"""Reward design for any Gymnasium environment, judged by the return or the success that it tells itself."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+
+from hunch.core import FloatArray, UsageError
+from hunch.envs.design import inner
+from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
+from hunch.envs.design.policy import described
+from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.envs.design.reward import SECONDS, Reward, table
+from hunch.envs.design.running import box, fingerprint
+from hunch.rl import cem
+
+JUDGED, TESTED = 5, 20
+"""Episodes in which the policy is judged during training, and at its end."""
+METRICS = {"return": "return of the environment's own reward", "success": "success rate"}
+"""The task's metrics, and what they are called."""
+EACH_STEP = ("ppo", "sac")
+"""Learners that price every step by itself: too many for a process each, so a program keeps its state."""
+
+
+class GymRewardDesign(DesignProblem):
+    """Write a reward from which a policy learns the task of a Gymnasium environment.
+
+    The environment's own reward is hidden from the learner. The fitness is the mean return of it, or the
+    share of episodes that end with ``is_success`` or ``success`` in the info, over 20 episodes of the policy
+    at the end of its training. Before a program is written, an episode at random checks that the environment
+    tells this metric.
+
+    Args:
+        base: Id of the Gymnasium environment; observations are vectors or numbers.
+        learner: ``cem``: the cross-entropy method on linear policies; ``q``: Q-learning in a table, where
+            observations and actions are numbers; ``ppo`` or ``sac`` of stable-baselines3. Default: ``q``
+            where it can be used, else ``cem``.
+        steps: Steps of a training.
+        metric: ``return`` or ``success``.
+        target: Fitness at which the task counts as solved. Default: the environment's threshold.
+        trials: As of :class:`~hunch.envs.design.problem.DesignProblem`.
+        render_mode: ``"ansi"`` or none.
+    """
+
+    seeded = True
+
+    def __init__(
+        self,
+        *,
+        base: str = "CartPole-v1",
+        learner: Literal["", "cem", "q", "ppo", "sac"] = "",
+        steps: int = 20_000,
+        metric: Literal["return", "success"] = "return",
+        target: float | None = None,
+        trials: str = "user",
+        render_mode: str | None = None,
+    ) -> None:
+        if learner not in ("", *LEARNERS) or metric not in METRICS or steps < POINTS:
+            raise UsageError(
+                f"A reward is learnt by {', '.join(LEARNERS)} in at least {POINTS} steps, and judged by "
+                f"{' or '.join(METRICS)}, not {learner!r}, {steps}, {metric!r}."
+            )
+        self.base, self.metric, self.steps = base, metric, steps
+        env = self._made()
+        self.learner, self.train = inner.learner(learner, env)
+        threshold = env.spec.reward_threshold if env.spec and metric == "return" else 0.95
+        super().__init__(
+            task=f"Write the reward from which a policy learns the task of {base}. The policy is judged by "
+            f"the {METRICS[metric]}, which the reward cannot read.",
+            interface=_interface(env),
+            function="reward",
+            parameters=STEP,
+            target=target if target is not None else threshold if threshold is not None else math.inf,
+            trials=trials,
+            render_mode=render_mode,
+        )
+        env.close()
+
+    def _made(self) -> gym.Env[Any, Any]:
+        try:
+            return gym.make(self.base)
+        except gym.error.Error as error:
+            raise UsageError(f"There is no environment {self.base!r} for a reward: {error}") from None
+
+    def identity(self) -> str:
+        """Code, environment and training."""
+        code = fingerprint(sys.modules[__name__], inner, cem)
+        return f"{code} {gym.__version__} {self.base} {self.learner} {self.steps} {self.metric}"
+
+    def ready(self) -> None:
+        """Start the sandbox, and play an episode at random to see the metric.
+
+        Raises:
+            UsageError: if the environment does not tell it.
+        """
+        box(SECONDS)
+        env = self._made()
+        env.action_space.seed(0)
+        self._metric(*play(env, lambda observation: env.action_space.sample(), 0)[1:])
+        env.close()
+
+    def _metric(self, total: float, info: dict[str, Any]) -> float:
+        """The metric of an episode."""
+        if self.metric == "return":
+            if not math.isfinite(total):
+                raise UsageError(f"An episode of {self.base} had the return {total}, which judges nothing.")
+            return total
+        told = info.get("is_success", info.get("success"))
+        if told is None:
+            raise UsageError(
+                f"{self.base} does not tell success: the info at the end of an episode has no is_success. "
+                "Use the metric return."
+            )
+        return float(told)
+
+    def run(self, program: str, seed: int) -> Trial:
+        """Train a policy with the reward, and judge it by the task."""
+        state: Literal["kept", "fresh"] = "kept" if self.learner in EACH_STEP else "fresh"
+        means: list[dict[str, float]] = []
+        curve: list[float] = []
+        with box(SECONDS).load(program, "reward", returns=tuple, state=state) as loaded:
+            price = _Priced(Reward(loaded, STEP))
+            for policy in self.train(self._made, price, self.steps, seed):
+                curve.append(self._judged(policy, JUDGED, seed))
+                means.append(price.mean())
+        final = self._judged(policy, TESTED, seed)
+        name = METRICS[self.metric]
+        told = table({name: curve}, means, range(len(means)))
+        return Trial(
+            final, f"{name} at the end: {final:.4g}\n{told}", components={"final": final, "max": max(curve)}
+        )
+
+    def _judged(self, policy: Policy, episodes: int, seed: int) -> float:
+        """The metric of a policy, always in the same episodes of a seed."""
+        env = self._made()
+        seeds = np.random.default_rng([seed, 1]).integers(2**31, size=episodes).tolist()
+        found = [self._metric(*play(env, policy, one)[1:]) for one in seeds]
+        env.close()
+        return float(np.mean(found))
+
+
+class _Priced:
+    """A reward that remembers the mean of its components."""
+
+    def __init__(self, reward: Reward) -> None:
+        self.reward = reward
+        self.sums: dict[str, float] = {}
+        self.steps = 0
+
+    def __call__(self, steps: Steps) -> FloatArray:
+        """The total of n steps, shape (n,)."""
+        total, components = self.reward(steps)
+        self.steps += len(total)
+        for name, values in components.items():
+            self.sums[name] = self.sums.get(name, 0.0) + float(values.sum())
+        return total
+
+    def mean(self) -> dict[str, float]:
+        """Mean value of each component since the last call."""
+        found = {name: value / max(1, self.steps) for name, value in self.sums.items()}
+        self.sums, self.steps = dict.fromkeys(self.sums, 0.0), 0
+        return found
+
+
+def _shape(space: gym.Space[Any]) -> str:
+    return f"({', '.join(map(str, ('n', *(space.shape or ()))))}{'' if space.shape else ','})"
+
+
+def _interface(env: gym.Env[Any, Any]) -> str:
+    seen, done = env.observation_space, env.action_space
+    header = f"def reward({', '.join(STEP)}):"
+    lines = [
+        "Interface: all variables are of n steps at once.",
+        f"- observation: numpy array of shape {_shape(seen)}, each entry of {seen}, before the step",
+        f"- action: numpy array of shape {_shape(done)}, each entry of {done}",
+        f"- next_observation: numpy array of shape {_shape(seen)}, after the step",
+        "- Returns (total, components): a numpy array of shape (n,), and a dict of such arrays by name.",
+        described(inspect.getdoc(type(env.unwrapped)) or "", without=("Rewards",)),
+        f'```python\nimport numpy as np\n\n{header}\n    """Reward of n steps."""\n```',
+    ]
+    return "\n".join(line for line in lines if line)
