@@ -90,12 +90,10 @@ def glam(scale: Scale, data: Path) -> list[Part]:
 
 def alone(steps: int) -> tuple[Arm, ...]:
     """Return arms where a network from scratch learns; the pretrained one has nothing left to learn."""
-    bags = PerceptronPPOConfig(encoder="bag-of-words", horizon=40)
     zero_shot = ZeroShotConfig(prior=AS_IT_IS)
     return (
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), env=ALONE),
         arm("pretrained, not trained", "zero-shot", steps, zero_shot, WALKS, env=ALONE),
-        arm("PPO on bags of words", "ppo", steps, bags, env=ALONE),
         arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", env=ALONE),
     )
 
