@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ X = {
     "seconds": "wall time of the run, s",
 }
 """Possible x axes of a curve, with their titles."""
+UPDATES = "updates"
+"""Title of the axis of steps where all runs only learn from recorded data."""
 Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes"}
 """Possible y axes of a curve, with their titles."""
 
@@ -138,6 +140,11 @@ def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "succe
     return path
 
 
+def unit(arms: Iterable[Arm]) -> str:
+    """Return what the steps of runs are: of the environment, or updates where all only learn from data."""
+    return UPDATES if all(arm.config.offline for arm in arms) else X["steps"]
+
+
 def draw_lines(
     panels: Mapping[str, Mapping[str, Mapping[int, Estimate]]], path: Path, x: str, y: str
 ) -> Path:
@@ -196,7 +203,7 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) 
         label = f"{arm.label} ({model}, {len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=label, linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel=X["steps"], ylabel=Y.get(y, y))
+    axes.set(xlabel=unit(arms), ylabel=Y.get(y, y))
     if y == "success":
         axes.set_ylim(-0.02, 1.02)
     axes.set_title(title, loc="left", fontsize=11)

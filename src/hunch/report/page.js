@@ -80,18 +80,20 @@ function showLead() {
   const interval = low === null ? "no interval" : `${spread(best.seeds) === "range" ? "range" : "95 % interval"} ${fixed(low)} to ${fixed(high)} over ${over}`;
   byId("title").textContent = current().title;
   byId("lead").textContent = `${many(runs, "run")}: ${many(arms.length, "arm")}, ${range(Math.min(...seeds), Math.max(...seeds))} ` +
-    `seed${Math.max(...seeds) > 1 ? "s" : ""} each, ${plain(steps)} environment steps per run. ` +
+    `seed${Math.max(...seeds) > 1 ? "s" : ""} each, ${plain(steps)} ${current().unit} per run. ` +
     (value === null ? "No episode ended in the last quarter of the steps."
       : `Highest success at the end: ${best.label}, ${fixed(value)} (${interval}; evidence ${best.evidence}).`);
 }
+
+const unitOf = (x) => x === "steps" ? current().unit : DATA.x[x];
 
 let chart = null;
 
 function showCurves() {
   const { arms } = current(), { x, y } = shown;
   const curves = arms.map((arm, index) => ({ index, points: arm.curves[`${x} ${y}`] })).filter(({ index }) => !shown.hidden.has(index));
-  const label = `${titleOf(y)}, over ${DATA.x[x]}; the values are in the table below`;
-  chart = lineChart(byId("chart"), { curves, x, y, xTitle: DATA.x[x], yTitle: titleOf(y), label, xLeast: x === "steps" ? current().steps : 1e-9 });
+  const label = `${titleOf(y)}, over ${unitOf(x)}; the values are in the table below`;
+  chart = lineChart(byId("chart"), { curves, x, y, xTitle: unitOf(x), yTitle: titleOf(y), label, xLeast: x === "steps" ? current().steps : 1e-9 });
   const kept = x === "steps" ? "" : " Seeds differ in what they need: a run that ended keeps its last value." +
     (["calls", "tokens"].includes(x) ? " Answers from the cache cost nothing, so a later seed may need few; requests count them." : "");
   const empty = curves.length && !curves.some(({ points }) => points) ? "There is no curve yet. " : "";
@@ -103,7 +105,7 @@ function showReading() {
   const at = shown.reading * chart.xEnd;
   chart.at(shown.reading);
   byId("reading").value = shown.reading * 100;
-  const text = `${plain(at < 10 ? +at.toPrecision(2) : Math.round(at))} ${DATA.x[shown.x]}`;
+  const text = `${plain(at < 10 ? +at.toPrecision(2) : Math.round(at))} ${unitOf(shown.x)}`;
   byId("reading-at").textContent = text;
   byId("reading").setAttribute("aria-valuetext", text);
   const heads = ["arm", `${shown.y} [${spreads()}]`, "seeds", "model", "evidence"];

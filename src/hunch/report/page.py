@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from hunch.report.curves import COLOURS, Curve, Points, X, Y, learning_curve
+from hunch.report.curves import COLOURS, Curve, Points, X, Y, learning_curve, unit
 from hunch.report.gather import Comparison, LeftOut, Run
 from hunch.report.kept import kept
 from hunch.report.pack import digits, pack, tell
@@ -83,6 +83,7 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
         "title": comparison.title,
         "place": comparison.place,
         "steps": comparison.steps,
+        "unit": unit(comparison.arms),
         "arms": [_arm(*each, runs) for each in zip(comparison.arms.items(), table, strict=True)],
         "improvement": {
             "success": _improvement([[run.result.success.value for run in group] for group in members]),

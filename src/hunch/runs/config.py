@@ -114,6 +114,11 @@ class RunConfig(Setting):
             plain.pop("objects")
         return plain
 
+    @property
+    def offline(self) -> bool:
+        """True if the run only learns from recorded data; then its steps are updates."""
+        return bool(self.data) and not self.online
+
     def specs(self) -> dict[str, str]:
         """Return the spec of each model that the method uses, by the option's name."""
         method = methods.find(self.method)

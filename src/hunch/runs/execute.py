@@ -77,8 +77,7 @@ def evaluation(config: RunConfig) -> Evaluation | None:
 
     With recorded data only, there are always evaluations, because there is nothing else to see.
     """
-    offline = bool(config.data) and not config.online
-    every = config.eval_every or (max(1, config.steps // 10) if offline else 0)
+    every = config.eval_every or (max(1, config.steps // 10) if config.offline else 0)
     if not every:
         return None
     envs = environments(config, min(config.envs, config.eval_episodes))
