@@ -20,7 +20,7 @@ import torch
 
 from hunch.lm.backends.lora import adapt
 from hunch.lm.backends.trainable import sums
-from hunch.lm.scoring.engine import edges, laid_out
+from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import grow
 from scoring import commands, fastest, llama
 
@@ -91,7 +91,7 @@ def tree(network, requests):  # type: ignore[no-untyped-def]
     out = network(
         input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=keep
     )
-    return [sums(edges(out.logits[row], each, keep), each) for row, each in enumerate(trees)]
+    return sums(out.logits, trees)
 
 
 if __name__ == "__main__":

@@ -89,12 +89,11 @@ def glam(scale: Scale, data: Path) -> list[Part]:
 
 
 def alone(steps: int) -> tuple[Arm, ...]:
-    """The arms of :func:`glam` where a network from scratch learns, too."""
-    bags = PerceptronPPOConfig(encoder="bag-of-words", horizon=40)
+    """Return arms where a network from scratch learns; the pretrained one has nothing left to learn."""
+    zero_shot = ZeroShotConfig(prior=AS_IT_IS)
     return (
-        arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN), env=ALONE),
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), env=ALONE),
-        arm("PPO on bags of words", "ppo", steps, bags, env=ALONE),
+        arm("pretrained, not trained", "zero-shot", steps, zero_shot, WALKS, env=ALONE),
         arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", env=ALONE),
     )
 
@@ -194,6 +193,7 @@ def gflan_prior(scale: Scale, data: Path) -> list[Part]:
         arm("GFlan, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), env=ALONE),
         with_prior("GFlan-Prior, among proposals", space="proposals", kl=0.0),
         *(with_prior(f"GFlan-Prior, kl {kl}", kl=kl) for kl in (1.0, 0.1, 0.01)),
+        with_prior("GFlan-Prior, kl 0.1, uniform proposals", proposer="uniform", kl=0.1),
     )
     return [Part("Only the ball in the room", lines)]
 

@@ -213,9 +213,14 @@ def told(logits: Tensor, states: Tensor, trees: Sequence[Tree], starts: Sequence
         starts: Index of the hidden state of each prompt.
     """
     lengths = [np.array([len(path) for path in tree.paths]) for tree in trees]
-    owner = np.repeat(np.arange(sum(map(len, lengths))), np.concatenate(lengths))
-    each = edges(logits, trees, logits.shape[1])
-    sums = each.new_zeros(owner[-1] + 1).index_add(0, torch.from_numpy(owner).to(each.device), each)
-    logprobs = torch.split(sums, [len(own) for own in lengths])
     read = states[np.arange(len(trees)), starts].float().unbind()
-    return [Answer(*answer) for answer in zip(logprobs, lengths, read, strict=True)]
+    return [Answer(*answer) for answer in zip(sums(logits, trees), lengths, read, strict=True)]
+
+
+def sums(logits: Tensor, trees: Sequence[Tree]) -> Sequence[Tensor]:
+    """Return the log-probability of each path of each tree, the sum over its tokens; see :func:`told`."""
+    lengths = [len(path) for tree in trees for path in tree.paths]
+    owner = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(logits.device)
+    each = edges(logits, trees, logits.shape[1])
+    summed = each.new_zeros(len(lengths)).index_add(0, owner, each)
+    return torch.split(summed, [len(tree.paths) for tree in trees])
