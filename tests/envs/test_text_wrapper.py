@@ -137,6 +137,11 @@ def test_what_cannot_be_wrapped(space, names, message):
         TextWrapper(Space(space), str, names)
 
 
+def test_a_description_that_is_no_text():
+    with pytest.raises(UsageError, match="'describe' must return a text, not ndarray"):
+        TextWrapper(gymnasium.make("MountainCar-v0"), lambda x: x, NAMES).reset()
+
+
 @pytest.mark.parametrize("actions", [{}, {"add": 2}, {"add": "3"}, {"add": None}])
 def test_wrong_actions_while_playing(actions):
     env = TextWrapper(Counter(), str, lambda observation, info: actions)

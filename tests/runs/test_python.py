@@ -126,6 +126,10 @@ def test_there_is_no_best_without_an_evaluation(tmp_path):
         hunch.load(tmp_path, checkpoint="best", agent=Rarest())
     with pytest.raises(UsageError, match="'last' or 'best'"):
         hunch.load(tmp_path, checkpoint="first")
+    with pytest.raises(UsageError, match="named by its folder, not 3"):
+        hunch.load(3)
+    with pytest.raises(UsageError, match="3 is not an agent"):
+        hunch.load(tmp_path, agent=3)
 
 
 def test_a_prolonged_run_equals_a_long_one(tmp_path):

@@ -137,7 +137,10 @@ class TextWrapper(TextEnv):
         self._observed = observation
         self._actions = self._admissible(observation, info)
         self._reported = {name: value for name, value in info.items() if name not in _CONTRACT}
-        return Outcome(self._describe(observation), None if self._actions is None else tuple(self._actions))
+        text = self._describe(observation)
+        if not isinstance(text, str):
+            raise UsageError(f"'describe' must return a text, not {type(text).__name__}.")
+        return Outcome(text, None if self._actions is None else tuple(self._actions))
 
     def _admissible(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int] | None:
         if not callable(self._listed):

@@ -152,5 +152,8 @@ def load(
     """
     if checkpoint not in ("last", "best"):
         raise UsageError(f"checkpoint must be 'last' or 'best', not {checkpoint!r}.")
-    found, config = load_agent(folder, checkpoint=checkpoint, agent=agent, env=env)
+    if not isinstance(folder, (str, Path)):
+        raise UsageError(f"A run is named by its folder, not {folder!r}.")
+    own = None if agent is None else require_agent(agent)
+    found, config = load_agent(folder, checkpoint=checkpoint, agent=own, env=env)
     return Trained(found, env, seed=seed, config=config)
