@@ -23,7 +23,8 @@ FREE = (
     "hunch/WorldModelCode",
     "hunch/TextCraft",
 )  # any text: tests/envs/test_design_problems, test_textcraft
-EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/MiniGrid-v0")  # they have tests of their own
+# They need an extra and have tests of their own.
+EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]
 every_env = pytest.mark.parametrize("id", LISTED)
 ONE_MOVE = ("hunch/MatrixGame-v0", "hunch/Ultimatum-v0")  # tests/envs/test_games

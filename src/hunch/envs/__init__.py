@@ -105,6 +105,7 @@ _ENTRY_POINTS = {
     "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",
     "hunch/HomeGrid-v0": "hunch.envs.home_grid:HomeGrid",
     "hunch/Bargaining-v0": "hunch.envs.bargaining:Bargaining",
+    "hunch/TinyHanabi-v0": "hunch.envs.tiny_hanabi:TinyHanabi",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/SaySelect-v0": "hunch.envs.say_select:SaySelect",
