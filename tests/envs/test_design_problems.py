@@ -345,8 +345,10 @@ def test_an_evaluation_without_a_fitness_stops_the_run():
         tried(DesignProblem(lambda program: {"score": 1.0}, task="w"), "x")
 
 
-def test_a_file_of_trials_that_cannot_be_written_stops_the_run(tmp_path):
-    (tmp_path / "folder").mkdir()
-    env = DesignProblem(len, task="u", trials=str(tmp_path / "folder"))
+def test_a_file_of_trials_that_cannot_be_used_is_named(tmp_path):
+    with pytest.raises(UsageError, match="is a folder, not a file of trials"):
+        DesignProblem(len, task="u", trials=str(tmp_path))
+    (tmp_path / "text").write_text("no database")
+    env = DesignProblem(len, task="u", trials=str(tmp_path / "text"))
     with pytest.raises(hunch.core.HunchError, match="cannot be used"):
         tried(env, "x")

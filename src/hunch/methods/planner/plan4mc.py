@@ -225,12 +225,12 @@ class Plan4MC(Planner):
         return left
 
     def _search(self, state: State) -> list[str]:
-        if not hasattr(state.raw, "held") or not hasattr(state.raw, "near"):
-            raise UsageError("Plan4MC needs State.raw.held and State.raw.near, which this environment lacks.")
         graph = self._graph(state)
         target = graph.target(state.task)
         if target is None:
             raise NoPlan(f"No skill is known that is the task, {state.task!r}.")
+        if not hasattr(state.raw, "held") or not hasattr(state.raw, "near"):
+            raise UsageError("Plan4MC needs State.raw.held and State.raw.near, which this environment lacks.")
         found = plan(graph, target, dict(state.raw.held), state.raw.near)
         return found if self.config.find else [name for name in found if not graph.entries[name].moves]
 
