@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.spiel import load_game
 from hunch.ranges import NonNegativeInt, PositiveInt
 
 THINGS: Final = ("book", "hat", "basketball")
@@ -57,14 +57,8 @@ class Bargaining(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        try:
-            spiel = import_module("pyspiel")
-        except ImportError:
-            raise UsageError(
-                "Bargaining needs the package open_spiel: pip install 'hunch-rl[open-spiel]'."
-            ) from None
         self.demand = demand
-        self._game = spiel.load_game("bargaining", {"max_turns": turns})
+        self._game = load_game("bargaining", {"max_turns": turns}, needed_by="Bargaining")
         self._state = self._game.new_initial_state()
         self._pool: Numbers = ()
         self._values: tuple[Numbers, Numbers] = ((), ())

@@ -7,11 +7,11 @@ Deep Multi-Agent Reinforcement Learning", ICML 2019. The rules are theirs, the t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.spiel import load_game
 from hunch.ranges import PositiveInt
 
 BEST: Final = 10.0
@@ -38,13 +38,7 @@ class TinyHanabi(TextEnv):
 
     def __init__(self, *, max_steps: PositiveInt = 2, render_mode: str | None = None) -> None:
         super().__init__(max_steps, render_mode)
-        try:
-            spiel = import_module("pyspiel")
-        except ImportError:
-            raise UsageError(
-                "Tiny Hanabi needs the package open_spiel: pip install 'hunch-rl[open-spiel]'."
-            ) from None
-        self._game = spiel.load_game("tiny_hanabi")
+        self._game = load_game("tiny_hanabi", {}, needed_by="Tiny Hanabi")
         self._state = self._game.new_initial_state()
         self.moves = tuple(f"play {n + 1}" for n in range(self._game.num_distinct_actions()))
 

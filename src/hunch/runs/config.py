@@ -117,7 +117,7 @@ class RunConfig(Setting):
     @property
     def offline(self) -> bool:
         """True if the run only learns from recorded data; then its steps are updates."""
-        return bool(self.data) and not self.online
+        return bool(self.data or "data" in self.objects) and not self.online
 
     def specs(self) -> dict[str, str]:
         """Return the spec of each model that the method uses, by the option's name."""

@@ -140,10 +140,8 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
             for config in [TWOSOMEConfig(normalise=kind, temperature=temperatures[kind])]
         )
 
-    as_published, random = (
-        dict.fromkeys(kinds, 1.0),
-        arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", wording="lengths"),
-    )
+    as_published = dict.fromkeys(kinds, 1.0)
+    random = arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", wording="lengths")
     return [
         Part(
             "GoToRedBall, actions of one to six words",
