@@ -17,7 +17,7 @@ from hunch.runs.files import read_lines
 # The palette of Okabe and Ito, whose colours can be told apart with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-WIDE = 45
+WIDE = 40
 """Maximum characters of labels that fit side by side."""
 FEWEST = 10
 """Minimum number of episodes before a running mean is drawn."""
