@@ -61,7 +61,8 @@ def _arms(domain: str, lms: Sequence[str], hints: bool) -> Iterator[Arm]:
     for model in dict.fromkeys(("pocket", *lms)):
         yield arm(f"ICPI, {model}", domain, "icpi", model, hints=hints, **ASKED)
         yield arm(f"No ArgMax, {model}", domain, "icpi-no-argmax", model, hints=hints, **ASKED)
-    yield arm("ICPI, pocket, choosing", domain, "icpi", "pocket", hints=hints, **CHOOSING)
+    for label, model in (("knowing nothing", "uniform"), ("pocket", "pocket")):
+        yield arm(f"ICPI, {label}, choosing", domain, "icpi", model, hints=hints, **CHOOSING)
     yield arm("Matching Model", domain, "matching", hints=hints)
     yield arm("Tabular Q", domain, "tabular-q", hints=hints)
 
