@@ -76,6 +76,8 @@ def test_a_tokenizer_that_merges_across_the_seam(folders: dict[str, Path], tmp_p
     for place, option in enumerate((" go left", " go right")):
         tail = model.tokenizer(option)["input_ids"]
         assert scores.logprobs[place] == pytest.approx(plain(model, head, tail), abs=1e-5)
+    with pytest.raises(UsageError, match="cannot write the option 'go up'"):
+        model.score(["Action:"], [["go left", "go up"]])
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import fnmatch
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hunch.core import Agent, UsageError, suggest
 from hunch.lm.answers.cache import Cached
@@ -103,9 +103,9 @@ def refuse_known_games(
     """
     games = dict.fromkeys(str(game) for env in envs for game in getattr(env.unwrapped, "pool", ()))
     for named in (*models.values(), getattr(agent, "lm", None)):
-        model = getattr(named, "model", named)  # behind the cache, or in training
+        model: Any = getattr(named, "model", named)  # behind the cache, or in training
         for training in getattr(model, "trained_on", ()):
-            if both := fnmatch.filter(games, training["games"]):
+            if both := fnmatch.filter(games, training.get("games", "")):
                 raise UsageError(
                     f"{model.name} was trained on {len(both)} of the {len(games)} games to play, such as "
                     f"{both[0]}: choose other games, for example with another pool_seed."

@@ -52,12 +52,12 @@ class EncoderDecoderModel(TransformerModel):
         """Tokenise a prompt for the encoder, and its options for the decoder as a tree after the start token.
 
         Raises:
-            UsageError: if there is no token for an option.
+            UsageError: if the tokenizer cannot write an option.
         """
         tails = [self.tokenizer(option, add_special_tokens=False)["input_ids"] for option in options]
         for option, tail in zip(options, tails, strict=True):
-            if not tail:
-                raise UsageError(f"The tokenizer of {self.name} has no token for the option {option!r}.")
+            if not tail or self.tokenizer.unk_token_id in tail:
+                raise UsageError(f"The tokenizer of {self.name} cannot write the option {option!r}.")
         head = self._text_tokens(text_of(prompt), None)
         return head, grow([self.network.config.decoder_start_token_id], tails or [[0]])
 

@@ -220,7 +220,8 @@ class CausalModel(TransformerModel):
         as in the training data of these models, so end a prompt in "Action:" rather than "Action: ".
 
         Raises:
-            UsageError: if a prompt with its longest option does not fit into the model's context.
+            UsageError: if the tokenizer cannot write an option, or a prompt with its longest option does not
+                fit into the model's context.
         """
         pairs = choices(prompts, options)
         requests = [self._request(prompt, own) for prompt, own in pairs]
@@ -270,8 +271,8 @@ class CausalModel(TransformerModel):
         head = self._tokens(prompt, scored=True)
         tails = [tokenise(self.tokenizer, joint + option) for option in options]
         for option, tail in zip(options, tails, strict=True):
-            if not tail:
-                raise UsageError(f"The tokenizer of {self.name} has no token for the option {option!r}.")
+            if not tail or self.tokenizer.unk_token_id in tail:
+                raise UsageError(f"The tokenizer of {self.name} cannot write the option {option!r}.")
         self._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
         return head, tails
 
