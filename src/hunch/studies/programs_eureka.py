@@ -16,14 +16,14 @@ import hunch
 from hunch import lm
 from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
+from hunch.envs.design.reward_grammar import Part as PartOfReward
+from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch.envs.design.worlds import WORLDS
 from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.report.frontier import draw_frontier
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.program import Attempt, Feedback, ModelWriter, best
-from hunch.rules.writer import Part as PartOfReward
-from hunch.rules.writer import damaged, listed, written
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.studies.code_world_models import kept
@@ -232,7 +232,8 @@ def _damaged(env: RewardDesign, fault: int) -> Attempt:
     rng = np.random.default_rng([fault, 11])
     parts = list(GOOD)
     place = int(rng.integers(len(parts)))
-    parts[place] = damaged(parts[place], listed(env.problem.text()), rng)
+    variables = listed(env.problem.interface)
+    parts[place] = damaged(parts[place], variables, evenly(quantities(variables), rng), rng)
     program = written("reward", env.problem.parameters, parts)
     return Attempt(0, program, None).after(tried(env, program, seed=fault))
 
