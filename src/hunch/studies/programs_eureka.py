@@ -103,6 +103,7 @@ def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: in
         "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
         "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
         "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
+        "found": found,
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
         "program": top.program if top else "",
     }

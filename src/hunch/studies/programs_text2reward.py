@@ -12,15 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hunch import lm
 from hunch.envs.design.reward import RewardDesign
 from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
-from hunch.rl.statistics import over_pairs, over_seeds
+from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.program_similarity import TEMPERATURE, SimilarityWriter
 from hunch.studies.code_world_models import kept
 from hunch.studies.programs_eureka import MAIN, WORLD, Row, again, designed, writer
+from hunch.studies.programs_funsearch import tried
 from hunch.studies.study import Part, Scale, Study
 
 PROGRAMS = 16
@@ -31,8 +34,23 @@ REACHER: dict[str, Any] = {"world": "reacher"}
 Lines = Mapping[str, Callable[[], ProgramAgent]]
 
 
-def encoder(spec: str, temperature: float = TEMPERATURE) -> SimilarityWriter:
+ENCODERS: Mapping[str, tuple[str, float]] = {
+    "MiniLM": ("minilm", TEMPERATURE),
+    "bag of words": ("bag-of-words", TEMPERATURE),
+    "weighted words": ("words", TEMPERATURE),
+    "even draws": ("words", math.inf),
+}
+"""Encoders that choose quantities, with the temperature of the draws: the model, two lexical controls and the
+uninformed one."""
+DRAFTS = 10
+"""Drafts per seed."""
+CURVE = (1, 2, 4, 8, 16)
+"""Numbers of programs of which the best is shown."""
+
+
+def encoder(name: str) -> SimilarityWriter:
     """Return a writer whose quantities are chosen by an encoder."""
+    spec, temperature = ENCODERS[name]
     return SimilarityWriter(lm.load(spec, cache=None), temperature)
 
 
@@ -41,19 +59,14 @@ def scripted() -> Any:
     return lm.load(writer(*MAIN), cache=None)
 
 
-ENCODERS: Lines = {
-    "Text2Reward, MiniLM": lambda: Text2Reward(encoder("minilm"), give_up=0),
-    "Text2Reward, bag of words": lambda: Text2Reward(encoder("bag-of-words"), give_up=0),
-    "Text2Reward, weighted words": lambda: Text2Reward(encoder("words"), give_up=0),
-    "Text2Reward, even draws": lambda: Text2Reward(encoder("words", math.inf), give_up=0),
+BY_ENCODER: Lines = {
+    f"Text2Reward, {name}": lambda name=name: Text2Reward(encoder(name), give_up=0) for name in ENCODERS
+} | {
+    "Song, MiniLM": lambda: Song(encoder("MiniLM"), give_up=0),
+    "no feedback, MiniLM": lambda: Text2Reward(encoder("MiniLM"), feedback="blind", give_up=0),
+    "best of n, MiniLM": lambda: Text2Reward(encoder("MiniLM"), feedback="fresh", give_up=0),
 }
-"""Writers that choose quantities by similarity to the task, and the uninformed one. First the method."""
-SEARCHES: Lines = {
-    "Song, MiniLM": lambda: Song(encoder("minilm"), give_up=0),
-    "no feedback, MiniLM": lambda: Text2Reward(encoder("minilm"), feedback="blind", give_up=0),
-    "best of n, MiniLM": lambda: Text2Reward(encoder("minilm"), feedback="fresh", give_up=0),
-}
-"""The same writer in other searches."""
+"""Refinement by feedback with each encoder, and with MiniLM in other searches. First the method."""
 SCRIPTED: Lines = {
     "Text2Reward": lambda: Text2Reward(scripted(), give_up=0),
     "Text2Reward, no feedback": lambda: Text2Reward(scripted(), feedback="blind", give_up=0),
@@ -61,6 +74,29 @@ SCRIPTED: Lines = {
     "best of n": lambda: Text2Reward(scripted(), feedback="fresh", give_up=0),
 }
 """The scripted writer. First the method."""
+
+
+def drafted(world: dict[str, Any], name: str, number: int) -> Row:
+    """Return the success of a policy that is trained on a first draft."""
+    env = RewardDesign(**world, trials="")
+    program = encoder(name).write(env.problem, (), "", 1, number)[0]
+    return {"success": tried(env, program, seed=number).fitness or 0.0, "program": program}
+
+
+def drafts(world: dict[str, Any], n: int, folder: Path) -> str:
+    """Return the success of first drafts, by encoder."""
+    keys = [(name, number) for number in range(n) for name in ENCODERS]
+    found = kept(folder / "runs.jsonl", keys, partial(drafted, world))
+    by_name = {
+        name: [row["success"] for row in sorted(found, key=lambda r: r["key"][1]) if row["key"][0] == name]
+        for name in ENCODERS
+    }
+    rows = ["| drafts by | success | at least 0.5 | MiniLM is ahead by |", "|---|---|---|---|"]
+    for name, values in by_name.items():
+        gap = over_pairs([a - b for a, b in zip(by_name["MiniLM"], values, strict=True)]).short()
+        share = over_episodes([value >= 0.5 for value in values])
+        rows.append(f"| {name} | {np.mean(values):.2f} | {share} | {'' if name == 'MiniLM' else gap} |")
+    return f"Means over {n} drafts each.\n\n" + "\n".join(rows)
 
 
 def searched(lines: Lines, world: dict[str, Any], steps: int, line: str, seed: int) -> Row:
@@ -93,7 +129,17 @@ def table(lines: Lines, world: dict[str, Any], seeds: int, steps: int, folder: P
         chosen = over_seeds([row["fitness"] for row in own]).short()
         gap = "" if line == first else over_pairs(gaps).short()
         rows.append(f"| {line} | {chosen} | {_cells(own)} | {gap} |")
-    return "\n".join(rows)
+    return "\n".join([*rows, "", *_curves({line: _rows(found, line) for line in lines})])
+
+
+def _curves(by_line: Mapping[str, list[Row]]) -> list[str]:
+    """Return the best fitness after some numbers of programs, in Markdown."""
+    head = " | ".join(f"{n} program{'s' * (n > 1)}" for n in CURVE)
+    lines = [f"| best fitness after | {head} |", "|---" * (1 + len(CURVE)) + "|"]
+    for line, rows in by_line.items():
+        cells = [f"{np.mean([max(row['found'][:n]) for row in rows]):.2f}" for n in CURVE]
+        lines.append(f"| {line} | {' | '.join(cells)} |")
+    return lines
 
 
 def _rows(found: list[Row], line: str) -> list[Row]:
@@ -107,14 +153,12 @@ def _cells(rows: list[dict[str, Any]]) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(4, round(PROGRAMS * scale.share))
-    tables: dict[str, tuple[Lines, dict[str, Any], int]] = {
-        "Docking, by encoder": ({**ENCODERS, **SEARCHES}, WORLD, scale.seeds),
-        "Reacher, by encoder": (ENCODERS, REACHER, (scale.seeds + 1) // 2),
-        "Docking, scripted writer": (SCRIPTED, WORLD, scale.seeds),
-    }
+    n, half = DRAFTS * scale.seeds, (scale.seeds + 1) // 2
     return [
-        Part(title, (), beside=partial(table, lines, world, seeds, steps))
-        for title, (lines, world, seeds) in tables.items()
+        Part("First drafts in docking", (), beside=partial(drafts, WORLD, n)),
+        Part("First drafts in the reacher", (), beside=partial(drafts, REACHER, n // 2)),
+        Part("Refined in docking", (), beside=partial(table, BY_ENCODER, WORLD, half, steps)),
+        Part("Scripted writer", (), beside=partial(table, SCRIPTED, WORLD, half, steps)),
     ]
 
 
@@ -127,7 +171,8 @@ STUDIES = {
         "self-refinement (Song et al., 2023).",
         "No model that generates: rewards are drawn from a grammar, and MiniLM (L3) or a script (L0) chooses "
         "what they are computed from. Feedback consists of the design problem's numbers; in Text2Reward it "
-        "is from a person. The table of the reacher has half of the seeds.",
+        "is from a person. There are ten drafts per seed, and five in the reacher; "
+        "searches have half of the seeds.",
         _parts,
         seeds=20,
     )

@@ -2,7 +2,8 @@
 
 The findings are those that Eureka's prompt asks for: a component that does not change is replaced, one that
 dominates the others is rescaled, and if nothing was achieved, all are replaced. In addition, a component that
-falls as the metric rises gets the other sign, and while the task is not solved, a component is added.
+falls as the metric rises gets the other sign, and if the metric rose but the task is not solved, a component
+is added.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def repaired(
         _mended(part, i, curves, metric, draw) if f"part_{i}" in curves and rng.random() < share else part
         for i, part in enumerate(parts)
     ]
-    if max(metric) < SOLVED and rng.random() < share:
+    if _gained(metric) and max(metric) < SOLVED and rng.random() < share:
         found.append(draw())
     return found[-MOST:]
 
