@@ -6,7 +6,6 @@ hunch study text2reward
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,10 +19,18 @@ from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
-from hunch.roles.program_similarity import TEMPERATURE, SimilarityWriter
 from hunch.studies.code_world_models import kept
-from hunch.studies.programs_eureka import MAIN, WORLD, Row, again, designed, writer
 from hunch.studies.programs_funsearch import tried
+from hunch.studies.programs_rewards import (
+    ENCODERS,
+    MAIN,
+    WORLD,
+    Row,
+    again,
+    designed,
+    encoder,
+    writer,
+)
 from hunch.studies.study import Part, Scale, Study
 
 PROGRAMS = 16
@@ -34,24 +41,10 @@ REACHER: dict[str, Any] = {"world": "reacher"}
 Lines = Mapping[str, Callable[[], ProgramAgent]]
 
 
-ENCODERS: Mapping[str, tuple[str, float]] = {
-    "MiniLM": ("minilm", TEMPERATURE),
-    "bag of words": ("bag-of-words", TEMPERATURE),
-    "weighted words": ("words", TEMPERATURE),
-    "even draws": ("words", math.inf),
-}
-"""Encoders that choose quantities, with the temperature of the draws: the model, two lexical controls and the
-uninformed one."""
 DRAFTS = 10
 """Drafts per seed."""
 CURVE = (1, 2, 4, 8, 16)
 """Numbers of programs of which the best is shown."""
-
-
-def encoder(name: str) -> SimilarityWriter:
-    """Return a writer whose quantities are chosen by an encoder."""
-    spec, temperature = ENCODERS[name]
-    return SimilarityWriter(lm.load(spec, cache=None), temperature)
 
 
 def scripted() -> Any:
