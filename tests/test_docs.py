@@ -1,5 +1,7 @@
 """The documentation is true: its programs run, its links lead somewhere, its settings are the code's."""
 
+import ast
+import importlib
 import os
 import re
 import subprocess
@@ -106,6 +108,18 @@ def settings(config, prefix=""):
             yield from settings(value, f"{field.name}.")
         else:
             yield prefix + field.name, str(value)
+
+
+def imported(program):
+    """The names of ours that a program imports, with their modules."""
+    nodes = [node for node in ast.walk(ast.parse(program.read_text())) if isinstance(node, ast.ImportFrom)]
+    return [(n.module, a.name) for n in nodes if (n.module or "").startswith("hunch.") for a in n.names]
+
+
+@pytest.mark.parametrize("program", sorted((ROOT / "benchmarks").glob("*.py")), ids=name)
+def test_benchmarks_import_what_there_is(program):
+    for module, name in imported(program):
+        assert hasattr(importlib.import_module(module), name), f"{program.name}: {module} has no {name}"
 
 
 def test_settings_of_dqn_prior_are_those_of_the_code():
