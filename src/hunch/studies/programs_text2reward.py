@@ -41,7 +41,7 @@ REACHER: dict[str, Any] = {"world": "reacher"}
 Lines = Mapping[str, Callable[[], ProgramAgent]]
 
 
-DRAFTS = 10
+DRAFTS = 25
 """Drafts per seed."""
 CURVE = (1, 2, 4, 8, 16)
 """Numbers of programs of which the best is shown."""
@@ -146,12 +146,12 @@ def _cells(rows: list[dict[str, Any]]) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(4, round(PROGRAMS * scale.share))
-    n, half = DRAFTS * scale.seeds, (scale.seeds + 1) // 2
+    n = DRAFTS * scale.seeds
     return [
         Part("First drafts in docking", (), beside=partial(drafts, WORLD, n)),
         Part("First drafts in the reacher", (), beside=partial(drafts, REACHER, n // 2)),
-        Part("Refined in docking", (), beside=partial(table, BY_ENCODER, WORLD, half, steps)),
-        Part("Scripted writer", (), beside=partial(table, SCRIPTED, WORLD, half, steps)),
+        Part("Refined in docking", (), beside=partial(table, BY_ENCODER, WORLD, scale.seeds, steps)),
+        Part("Scripted writer", (), beside=partial(table, SCRIPTED, WORLD, scale.seeds, steps)),
     ]
 
 
@@ -164,8 +164,8 @@ STUDIES = {
         "self-refinement (Song et al., 2023).",
         "No model that generates: rewards are drawn from a grammar, and MiniLM (L3) or a script (L0) chooses "
         "what they are computed from. Feedback consists of the design problem's numbers; in Text2Reward it "
-        "is from a person. There are ten drafts per seed, and five in the reacher; "
-        "searches have half of the seeds.",
+        "is from a person. There are 25 drafts per seed, and half as many in the "
+        "reacher.",
         _parts,
         seeds=20,
     )
