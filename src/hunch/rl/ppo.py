@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -154,24 +155,37 @@ class PPOLearner:
             parts: Parts to learn, one after the other in each epoch.
 
         Raises:
-            HunchError: if a gradient is not finite, or memory runs out.
+            HunchError: if a gradient, or an output after the update, is not finite, or memory runs out.
         """
-        c, told = self.config, list[dict[str, float]]()
+        c = self.config
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * left if c.anneal else rate
         self.pull = c.kl if c.kl_end is None else c.kl_end + (c.kl - c.kl_end) * left
         self.updates += 1
-        try:
+        with fitting(c.micro):
             batch = self.collect(streams)
-            for part in [*parts] * c.epochs:
-                size = c.value_batch_size if part == "value" else c.batch_size
-                for rows in _cut(rng.permutation(len(batch.states)), size):
-                    told.append(self._step(batch, rows, part))
-                    if c.target_kl and told[-1].get("moved", 0.0) > c.target_kl:
-                        return _mean(told)
-        except torch.cuda.OutOfMemoryError as error:
-            raise HunchError(_MEMORY.format(c.micro)) from error
-        return _mean(told)
+            told = _mean(list(self._steps(batch, rng, parts)))
+            self._check(batch.states[: c.micro])
+        return told
+
+    def _steps(
+        self, batch: Batch, rng: np.random.Generator, parts: Sequence[Part]
+    ) -> Iterator[dict[str, float]]:
+        """Make the gradient steps of an update, until the policy is too far from the old one."""
+        c = self.config
+        for part in [*parts] * c.epochs:
+            size = c.value_batch_size if part == "value" else c.batch_size
+            for rows in cut(rng.permutation(len(batch.states)), size):
+                yield (told := self._step(batch, rows, part))
+                if c.target_kl and told.get("moved", 0.0) > c.target_kl:
+                    return
+
+    @torch.no_grad()
+    def _check(self, states: Sequence[State]) -> None:
+        """Refuse a policy without finite outputs, before it acts and before a checkpoint holds it."""
+        logprobs, values = self.policy.both(states)
+        if logprobs.isnan().any() or not values.isfinite().all():
+            raise HunchError(_INFINITE)
 
     def _step(self, batch: Batch, rows: IntArray, part: Part) -> dict[str, float]:
         """Make one gradient step with the mean gradient over some rows."""
@@ -179,7 +193,7 @@ class PPOLearner:
         self.optimiser.zero_grad()
         advantages = batch.advantages[rows]
         advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
-        for few, gained in zip(_cut(rows, c.micro), _cut(advantages, c.micro), strict=True):
+        for few, gained in zip(cut(rows, c.micro), cut(advantages, c.micro), strict=True):
             loss, figures = self._loss(batch, few, gained, part)
             (loss * (len(few) / len(rows))).backward()  # type: ignore[no-untyped-call]
             told.append(figures)
@@ -236,12 +250,12 @@ class PPOLearner:
         """Return steps with the policy's outputs before the update."""
         states = [t.state for stream in streams for t in stream]
         taken = [t.state.options.index(t.action) for stream in streams for t in stream]
-        known = [self.policy.both(few) for few in _cut(states, self.config.micro)]
+        known = [self.policy.both(few) for few in cut(states, self.config.micro)]
         values = torch.cat([own for _, own in known])
         actions = torch.tensor(taken, device=values.device)
         old = [
             logprobs.gather(1, few[:, None])[:, 0]
-            for (logprobs, _), few in zip(known, _cut(actions, self.config.micro), strict=True)
+            for (logprobs, _), few in zip(known, cut(actions, self.config.micro), strict=True)
         ]
         gained = self._advantages(streams, values.double().cpu().numpy())
         advantages = torch.from_numpy(gained).to(values)
@@ -257,7 +271,7 @@ class PPOLearner:
         follows = np.append(values[1:], 0.0)
         steps = [(t, last) for stream in streams for t, last in _with_last(stream)]
         open_ = [i for i, (t, last) in enumerate(steps) if not t.terminated and (t.truncated or last)]
-        for few in _cut(open_, c.micro):
+        for few in cut(open_, c.micro):
             found = self.policy.values([steps[i][0].next_state for i in few])
             follows[few] = found.double().cpu().numpy()
         advantages, later = np.zeros(len(values)), 0.0
@@ -280,8 +294,8 @@ class PPOLearner:
 
 
 _INFINITE = (
-    "A gradient is not finite, so the weights were not moved by it; the last checkpoint is sound. A lower "
-    "learning_rate, or dtype=float32 in the model's spec, may help."
+    "A gradient or an output of the policy is not finite, so this update was stopped; the last checkpoint is "
+    "sound. A lower learning_rate, or dtype=float32 in the model's spec, may help."
 )
 _MEMORY = (
     "The accelerator's memory is too small for {} steps at once; the last checkpoint is sound. Use a smaller "
@@ -289,7 +303,23 @@ _MEMORY = (
 )
 
 
-def _cut(items: Any, size: int) -> Iterator[Any]:
+@contextmanager
+def fitting(micro: int) -> Iterator[None]:
+    """Name settings that need less memory where the accelerator has too little.
+
+    Args:
+        micro: Number of steps computed at once.
+
+    Raises:
+        HunchError: in place of torch's error.
+    """
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise HunchError(_MEMORY.format(micro)) from error
+
+
+def cut(items: Any, size: int) -> Iterator[Any]:
     """Yield pieces of at most ``size`` items."""
     return (items[start : start + size] for start in range(0, len(items), size))
 

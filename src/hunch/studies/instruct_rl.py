@@ -15,15 +15,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from hunch.core import Player, State, Transition, UsageError, World
+from hunch.core import Agent, Player, State, Transition, UsageError, World
 from hunch.envs import make
 from hunch.envs.say_select import QUIT, SaySelect, all_deals
 from hunch.lm import load
+from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
-from hunch.roles.prior import UniformPrior
+from hunch.roles.prior import DistributionPrior, UniformPrior
 from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.prior_language import MappedPrior
 from hunch.rules.partners import partner
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
@@ -33,9 +35,13 @@ from hunch.studies.study import Part, Scale, Study
 
 ENV: Final = "hunch/SaySelect-v0"
 STEPS: Final = 12_000
+PPO_STEPS: Final = 24_000
+"""By a pilot run without a prior, seed 100: after 12,000 steps PPO has not learnt to play."""
 INSTRUCTION: Final = "select the same number as your partner"
 NONE, LISTENER = (0.0, 0.0), (0.0, 0.25)
 """Lambda of speaker and listener (paper: of the listener only)."""
+PUBLISHED, LARGER = (0.05, 0.01), (0.25, 0.25)
+"""First and last weight of the divergence with PPO (released code, in Hanabi; and the value of lambda)."""
 READING = PriorConfig(kind="likelihood", normalise="sum")
 NEAR = PriorConfig(kind="similarity", history=1.0, temperature=0.02)
 """For encoders: the number that was said has the same weight as the instruction, and the temperature is a
@@ -56,13 +62,68 @@ class Line:
     trained: tuple[float, ...] = LISTENER
     tried: tuple[float, ...] = LISTENER
     steps: int = STEPS
+    envs: int = 1
 
-    def agent(self, weight: tuple[float, ...]) -> InstructQ:
+    def agent(self, weight: tuple[float, ...]) -> Agent:
         """Make an agent with this lambda."""
         c = InstructQConfig(
             instruction=INSTRUCTION, learning_rate=0.02, prior=self.prior, floor=self.floor, weight=weight
         )
-        return InstructQ(build_prior(self.prior, _model(self.lm)) if any(weight) else UniformPrior(), c)
+        return InstructQ(self.reader(weight), c)
+
+    def reader(self, weight: tuple[float, ...]) -> DistributionPrior | MappedPrior:
+        """Make the prior; uninformed if it has no weight."""
+        return build_prior(self.prior, _model(self.lm)) if any(weight) else UniformPrior()
+
+    @property
+    def learner(self) -> Line:
+        """The row whose training this one uses: all rows that train without a prior share theirs."""
+        alone = type(self)("", "uniform", trained=NONE, tried=NONE, steps=self.steps)
+        return self if any(self.trained) else alone
+
+    def player(self, agent: Agent) -> Player:
+        """Return a player of the trained agent that does not explore."""
+        return agent.player(0)
+
+
+@dataclass(frozen=True)
+class PPOLine(Line):
+    """A row with PPO; ``trained`` has the first and the last weight of the divergence from the prior."""
+
+    steps: int = PPO_STEPS
+    envs: int = 8
+
+    def agent(self, weight: tuple[float, ...]) -> InstructPPO:
+        """Make an agent with this weight."""
+        kl, kl_end = weight
+        c = InstructPPOConfig(
+            instruction=INSTRUCTION,
+            prior=self.prior,
+            floor=self.floor,
+            players=(1,),
+            kl=kl,
+            kl_end=kl_end,
+            horizon=32,
+            learning_rate=2.5e-3,
+            gamma=1.0,
+        )
+        return InstructPPO(self.reader(weight), config=c)
+
+    def player(self, agent: Agent) -> Player:
+        """Return a player that takes the most probable action, as PPO explores by drawing."""
+        return Likeliest(agent)
+
+
+def with_ppo() -> tuple[PPOLine, ...]:
+    """Return PPO without a prior, with the published weight, and with a larger one that does not fall."""
+    errs = f"{RULE}?error=0.1"
+    return (
+        PPOLine("kl 0", "uniform", trained=NONE, tried=NONE),
+        PPOLine("kl 0.05 to 0.01, accuracy 0.9", errs, trained=PUBLISHED, tried=PUBLISHED),
+        PPOLine("kl 0.25, accuracy 0.9", errs, trained=LARGER, tried=LARGER),
+        PPOLine("kl 0.05 to 0.01, accuracy 1.0", RULE, trained=PUBLISHED, tried=PUBLISHED),
+        PPOLine("kl 0.25, accuracy 1.0", RULE, trained=LARGER, tried=LARGER),
+    )
 
 
 def rules() -> tuple[Line, ...]:
@@ -122,6 +183,24 @@ class Follower(Player):
         """Do nothing: it has no memory."""
 
 
+class Likeliest(Player):
+    """Takes the action to which an agent's policy gives the highest probability.
+
+    Args:
+        agent: A trained agent.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Return the most probable action of each state."""
+        return [state.options[int(self.agent.explain(state).chosen.argmax())] for state in states]
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Do nothing: it has no memory."""
+
+
 def score(player: Player, env: Any) -> float:
     """Return the mean return over all deals, each played once."""
     ended = evaluate(lambda _: player, [env], len(env.unwrapped.all), 0)
@@ -144,19 +223,19 @@ def situations(env: SaySelect) -> Iterator[tuple[State, set[str]]]:
 # ---- lines ------------------------------------------------------------------------------------------------
 
 
-def trained(line: Line, words: bool, steps: int, seed: int) -> InstructQ:
+def trained(line: Line, words: bool, steps: int, seed: int) -> Agent:
     """Return the agent of a row, trained with one lambda and evaluated with another or the same."""
     agent = line.agent(line.tried)
     agent.begin(World(streams=2), seed)
-    agent.load_state_dict(_learnt(line if any(line.trained) else None, words, min(steps, line.steps), seed))
+    agent.load_state_dict(_learnt(line.learner, words, min(steps, line.steps), seed))
     return agent
 
 
 @cache
-def _learnt(line: Line | None, words: bool, steps: int, seed: int) -> dict[str, Any]:
-    """Return a trained agent, without a prior if the row has none."""
-    agent = line.agent(line.trained) if line else rules()[0].agent(NONE)
-    train(agent, make(ENV, words=words), steps, seed=seed)
+def _learnt(line: Line, words: bool, steps: int, seed: int) -> dict[str, Any]:
+    """Return a trained agent."""
+    agent = line.agent(line.trained)
+    train(agent, [make(ENV, words=words) for _ in range(line.envs)], steps, seed=seed)
     return agent.state_dict()
 
 
@@ -167,7 +246,7 @@ def tried(line: Line, words: bool, steps: int, seeds: int) -> list[dict[str, Any
     ``stranger`` with the speaker of the next seed's agent.
     """
     env: Any = make(ENV, words=words, deals="in turn")
-    players = [trained(line, words, steps, seed).player(0) for seed in range(seeds)]
+    players = [line.player(trained(line, words, steps, seed)) for seed in range(seeds)]
     found = []
     for own, next_one in zip(players, [*players[1:], players[0]], strict=True):
         known = list(situations(env.unwrapped))
@@ -247,14 +326,14 @@ def draw(shown: Mapping[str, Choices], path: Path) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    steps = scale.steps(STEPS)
-    plans: dict[str, tuple[tuple[Line, ...], bool]] = {
-        "Balls numbered in digits": ((*rules(), *encoders(scale.lms)), False),
-        "Balls numbered in words": ((rules()[0], *encoders(scale.lms)), True),
+    plans: dict[str, tuple[tuple[Line, ...], bool, int]] = {
+        "Balls numbered in digits": ((*rules(), *encoders(scale.lms)), False, STEPS),
+        "Balls numbered in words": ((rules()[0], *encoders(scale.lms)), True, STEPS),
+        "With PPO": (with_ppo(), False, PPO_STEPS),
     }
     return [
-        Part(title, (), beside=partial(measured, lines, words, steps, scale.seeds))
-        for title, (lines, words) in plans.items()
+        Part(title, (), beside=partial(measured, lines, words, scale.steps(steps), scale.seeds))
+        for title, (lines, words, steps) in plans.items()
     ]
 
 

@@ -22,6 +22,7 @@ from hunch.methods.policy.glam import WALKS, GLAMConfig
 from hunch.methods.policy.ppo import PerceptronPPOConfig
 from hunch.methods.policy.twosome import TWOSOMEConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.pocket.pretrain import PretrainConfig, pretrain
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import over_seeds
 from hunch.roles.policy import LMPolicy, LMPolicyConfig
@@ -48,6 +49,8 @@ AS_IT_IS: Final = PriorConfig(kind="likelihood", normalise="token", temperature=
 """The policy of GLAM before training."""
 EQUAL: Final[Mapping[Normalisation, float]] = {"sum": 12.87, "token": 3.91, "word": 5.38}
 """Temperatures at which the policy before training has a mean entropy of 1.3 of at most 1.79 nats."""
+ERRING: Final = 500_000
+"""Training tokens of a prior that errs; the model that comes with hunch has read four million."""
 ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "GoToRedBall": (ENV, {}),
     "GoToLocal, other targets": ("hunch/BabyAI-GoToLocal-v0", {}),
@@ -179,9 +182,25 @@ def first_policies(temperatures: Mapping[Normalisation, float]) -> str:
 # ---- GFlan-Prior ------------------------------------------------------------------------------------------
 
 
+def less_trained(done: Path) -> None:
+    """Train a prior that errs, by the recipe of the walks with an eighth of the tokens, unless it exists."""
+    recipe = PretrainConfig(
+        corpus="walks",
+        tokens=ERRING,
+        width=64,
+        layers=2,
+        context=512,
+        stages=((1.0, 64),),
+        learning_rate=4e-3,
+    )
+    if not (done / "config.json").exists():
+        pretrain(recipe, done.parent, lambda line: None)
+
+
 def gflan_prior(scale: Scale, data: Path) -> list[Part]:
     """A network from scratch alone, regularised towards a pretrained one's proposals, and bound to them."""
-    steps = scale.steps(STEPS_ALONE)
+    steps, weak = scale.steps(STEPS_ALONE), data / f"walks-{ERRING}" / "model"
+    errs = f"pocket?folder={weak}"
 
     def with_prior(label: str, proposer: str = WALKS, **options: Any) -> Arm:
         config = GFlanPriorConfig(start="random", proposer=proposer, prior=AS_IT_IS, **EVEN, **options)
@@ -192,8 +211,12 @@ def gflan_prior(scale: Scale, data: Path) -> list[Part]:
         with_prior("GFlan-Prior, among proposals", space="proposals", kl=0.0),
         *(with_prior(f"GFlan-Prior, kl {kl}", kl=kl) for kl in (1.0, 0.1, 0.01)),
         with_prior("GFlan-Prior, kl 0.1, uniform proposals", proposer="uniform", kl=0.1),
+        with_prior("GFlan-Prior, kl 0.1, a prior that errs", proposer=errs, kl=0.1),
+        arm(
+            "the prior that errs, alone", "zero-shot", steps, ZeroShotConfig(prior=AS_IT_IS), errs, env=ALONE
+        ),
     )
-    return [Part("Only the ball in the room", lines)]
+    return [Part("Only the ball in the room", lines, prepare=partial(less_trained, weak))]
 
 
 _OURS = (

@@ -43,6 +43,8 @@ _SWAPS: dict[type, tuple[type, ...]] = {
     )
     for kind in group
 }
+DEPTH = 3
+"""Maximum depth of a new random expression."""
 LARGEST = 200
 """Maximum number of nodes of a function; a larger child is drawn again."""
 
@@ -105,12 +107,11 @@ def _change(body: ast.FunctionDef, lenders: Sequence[ast.FunctionDef], rng: np.r
         lambda: _number(place.here, rng),
         lambda: _swapped(place.here, rng),
         lambda: _grown(body, place.here, rng),
-        lambda: _grown(body, _leaf(body, rng), rng),
+        lambda: _drawn(body, rng),
         lambda: _lent(lenders, rng),
         lambda: _inner(place.here, rng),
-        lambda: _leaf(body, rng),
     )
-    weights = np.array([3, 2, 3, 1, 2, 1, 1], dtype=float)
+    weights = np.array([3, 2, 3, 3, 2, 1], dtype=float)
     chosen = int(rng.choice(len(changes), p=weights / weights.sum()))
     if chosen == 0 and not _numbers(place.here):  # a number to change may be anywhere
         numbered = [p for p in places if isinstance(p.here, ast.Constant) and _numbers(p.here)]
@@ -204,6 +205,15 @@ def _grown(body: ast.FunctionDef, node: ast.expr, rng: np.random.Generator) -> a
     places = template.count("{")
     own = int(rng.integers(places))
     parts = [ast.unparse(node if i == own else _leaf(body, rng)) for i in range(places)]
+    return ast.parse(template.format(*(f"({part})" for part in parts)), mode="eval").body
+
+
+def _drawn(body: ast.FunctionDef, rng: np.random.Generator, depth: int = DEPTH) -> ast.expr:
+    """Return a new random expression (subtree mutation, Koza 1992)."""
+    if depth == 0 or rng.random() < 0.2:
+        return _leaf(body, rng)
+    template = TEMPLATES[int(rng.integers(len(TEMPLATES)))]
+    parts = [ast.unparse(_drawn(body, rng, depth - 1)) for _ in range(template.count("{"))]
     return ast.parse(template.format(*(f"({part})" for part in parts)), mode="eval").body
 
 

@@ -27,7 +27,7 @@ from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import PositiveInt
-from hunch.rl.ppo import Part, PPOConfig, PPOLearner, TrainablePolicy
+from hunch.rl.ppo import Part, PPOConfig, PPOLearner, TrainablePolicy, cut, fitting
 from hunch.roles.encoder import TextTable
 from hunch.roles.policy import PerceptronPolicy
 
@@ -84,9 +84,17 @@ class PolicyAgent(Agent):
 
     @torch.no_grad()
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the policy's probabilities over the actions of each state."""
-        found = self.policy.logprobs(states).double().exp().cpu().numpy()
-        return [row[: len(s.options)] / row.sum() for row, s in zip(found, states, strict=True)]
+        """Return the policy's probabilities over the actions of each state.
+
+        Raises:
+            HunchError: if memory runs out.
+        """
+        micro, found = self.config.micro, list[FloatArray]()
+        with fitting(micro):
+            for few in cut(states, micro):
+                shares = self.policy.logprobs(few).double().exp().cpu().numpy()
+                found += [row[: len(s.options)] / row.sum() for row, s in zip(shares, few, strict=True)]
+        return found
 
     def player(self, seed: int) -> PolicyPlayer:
         """Return a player that draws from the same policy."""
