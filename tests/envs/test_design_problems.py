@@ -125,7 +125,10 @@ def test_mutants_parse_keep_the_signature_and_vary():
     assert len(mutants) > 100
     assert not [m for m in mutants if flaw(m, "priority", ("item", "bins"))]
     assert mutate([BEST_FIT], "priority", np.random.default_rng(3)) in mutants
-    assert mutate(["no code ("], "priority", np.random.default_rng(0)) == ""
+    for bad in ("no code (", "def priority():\n    return " + "-" * 5000 + "1\n"):
+        assert mutate([bad], "priority", np.random.default_rng(0)) == ""
+    told = 'def priority(item, bins):\n    return len(f"{item:.2f}") - bins\n'
+    assert len({mutate([told], "priority", np.random.default_rng(i)) for i in range(40)}) > 30
 
 
 # ---- bin packing and cap sets -----------------------------------------------------------------------------

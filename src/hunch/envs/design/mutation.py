@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from hunch.envs.design.code import flaw
+
 TEMPLATES = (
     "np.abs({0})",
     "np.sqrt(np.abs({0}))",
@@ -45,6 +47,8 @@ _SWAPS: dict[type, tuple[type, ...]] = {
 }
 DEPTH = 3
 """Maximum depth of a new random expression."""
+_WHOLE = (ast.Expr, ast.Attribute, ast.Subscript, ast.JoinedStr, ast.FormattedValue)
+"""Nodes whose children are not replaced."""
 LARGEST = 200
 """Maximum number of nodes of a function; a larger child is drawn again."""
 
@@ -71,28 +75,20 @@ def mutate(programs: Sequence[str], function: str, rng: np.random.Generator) -> 
         for _ in range(1 + int(rng.geometric(0.6))):
             _change(body, lenders, rng)
         child = ast.unparse(ast.fix_missing_locations(tree))
-        if child != source and sum(1 for _ in ast.walk(body)) <= LARGEST and _parses(child):
+        if child != source and sum(1 for _ in ast.walk(body)) <= LARGEST and not flaw(child):
             return "import numpy as np\n\n" + child if "import numpy" not in child else child
     return source
 
 
 def _tree(program: str, function: str) -> ast.Module | None:
-    try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError):
+    if flaw(program):
         return None
+    tree = ast.parse(program)
     return tree if any(isinstance(n, ast.FunctionDef) and n.name == function for n in tree.body) else None
 
 
 def _function(tree: ast.Module, function: str) -> ast.FunctionDef:
     return next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
-
-
-def _parses(program: str) -> bool:
-    try:
-        return bool(ast.parse(program))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
 
 
 # ---- changes ----------------------------------------------------------------------------------------------
@@ -147,7 +143,7 @@ def _expressions(body: ast.FunctionDef) -> Iterator[_Place]:
 
 def _is_value(parent: ast.AST, child: object) -> bool:
     """Return whether an expression can be replaced by another."""
-    if not isinstance(child, ast.expr) or isinstance(parent, (ast.Expr, ast.Attribute, ast.Subscript)):
+    if not isinstance(child, ast.expr) or isinstance(parent, _WHOLE):
         return False
     if isinstance(child, ast.Constant) and isinstance(child.value, str):
         return False
