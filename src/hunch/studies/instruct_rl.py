@@ -20,6 +20,7 @@ from hunch.envs import make
 from hunch.envs.say_select import QUIT, SaySelect, all_deals
 from hunch.lm import load
 from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
+from hunch.methods.policy.ppo import PolicyAgent
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
@@ -40,8 +41,8 @@ PPO_STEPS: Final = 24_000
 INSTRUCTION: Final = "select the same number as your partner"
 NONE, LISTENER = (0.0, 0.0), (0.0, 0.25)
 """Lambda of speaker and listener (paper: of the listener only)."""
-PUBLISHED, LARGER = (0.05, 0.01), (0.25, 0.25)
-"""First and last weight of the divergence with PPO (released code, in Hanabi; and the value of lambda)."""
+PULLS: Final = ((0.05, 0.01), (0.25, 0.01))
+"""First and last weights of the divergence with PPO: those of the released code, in Hanabi; and ours."""
 READING = PriorConfig(kind="likelihood", normalise="sum")
 NEAR = PriorConfig(kind="similarity", history=1.0, temperature=0.02)
 """For encoders: the number that was said has the same weight as the instruction, and the temperature is a
@@ -91,7 +92,7 @@ class PPOLine(Line):
     """A row with PPO; ``trained`` has the first and the last weight of the divergence from the prior."""
 
     steps: int = PPO_STEPS
-    envs: int = 8
+    envs: int = 32
 
     def agent(self, weight: tuple[float, ...]) -> InstructPPO:
         """Make an agent with this weight."""
@@ -103,26 +104,26 @@ class PPOLine(Line):
             players=(1,),
             kl=kl,
             kl_end=kl_end,
-            horizon=32,
+            horizon=8,
             learning_rate=2.5e-3,
             gamma=1.0,
         )
         return InstructPPO(self.reader(weight), config=c)
 
-    def player(self, agent: Agent) -> Player:
-        """Return a player that takes the most probable action, as PPO explores by drawing."""
+    def player(self, agent: Any) -> Player:
+        """Return a player that takes the most probable action: PPO explores by drawing."""
         return Likeliest(agent)
 
 
 def with_ppo() -> tuple[PPOLine, ...]:
-    """Return PPO without a prior, with the published weight, and with a larger one that does not fall."""
-    errs = f"{RULE}?error=0.1"
+    """Return PPO without a prior, with the published weight, and with a larger first weight."""
     return (
         PPOLine("kl 0", "uniform", trained=NONE, tried=NONE),
-        PPOLine("kl 0.05 to 0.01, accuracy 0.9", errs, trained=PUBLISHED, tried=PUBLISHED),
-        PPOLine("kl 0.25, accuracy 0.9", errs, trained=LARGER, tried=LARGER),
-        PPOLine("kl 0.05 to 0.01, accuracy 1.0", RULE, trained=PUBLISHED, tried=PUBLISHED),
-        PPOLine("kl 0.25, accuracy 1.0", RULE, trained=LARGER, tried=LARGER),
+        *(
+            PPOLine(f"kl {pull[0]} to {pull[1]}, accuracy {accuracy}", lm, trained=pull, tried=pull)
+            for pull in PULLS
+            for accuracy, lm in ((1.0, RULE), (0.9, f"{RULE}?error=0.1"))
+        ),
     )
 
 
@@ -184,18 +185,19 @@ class Follower(Player):
 
 
 class Likeliest(Player):
-    """Takes the action to which an agent's policy gives the highest probability.
+    """Takes the action to which a policy gives the highest probability.
 
     Args:
-        agent: A trained agent.
+        agent: An agent with a policy.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: PolicyAgent) -> None:
         self.agent = agent
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Return the most probable action of each state."""
-        return [state.options[int(self.agent.explain(state).chosen.argmax())] for state in states]
+        shares = self.agent.probabilities(states)
+        return [state.options[int(own.argmax())] for state, own in zip(states, shares, strict=True)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Do nothing: it has no memory."""
