@@ -37,8 +37,8 @@ from hunch.studies.study import Part, Scale, Study
 ENV: Final = "hunch/SaySelect-v0"
 STEPS: Final = 12_000
 PPO_STEPS: Final = 24_000
-"""By pilot runs of PPO without a prior, seed 100: a mean return of 0.0 after 12,000 steps (learning rate 1e-3),
-and of 1.3 after 24,000 (2.5e-3)."""
+"""By pilot runs of PPO without a prior, seed 100: a mean return of 0.0 after 12,000 steps (at a learning rate
+of 1e-3), and of 1.3 after 24,000 (at 2.5e-3)."""
 INSTRUCTION: Final = "select the same number as your partner"
 NONE, LISTENER = (0.0, 0.0), (0.0, 0.25)
 """Lambda of speaker and listener (paper: of the listener only)."""
