@@ -16,12 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from hunch.report.collect import collect
-from hunch.roles.prior_config import PriorConfig
 from tests.report.chromium import FOUND, Chromium
 
 from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.report.gather import collect
 from hunch.report.page import page
+from hunch.roles.prior_kinds import PriorConfig
 from hunch.runs.execute import RunConfig, execute
 
 ARMS, SEEDS, OPENINGS, LONGEST = 10, 5, 5, 50

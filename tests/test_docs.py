@@ -1,10 +1,13 @@
 """The documentation is true: its programs run, its links lead somewhere, its settings are the code's."""
 
+import ast
+import importlib
 import os
 import re
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -106,6 +109,19 @@ def settings(config, prefix=""):
             yield from settings(value, f"{field.name}.")
         else:
             yield prefix + field.name, str(value)
+
+
+def imported(program):
+    """The names of ours that a program imports, with their modules."""
+    nodes = [node for node in ast.walk(ast.parse(program.read_text())) if isinstance(node, ast.ImportFrom)]
+    return [(n.module, a.name) for n in nodes if (n.module or "").startswith("hunch.") for a in n.names]
+
+
+@pytest.mark.parametrize("program", sorted((ROOT / "benchmarks").glob("*.py")), ids=name)
+def test_benchmarks_import_what_there_is(program):
+    for module, name in imported(program):
+        there = hasattr(importlib.import_module(module), name) or find_spec(f"{module}.{name}")
+        assert there, f"{module} has no {name}"
 
 
 def test_settings_of_dqn_prior_are_those_of_the_code():

@@ -10,7 +10,7 @@ import pytest
 import hunch
 from hunch.core import UsageError
 from hunch.envs import DesignProblem
-from hunch.envs.design import inner
+from hunch.envs.design import Trial, inner
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, Instance, pack, read
 from hunch.envs.design.cap_set import grow
 from hunch.envs.design.code import canonical, extract, flaw
@@ -82,6 +82,31 @@ def test_what_is_wrong_with_an_answer(answer, said):
     assert bool(said) == bool(found)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    ["+".join(["a"] * 800), "-" * 90_000 + "a", "[a for a in " * 150 + "a" + "]" * 150, "0x" + "f" * 9_000],
+    ids=["sum", "signs", "lists", "integer"],
+)
+def test_what_python_reads_but_cannot_write_again_is_an_error_of_the_program(expression):
+    program = f"def f(a):\n    return {expression}\n"
+    assert flaw(program, "f", ("a",)).startswith("SyntaxError: ")
+    assert canonical(program) == program.strip()
+    assert program.strip() in extract(f"One:\n```python\n{program}```", "f")
+
+
+def test_a_long_chain_of_cases_is_no_deep_program():
+    cases = "".join(f"    elif a == {n}:\n        return {n}\n" for n in range(300))
+    program = f"def f(a):\n    if a is None:\n        return 0\n{cases}"
+    assert flaw(program, "f", ("a",)) == ""
+    assert canonical(program) == canonical(program + "# end")
+
+
+def test_prose_after_bare_code_is_found_at_once():
+    """Also where much code follows, which no shorter beginning can hold."""
+    answer = "import math\nx = 1\nThis is what I would do (if I could:\n" + "y = 2\n" * 20_000
+    assert extract(answer) == "import math\nx = 1"
+
+
 def test_the_last_version_is_meant():
     program = extract("```\ndef f_v0(a):\n    return 0\n\ndef f_v1(a):\n    return 1\n```", "f")
     names = {}
@@ -100,7 +125,10 @@ def test_mutants_parse_keep_the_signature_and_vary():
     assert len(mutants) > 100
     assert not [m for m in mutants if flaw(m, "priority", ("item", "bins"))]
     assert mutate([BEST_FIT], "priority", np.random.default_rng(3)) in mutants
-    assert mutate(["no code ("], "priority", np.random.default_rng(0)) == ""
+    for bad in ("no code (", "def priority():\n    return " + "-" * 5000 + "1\n"):
+        assert mutate([bad], "priority", np.random.default_rng(0)) == ""
+    told = 'def priority(item, bins):\n    return len(f"{item:.2f}") - bins\n'
+    assert len({mutate([told], "priority", np.random.default_rng(i)) for i in range(40)}) > 30
 
 
 # ---- bin packing and cap sets -----------------------------------------------------------------------------
@@ -277,6 +305,8 @@ def test_the_rewards_of_each_world_fit_its_interface(name):
         ("return position[:, 0] * 1j, {}", "type complex128"),
         ("return position[:, 0], {'a': 'b'}", "a must be an array"),
         ("return position[:, 0] * np.nan, {}", "NaN"),
+        ("return position[:, 0] * 1e300, {}", "total is as large as"),
+        ("return 0.0, {str(i): 0.0 for i in range(51)}", "51 components"),
         ("global n; n += 1; return position[:, 0] + n, {}", "depends on earlier calls"),
     ],
 )
@@ -298,6 +328,20 @@ def test_a_policy_that_knows_the_pole_beats_the_first_one():
     assert "The worst episode" in good.feedback
     for odd in ("2, None", "'left', None", "0", "0.5, None"):
         assert tried(env, f"def act(o, memory):\n    return {odd}").fitness is None
+
+
+def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
+    env = hunch.make("hunch/PolicyCode-v0", base="Pendulum-v1", episodes=1, max_steps=2)
+    for odd, said in (
+        ("'0.5', None", "the action 0.5 is no array of shape (1,)"),
+        ("[1e5j], None", "complex"),
+        ("[[0.5]], None", "the action [[0.5]] is no array"),
+        ("0.5, 'x' * (8 * 2**20 - 100)", "the memory is too large"),
+    ):
+        trial = tried(env, f"def act(o, memory):\n    return {odd}")
+        assert trial.fitness is None
+        assert said in trial.error
+    assert tried(env, "def act(o, memory):\n    return 1e300, {1: (memory,)}").error == ""
 
 
 # ---- all of them ------------------------------------------------------------------------------------------
@@ -338,6 +382,62 @@ def test_a_trial_is_looked_up_by_another_process(tmp_path):
     assert tried(problem(1.0), "def f(): return 1").fitness == 1
     trials._MEMORY.clear()  # as another process has it
     assert tried(problem(2.0), "def f(): return 1").fitness == 1
+
+
+def test_files_of_trials_and_classes_without_an_identity_are_kept_apart(tmp_path):
+    class Own(DesignProblem):
+        def __init__(self, worth):
+            super().__init__(task="own")
+            self.worth = worth
+
+        def run(self, program, seed):
+            return self.worth
+
+    assert [tried(Own(worth), "x").fitness for worth in (1, 2)] == [1, 2]
+    for worth in (1.0, 2.0):  # evaluate was changed, and the file with it
+        env = DesignProblem(lambda program, w=worth: w, task="v", trials=str(tmp_path / str(worth)))
+        assert tried(env, "x \ud800").fitness == worth
+
+
+@pytest.mark.parametrize(
+    ("found", "fitness", "error"),
+    [
+        (np.float32(0.5), 0.5, ""),
+        (np.int64(3), 3.0, ""),
+        ({"fitness": np.float64(2), "part": np.float32(1)}, 2.0, ""),
+        (Trial(1.0, scores=np.array([1, 2]), components={"a": np.float32(1)}), 1.0, ""),
+        (10**400, None, "inf is no number"),
+        ({"fitness": None}, None, "None is no number"),
+        (Trial(-1000.0, error="it crashed"), None, "it crashed"),
+        (Trial(float("nan"), error="it crashed"), None, "it crashed"),
+    ],
+)
+def test_a_trial_holds_plain_numbers_and_a_failed_one_no_fitness(found, fitness, error, tmp_path):
+    env = DesignProblem(lambda program: found, task="t", trials=str(tmp_path / "trials"))
+    trial = tried(env, "x")
+    assert trial.fitness == fitness
+    assert error in trial.error
+    assert bool(trial.error) == bool(error)
+    assert {type(value) for value in (*trial.scores, *trial.components.values())} <= {float}
+
+
+@pytest.mark.parametrize("found", ["0.5", None, 1j, {"fitness": "0.5"}, {"fitness": 1, "note": "good"}])
+def test_an_evaluation_of_another_kind_stops_the_run(found):
+    with pytest.raises(UsageError, match=r"evaluate must return a number, .* is '"):
+        tried(DesignProblem(lambda program: found, task="t"), "x")
+
+
+def test_whatever_an_evaluation_raises_is_short_and_printable():
+    class MuteError(Exception):
+        def __str__(self):
+            raise ValueError
+
+    for error in (MuteError(), SystemExit(3), RecursionError(), ValueError("\x1b[31m" + "x" * 10**5)):
+        trial = tried(DesignProblem(lambda program, e=error: (_ for _ in ()).throw(e), task="t"), "x")
+        assert trial.fitness is None
+        assert trial.error.startswith(type(error).__name__)
+        assert trial.error.isprintable()
+        assert len(trial.error) <= 2_000
 
 
 def test_an_evaluation_without_a_fitness_stops_the_run():

@@ -130,11 +130,13 @@ def test_when_all_fail_the_run_says_why_and_can_be_taken_up(tmp_path):
     def broken(program):
         raise ZeroDivisionError("no such world")
 
-    for _ in range(2):
+    for tried in (6, 12):
         with pytest.raises(
             HunchError, match=r"last 6 programs all failed: 6 times ZeroDivisionError: no such"
         ):
             hunch.train(made(CodePolicy, give_up=6), problem(broken), 50, out=tmp_path)
+        lines = read_lines(tmp_path / "programs.jsonl")
+        assert [line["number"] for line in lines] == list(range(tried)), "it goes on with new programs"
 
 
 # ---- searches ---------------------------------------------------------------------------------------------

@@ -1,16 +1,21 @@
 """The corpus of searches: what it shows, what it learns from, and the model that has read it."""
 
+import fnmatch
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+import hunch
 from hunch.core import State, UsageError
 from hunch.envs import make
 from hunch.lm import load
 from hunch.pocket import households
 from hunch.roles.prior_kinds import build_prior
 from hunch.roles.prior_language import prompt
+from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.execute import RunConfig, execute
 from hunch.studies import priors_learned
 
 ENV = "hunch/Household-Pick-v0"
@@ -45,10 +50,32 @@ def test_random_steps_are_no_answers():
     pytest.fail("every step of forty documents was meant")
 
 
-def test_games_to_play_are_not_those_of_the_corpus():
-    priors_learned.refuse_known(priors_learned.PLACES)
-    with pytest.raises(UsageError, match="pool 1000"):
-        priors_learned.refuse_known({"seen": {"pool_seed": 1000}})
+def games(pool, env=ENV):
+    return [str(game) for game in make(env, pool_seed=pool, games=2).unwrapped.pool]
+
+
+def test_the_card_names_the_games_of_the_corpus_and_no_others():
+    first, end = households.FIRST_POOL, households.FIRST_POOL + households.POOLS
+    read = fnmatch.filter([game for pool in (first, end - 1) for game in games(pool)], households.READ)
+    assert len(read) == 4
+    assert not fnmatch.filter([game for pool in (0, first - 1, end) for game in games(pool)], households.READ)
+    own = [
+        str(game) for place in priors_learned.PLACES.values() for game in make(ENV, **place).unwrapped.pool
+    ]
+    assert not fnmatch.filter(own, households.READ)
+
+
+def test_a_model_plays_no_game_that_it_was_trained_on(tmp_path):
+    run = RunConfig(method="zero-shot", env=ENV, lm="pocket?corpus=households", steps=1)
+    known = replace(run, env="hunch/Household-v0", env_options={"pool_seed": 1500, "kinds": "pick,cool"})
+    with pytest.raises(UsageError, match="28 of the 56 games to play, such as pick-train-typical-1500-0"):
+        execute(known, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(UsageError, match="trained on 2 of the 2 games"):
+        hunch.train("glam", make(ENV, pool_seed=1500, games=2), steps=1, lm=run.lm, progress=False)
+    execute(replace(run, env_options={"games": 1}), tmp_path / "run")
+    with pytest.raises(UsageError, match="trained on 1 of the 1 games"):
+        evaluate_run(Trial(run=tmp_path / "run", env_options={"pool_seed": 1500}, episodes=1))
 
 
 def test_the_model_that_is_shipped_writes_what_is_right_where_the_text_says_it():

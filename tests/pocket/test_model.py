@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.lm import load
 from hunch.lm.base import Sampling
 
@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from hunch.lm.backends.huggingface import CausalModel  # noqa: E402
+from hunch.lm.backends.weights import CARD, trained_on  # noqa: E402
 from hunch.pocket import corpus, model, pretrain, tokenizer  # noqa: E402
 
 SMALL = pretrain.PretrainConfig(
@@ -89,11 +90,17 @@ def test_other_settings_are_refused(fitted, tmp_path):
         replace(SMALL, stages=((1.0, 512),))
 
 
-def test_training_begins_with_given_weights(fitted, folder):
+def test_training_begins_with_given_weights(fitted, folder, tmp_path):
     training = pretrain.Pretraining(replace(SMALL, start=str(folder)), fitted)
     given = CausalModel("hf:given", folder).network.state_dict()
     for name, weight in training.network.state_dict().items():
         assert torch.equal(weight, given[name])
+    before = CausalModel("hf:given", folder).trained_on
+    assert [line["corpus"] for line in before] == ["examples"]
+    assert trained_on(pretrain.save(training, tmp_path / "model"))[:-1] == before
+    (tmp_path / CARD).write_text("none")
+    with pytest.raises(HunchError, match="one line of JSON per training"):
+        trained_on(tmp_path)
 
 
 def test_a_token_that_given_weights_lack_begins_as_the_mean_of_its_parts(folder, fitted):

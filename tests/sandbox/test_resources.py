@@ -76,6 +76,15 @@ def test_loading_is_bounded_too(hurried, place):
         hurried.load(source, "f")()
 
 
+def test_the_time_of_all_calls_together_is_bounded_too(locked):
+    """However short each call is; and a program with large values pays for the time of its caller."""
+    source = "def f(): return [0.5] * 20_000"
+    with locked.load(source, "f", total=1e-4) as f:
+        assert len(f()) == 20_000
+        with pytest.raises(ProgramTimeout, match="together"):
+            f()
+
+
 def test_a_program_that_was_ended_starts_again(locked):
     source = "import os\nn = 0\ndef f(die):\n    global n\n    n += 1\n    if die: os._exit(7)\n    return n"
     with locked.load(source, "f", int) as f:

@@ -36,6 +36,7 @@ def clone(tmp_path):
         put(f"llm_cache/pg3-lamps_0_chatgpt4/{turn}-response.txt", text)
     put("llm_cache/pg3-lamps_0_chatgpt3/3-response.txt", "I cannot do that.")
     put("llm_cache/pg3-other_0_chatgpt3/3-response.txt", RIGHT)
+    put("llm_cache/pg3-stray", "a file, not a folder of answers")
     return tmp_path
 
 

@@ -33,6 +33,8 @@ _PROGRAM: dict[str, Any] = {
     "data": "none",
 }
 
+_REWARD_PROGRAM: dict[str, Any] = {**_PROGRAM, "models": {"lm": ("generate", "embed")}}
+
 _PLANNER: dict[str, Any] = {
     "leaf": "LLM4RL / planner",
     "models": {"lm": PROPOSES},
@@ -276,7 +278,7 @@ _LIST = (
         "Ma et al., Eureka: Human-Level Reward Design via Coding Large Language Models, ICLR 2024",
         leaf="LLM4RL / reward",
         lm="scripted:writer?repair=0.4",
-        **_PROGRAM,
+        **_REWARD_PROGRAM,
     ),
     Method(
         "text2reward",
@@ -285,7 +287,7 @@ _LIST = (
         "Xie et al., Text2Reward: Reward Shaping with Language Models for RL, ICLR 2024",
         leaf="LLM4RL / reward",
         lm="scripted:writer?repair=0.4",
-        **_PROGRAM,
+        **_REWARD_PROGRAM,
     ),
     Method(
         "song",
@@ -294,7 +296,7 @@ _LIST = (
         "Song et al., Self-Refined Large Language Model as Automated Reward Function Designer, 2023",
         leaf="LLM4RL / reward",
         lm="scripted:writer?repair=0.4",
-        **_PROGRAM,
+        **_REWARD_PROGRAM,
     ),
     Method(
         "gif-mcts",

@@ -40,12 +40,14 @@ class Corpus:
         shown: Number of answers per document that are not evaluated, because they are examples for the
             others.
         fit: Fits a tokenizer.
+        games: Pattern of the names of the environments' games that it shows (:mod:`fnmatch`); empty for none.
     """
 
     document: Callable[[str, int, float, str | None], corpus.Document]
     shapes: tuple[str, ...]
     shown: int
     fit: Callable[[], Any]
+    games: str = ""
 
     def rows(
         self, fitted: Any, seeds: list[str], length: int, ease: float, shape: str | None = None

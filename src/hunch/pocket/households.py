@@ -27,6 +27,8 @@ KINDS: Final = ("pick",)
 FIRST_POOL: Final = 1000
 """Pools below this number are reserved for playing."""
 POOLS: Final = 1000
+READ: Final = "pick-train-typical-1???-*"
+"""Pattern of the names of the games in the corpus: pools 1,000 to 1,999."""
 GAMES: Final = 28
 """Number of games per pool."""
 HISTORY: Final = 8

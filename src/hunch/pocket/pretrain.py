@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hunch.core import UsageError
+from hunch.lm.backends.weights import CARD, trained_on
 from hunch.pocket import corpus, households, tokenizer, walks
 from hunch.pocket.batches import Batch, Corpus
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
@@ -23,7 +24,7 @@ from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, Positi
 CORPORA = {
     "examples": Corpus(corpus.document, tuple(corpus.SHAPES), 8, tokenizer.train),
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
-    "households": Corpus(households.document, households.KINDS, 0, households.fit),
+    "households": Corpus(households.document, households.KINDS, 0, households.fit, households.READ),
 }
 """The training corpora: :mod:`hunch.pocket.corpus`, :mod:`~hunch.pocket.walks` and
 :mod:`~hunch.pocket.households`."""
@@ -305,7 +306,7 @@ def checkpoint(training: Pretraining, path: Path) -> None:
 
 
 def save(training: Pretraining, folder: Path) -> Path:
-    """Write the model in the format of the transformers library, in bfloat16."""
+    """Write the model as the transformers library does, in bfloat16, with a card of its trainings."""
     import copy
 
     import torch
@@ -313,4 +314,12 @@ def save(training: Pretraining, folder: Path) -> Path:
     half = copy.deepcopy(training.network).to("cpu", torch.bfloat16)
     half.save_pretrained(str(folder))
     training.tokenizer.save_pretrained(str(folder))
+    (folder / CARD).write_text("".join(f"{json.dumps(line)}\n" for line in _card(training)))
     return folder
+
+
+def _card(training: Pretraining) -> list[dict[str, Any]]:
+    """Return what the model was trained on: the trainings of the model it started from, and this one."""
+    c = training.config
+    own = {"corpus": c.corpus, "games": training.corpus.games, "tokens": training.seen, "seed": c.seed}
+    return [*(trained_on(Path(c.start)) if c.start else ()), own]

@@ -31,6 +31,10 @@ from hunch.rl.workers import Fleet
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
 
+class StoppedError(HunchError):
+    """An agent ends its run in ``learn``; its state is whole, so that the run saves it and can be resumed."""
+
+
 def episode_seed(seed: int, env: int, number: int) -> int:
     """Return the seed of an environment's episode with this number."""
     return int(np.random.SeedSequence([seed, env, number]).generate_state(1)[0])

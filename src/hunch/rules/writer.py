@@ -6,11 +6,10 @@ All of them read only the prompt, like a model, and answer in prose with a block
 knowledge, for comparing rules of choosing parents.
 
 ``scripted:writer`` writes rewards as sums of parts, drawn from a grammar over the variables that the
-interface lists, and revises a program according to the feedback: after an error it corrects the name; it
-replaces a flat part; it changes the sign of a part that falls as the task metric rises; it rescales a part
-that dominates the others. Without feedback its changes are blind. Its dials are shares: ``repair`` of such
-findings acted on, ``break`` of parts that a revision damages, ``crash`` of answers with a planted error,
-``malformed`` of answers without code that parses. It does not know what a good reward is.
+interface lists, and revises a program by the findings of :mod:`hunch.envs.design.reward_feedback`. Without
+feedback it only damages. Its dials are shares: ``repair`` of findings acted on, ``break`` of parts that a
+revision damages, ``crash`` of answers with a planted error, ``malformed`` of answers without code that
+parses. It does not know what a good reward is.
 
 ``scripted:modeller``, which writes world models, is in :mod:`hunch.rules.modeller`.
 """
@@ -18,26 +17,29 @@ findings acted on, ``break`` of parts that a revision damages, ``crash`` of answ
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.design.code import blocks
 from hunch.envs.design.mutation import mutate
+from hunch.envs.design.reward_feedback import repaired
+from hunch.envs.design.reward_grammar import (
+    damaged,
+    draft,
+    evenly,
+    listed,
+    parts_of,
+    quantities,
+    written,
+)
 from hunch.lm.base import ONE_LINE, Model, Sampling, Verb, cut, sample_rng
 from hunch.rules import modeller
 
 _WANTED = re.compile(r"`(\w+?)(?:_v\d+)?`(?!\(\))")
-_VARIABLE = re.compile(r"^- (\w+): numpy array of shape \(n(?:, (\d+))?,?\)", re.MULTILINE)
-_PART = re.compile(r"^    (\w+) = (-?[\d.e-]+) \* (.+)$", re.MULTILINE)
-_NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
-_CURVE = re.compile(rf"^(\w[\w ]*): ({_NUMBER}(?:, {_NUMBER})+);", re.MULTILINE)
-_NAME_ERROR = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
 class ScriptedWriter(Model):
@@ -152,148 +154,23 @@ class Dials:
     malformed: float = 0.0
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a reward: weight times expression."""
-
-    weight: float
-    expression: str
-
-
-FLAT, DWARFS = 0.02, 20.0
-"""Relative change below which a curve is flat, and factor above which a part dominates another."""
-WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
-
-
 def revised(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     """Return an answer: a new reward, or a revision of the last one in the prompt by its feedback."""
     function, variables = wanted(prompt), listed(prompt)
     if not variables:
         return "I do not see which variables the function may read."
+    names, draw = [variable.name for variable in variables], evenly(quantities(variables), rng)
     last = programs(prompt, function)
-    parts = _parts(last[-1]) if last else []
+    parts = parts_of(last[-1]) if last else []
     if parts:
-        told = prompt.rpartition("```")[2]
-        parts = _repaired(parts, variables, told, rng, dials.repair)
-        parts = [damaged(part, variables, rng) if rng.random() < dials.damage else part for part in parts]
-    else:
-        parts = [_drawn(variables, rng) for _ in range(int(rng.integers(1, 4)))]
-    code = written(function, list(variables), parts)
+        parts = repaired(parts, names, prompt.rpartition("```")[2], draw, rng, dials.repair)
+        parts = [damaged(p, variables, draw, rng) if rng.random() < dials.damage else p for p in parts]
+    code = written(function, names, parts or draft(draw, rng))
     if rng.random() < dials.crash:
-        code = _misspelt(code, list(variables), rng)
+        code = _misspelt(code, names, rng)
     if rng.random() < dials.malformed:
         code = code.replace(")", "", 1)
-    return f"The reward has {len(parts)} parts.\n\n```python\n{code}```\n"
-
-
-def listed(prompt: str) -> dict[str, int]:
-    """Return the variables that the interface lists, with their size; 0 for one number per step."""
-    return {name: int(size or 0) for name, size in _VARIABLE.findall(prompt)}
-
-
-def _parts(program: str) -> list[Part]:
-    """Return the parts of a program of this writer, including misspelt names; none for other programs."""
-    return [Part(float(weight), code) for _, weight, code in _PART.findall(program)]
-
-
-def written(function: str, variables: Sequence[str], parts: Sequence[Part]) -> str:
-    """Return the program of these parts, each of which is a component."""
-    lines = [f"    part_{i} = {part.weight!r} * {part.expression}" for i, part in enumerate(parts)]
-    names = [f"part_{i}" for i in range(len(parts))]
-    components = ", ".join(f'"{name}": {name}' for name in names)
-    return (
-        f"import numpy as np\n\n\ndef {function}({', '.join(variables)}):\n"
-        + "\n".join(lines)
-        + f"\n    return {' + '.join(names)}, {{{components}}}\n"
-    )
-
-
-def _drawn(variables: dict[str, int], rng: np.random.Generator) -> Part:
-    """Draw a part from the grammar: a sign, a weight, a shape, and a number computed from the variables."""
-    shape = ("{}", "({}) ** 2", "np.tanh({})", "np.exp(-np.abs({}))")[int(rng.integers(4))]
-    sign = (-1.0, 1.0)[int(rng.integers(2))]
-    return Part(sign * WEIGHTS[int(rng.integers(1, 4))], shape.format(_scalar(variables, rng)))
-
-
-def _scalar(variables: dict[str, int], rng: np.random.Generator) -> str:
-    """Draw one number per step: from one variable, or from two of the same size."""
-    names = list(variables)
-    one = names[int(rng.integers(len(names)))]
-    alike = [name for name in names if variables[name] == variables[one] and name != one]
-    value = f"{one} - {alike[int(rng.integers(len(alike)))]}" if alike and rng.random() < 0.5 else one
-    if not variables[one]:
-        return (f"({value})", f"np.abs({value})")[int(rng.integers(2))]
-    if rng.random() < 0.5:
-        return f"np.linalg.norm({value}, axis=1)"
-    return f"({value})[:, {int(rng.integers(variables[one]))}]"
-
-
-def _repaired(
-    parts: Sequence[Part], variables: dict[str, int], told: str, rng: np.random.Generator, share: float
-) -> list[Part]:
-    """Return the parts after acting on a share of the findings in the feedback."""
-    wrong = _NAME_ERROR.search(told)
-    if wrong:
-        near = difflib.get_close_matches(wrong[1], variables, n=1, cutoff=0.0)
-        mended = [Part(p.weight, re.sub(rf"\b{wrong[1]}\b", near[0], p.expression)) for p in parts]
-        return mended if rng.random() < share else list(parts)
-    curves = {name.strip(): [float(x) for x in row.split(",")] for name, row in _CURVE.findall(told)}
-    metric = next((curve for name, curve in curves.items() if not name.startswith("part_")), None)
-    if metric is None:
-        return list(parts)
-    sizes = [np.mean(np.abs(curves.get(f"part_{i}", [0.0]))) for i in range(len(parts))]
-    found: list[Part] = []
-    for i, part in enumerate(parts):
-        curve = curves.get(f"part_{i}")
-        acts = curve is not None and rng.random() < share
-        found.append(_mended(part, curve, metric, sizes, variables, rng) if acts and curve else part)
-    if not _gained(metric) and rng.random() < share:
-        found.append(_drawn(variables, rng))  # nothing was achieved: something is missing
-    return found[-4:]
-
-
-def _mended(
-    part: Part,
-    curve: Sequence[float],
-    metric: Sequence[float],
-    sizes: Sequence[Any],
-    variables: dict[str, int],
-    rng: np.random.Generator,
-) -> Part:
-    """Return the change that a part's curve suggests: another part, the other sign, or another weight."""
-    if np.ptp(curve) <= FLAT * (np.mean(np.abs(curve)) + 1e-9):
-        return _drawn(variables, rng)
-    if not _gained(metric):  # it was learnt, but did not help
-        return _drawn(variables, rng)
-    if np.ptp(metric) > 0 and np.corrcoef(curve, metric)[0, 1] < 0:
-        return Part(-part.weight, part.expression)
-    least = min((size for size in sizes if size > 0), default=0.0)
-    if len(sizes) > 1 and least and np.mean(np.abs(curve)) > DWARFS * least:
-        return Part(part.weight / 10, part.expression)
-    return part
-
-
-def _gained(metric: Sequence[float]) -> bool:
-    """Return whether training raised the task's metric, or the task is nearly solved."""
-    return max(metric) - metric[0] >= 0.05 or max(metric) >= 0.95
-
-
-def damaged(part: Part, variables: dict[str, int], rng: np.random.Generator) -> Part:
-    """Return a part with an error: the wrong sign, another scale, a wrong variable, or another shape."""
-    kind = int(rng.integers(4))
-    if kind == 0:
-        return Part(-part.weight, part.expression)
-    if kind == 1:
-        return Part(part.weight * (0.01, 100.0)[int(rng.integers(2))], part.expression)
-    if kind == 2:
-        return _drawn(variables, rng)
-    read = [name for name in variables if re.search(rf"\b{name}\b", part.expression)]
-    if not read:
-        return part
-    old = read[int(rng.integers(len(read)))]
-    others = [name for name in variables if variables[name] == variables[old] and name != old]
-    new = others[int(rng.integers(len(others)))] if others else old
-    return Part(part.weight, re.sub(rf"\b{old}\b", new, part.expression))
+    return f"Here is the reward.\n\n```python\n{code}```\n"
 
 
 def _misspelt(code: str, variables: Sequence[str], rng: np.random.Generator) -> str:

@@ -24,6 +24,7 @@ from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import BEST, CHECKPOINT, read_json, write_atomically, writing
 from hunch.runs.folder import differences, leaves
+from hunch.runs.models import refuse_known_games
 from hunch.runs.result import ledger, mean_return
 from hunch.runs.training import EVALUATION_SEED
 
@@ -93,7 +94,8 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
 
     Raises:
         UsageError: if the method has no such option or role, the model cannot fill it, the environment has no
-            such option, the checkpoint does not fit, or ``out`` holds something else.
+            such option, the checkpoint does not fit, a model was trained on the games to play, or ``out``
+            holds something else.
         HunchError: if the folder holds no run, or no checkpoint yet.
     """
     check_settings(trial)
@@ -117,7 +119,9 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
 def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> Score:
     envs = [make(config.env, **config.env_options) for _ in range(min(config.envs, trial.episodes))]
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
-    ledger, began = Ledger(getattr(agent, "models", {})), time.monotonic()
+    models = getattr(agent, "models", {})
+    refuse_known_games(agent, models, envs)
+    ledger, began = Ledger(models), time.monotonic()
     played = evaluate(
         agent.player,
         envs,

@@ -15,6 +15,7 @@ from hunch.runs.config import check
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.loop import Evaluation, train
+from hunch.runs.models import refuse_known_games
 from hunch.runs.result import Result, late_success, read_episode
 
 
@@ -36,8 +37,9 @@ def execute(
         report: See :func:`hunch.train`.
 
     Raises:
-        UsageError: if a setting is invalid, the folder holds another run, or there is a budget of money for a
-            model without a price. Except in the last case, nothing is loaded or written before.
+        UsageError: if a setting is invalid or the folder holds another run, before anything is loaded; if a
+            model was trained on the games to play, or has no price for a budget of money, before anything is
+            written.
         HunchError: if the run fails.
     """
     check(config)
@@ -47,6 +49,7 @@ def execute(
     judge = evaluation(config)
     limit_threads(config.threads)
     agent, models = build(config)
+    refuse_known_games(agent, models, [*envs, *(judge.places if judge else ())])
     if budget is not None:
         budget.check_prices(list(models.values()))
     folder = out if isinstance(out, RunFolder) else RunFolder(out)

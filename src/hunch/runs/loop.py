@@ -12,7 +12,7 @@ from hunch.core import Agent, Transition, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.rl.dataset import Dataset, as_episodes
-from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.rl.rollout import Rollout, StoppedError, TextEnvironment
 from hunch.runs.board import Boards
 from hunch.runs.callbacks import Callback, tell
 from hunch.runs.folder import RunFolder
@@ -146,7 +146,12 @@ def _loop(
     steps, every, ended = training.asked, max(1, training.asked // LINES), ""
     while training.steps < steps and not ended:
         before = training.steps
-        transitions, episodes = training.step()
+        try:
+            transitions, episodes = training.step()
+        except StoppedError:
+            report(training.log())
+            training.save()
+            raise
         judged = evaluation and training.steps // evaluation.every > before // evaluation.every
         evaluated = training.evaluate(evaluation) if evaluation and judged else []
         ended = tell(callbacks, training, transitions, episodes, evaluated)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from hunch.core import UsageError, suggest
+from hunch.core import Agent, UsageError, suggest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import answers_file, build, kinds
+from hunch.rl.rollout import TextEnvironment
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
 """Combines a model with its answers on disk."""
@@ -84,6 +86,30 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
         if not stands_for_none and not set(needs[name]) & known[kind].verbs:
             verbs = " or ".join(needs[name])
             raise UsageError(f"{method} needs a model that can {verbs} as --{name}; {head} cannot.")
+
+
+def refuse_known_games(
+    agent: Agent, models: Mapping[str, LanguageModel], envs: Sequence[TextEnvironment]
+) -> None:
+    """Refuse models whose cards say that they were trained on games of the environments.
+
+    Args:
+        agent: The agent; a model that it trains itself is its ``lm``.
+        models: Its frozen models.
+        envs: Where it plays.
+
+    Raises:
+        UsageError: naming a model and a game.
+    """
+    games = dict.fromkeys(str(game) for env in envs for game in getattr(env.unwrapped, "pool", ()))
+    for named in (*models.values(), getattr(agent, "lm", None)):
+        model = getattr(named, "model", named)  # behind the cache, or in training
+        for training in getattr(model, "trained_on", ()):
+            if both := fnmatch.filter(games, training["games"]):
+                raise UsageError(
+                    f"{model.name} was trained on {len(both)} of the {len(games)} games to play, such as "
+                    f"{both[0]}: choose other games, for example with another pool_seed."
+                )
 
 
 def check_cache() -> None:

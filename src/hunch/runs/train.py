@@ -25,7 +25,7 @@ from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, check, loading
 from hunch.runs.describe import can_be_loaded, describe
 from hunch.runs.folder import RunFolder, refuse_other
-from hunch.runs.models import Models
+from hunch.runs.models import Models, refuse_known_games
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.trained import Trained, require_agent
@@ -100,7 +100,8 @@ def train(
 
     Raises:
         UsageError: if a name does not exist or a setting is invalid (found before a model is loaded), if the
-            folder holds another run, or if the agent or an environment breaks its contract.
+            folder holds another run, if a model was trained on the games to play, or if the agent or an
+            environment breaks its contract.
         HunchError: if the agent fails, the folder cannot be written, or its checkpoint is damaged.
     """
     recorded, data_folder = _read(data)
@@ -138,6 +139,7 @@ def train(
     with _threads(threads), _shown(config, progress, report) as told:
         made, own = _made(agent, config, lm)
         asked = own if models is None else models
+        refuse_known_games(made, asked, [*where, *(judge.places if judge else ())])
         if budget is not None:
             budget.check_prices(list(asked.values()))
         folder = RunFolder(out) if out is not None else None

@@ -27,6 +27,7 @@ you do with a value that a program returned.
 
 from hunch.sandbox.box import Isolation, Sandbox
 from hunch.sandbox.errors import (
+    ArgumentError,
     ProgramCrash,
     ProgramError,
     ProgramMemory,
@@ -37,6 +38,7 @@ from hunch.sandbox.errors import (
 from hunch.sandbox.program import Program
 
 __all__ = [
+    "ArgumentError",
     "Isolation",
     "Program",
     "ProgramCrash",

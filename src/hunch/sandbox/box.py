@@ -75,6 +75,7 @@ class Sandbox:
         *,
         state: Literal["kept", "fresh"] = "kept",
         finite: bool = True,
+        total: float = math.inf,
     ) -> Program:
         """Run source code in a separate process, and return its function as a program.
 
@@ -88,6 +89,8 @@ class Sandbox:
                 batch of calls, goes to a new process, with the same random state before each call; the first
                 batch is also run in another order, and a different result is an error.
             finite: True if NaN and infinity are refused, in arrays too.
+            total: Time limit in seconds for all calls together, including the time that the caller takes to
+                send arguments and read values.
 
         Raises:
             ProgramError: if the source does not run, or the function is missing.
@@ -101,7 +104,9 @@ class Sandbox:
             )
         if state not in ("kept", "fresh"):
             raise UsageError(f"state must be 'kept' or 'fresh', not {state!r}.")
-        return Program(self, source, function, returns, fresh=state == "fresh", finite=finite)
+        if not total > 0:
+            raise UsageError("total must be above 0.")
+        return Program(self, source, function, returns, state == "fresh", finite, total)
 
     @property
     def pid(self) -> int:

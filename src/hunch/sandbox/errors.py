@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hunch.core import HunchError
+from hunch.core import HunchError, UsageError
 
 MESSAGE = 2_000
 """Maximum characters of a message."""
@@ -48,6 +48,10 @@ class ProgramRefused(ProgramError):  # noqa: N818
 
 class ProgramValue(ProgramError):  # noqa: N818
     """The program returned a value of the wrong type, or not a plain value."""
+
+
+class ArgumentError(UsageError):
+    """These arguments cannot be passed to a program: not plain, too large or too deep."""
 
 
 def printable(text: str, limit: int = MESSAGE) -> str:

@@ -12,9 +12,10 @@ import time
 import weakref
 from typing import Any
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError
 from hunch.sandbox import wire
 from hunch.sandbox.errors import (
+    ArgumentError,
     ProgramCrash,
     ProgramError,
     ProgramMemory,
@@ -88,7 +89,7 @@ class Process:
             used: Seconds of the limit that have passed.
 
         Raises:
-            UsageError: if the request cannot be sent.
+            ArgumentError: if the request cannot be sent.
             ProgramError: if there is no valid answer in time, or the program failed.
             HunchError: if the process was ended from outside.
         """
@@ -96,7 +97,7 @@ class Process:
         try:
             payload = wire.framed(wire.encode({"id": identity, **request}))
         except wire.WireError as error:
-            raise UsageError(f"This cannot be passed to a program: {error}.") from None
+            raise ArgumentError(f"This cannot be passed to a program: {error}.") from None
         try:
             answer = wire.decode(self._exchange(payload, time.monotonic() + seconds - used))
         except TimeoutError:

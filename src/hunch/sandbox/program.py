@@ -15,7 +15,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.sandbox import wire
-from hunch.sandbox.errors import ProgramError, ProgramRefused, ProgramValue
+from hunch.sandbox.errors import ArgumentError, ProgramError, ProgramRefused, ProgramTimeout, ProgramValue
 from hunch.sandbox.process import Process
 
 _TOGETHER = 1_000
@@ -41,10 +41,18 @@ class Program:
     """
 
     def __init__(
-        self, box: Home, source: str, function: str, returns: type | None, *, fresh: bool, finite: bool
+        self,
+        box: Home,
+        source: str,
+        function: str,
+        returns: type | None,
+        fresh: bool,
+        finite: bool,
+        total: float,
     ) -> None:
         self.source, self.function = source, function
         self._box, self._returns, self._fresh, self._finite = box, returns, fresh, finite
+        self._total, self._spent = total, 0.0
         self._turn = threading.Lock()
         self._process: Process | None = None
         self._load()
@@ -90,15 +98,22 @@ class Program:
         self.close()
 
     def _run(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
+        start = time.monotonic()
         batches = list(_batches(calls))
         with self._turn:
             if self._closed:
                 raise UsageError("This program is closed.")
-            answers = self._answers(batches)
-            values = [self._value(answer, index) for index, answer in enumerate(answers)]
-            if self._fresh and not self._probed and len(calls) > 1:
-                self._probe(calls, answers)
-            return values
+            if self._spent > self._total:
+                self._end()
+                raise ProgramTimeout("Timeout", f"its calls took {self._total:g} seconds together")
+            try:
+                answers = self._answers(batches)
+                values = [self._value(answer, index) for index, answer in enumerate(answers)]
+                if self._fresh and not self._probed and len(calls) > 1:
+                    self._probe(calls, answers)
+                return values
+            finally:
+                self._spent += time.monotonic() - start
 
     def _answers(self, batches: list[_Batch]) -> list[Any]:
         """Return the trees of the values, undecoded."""
@@ -222,7 +237,7 @@ def _tree(calls: Sequence[Sequence[Any]]) -> Any:
     try:
         return wire.calls_to_tree(calls)
     except wire.WireError as error:
-        raise UsageError(f"This cannot be passed to a program: {error}.") from None
+        raise ArgumentError(f"This cannot be passed to a program: {error}.") from None
 
 
 _PROGRAMS: weakref.WeakSet[Program] = weakref.WeakSet()

@@ -280,6 +280,7 @@ def _packed(array: np.ndarray[Any, Any]) -> list[Any]:
     data = np.ascontiguousarray(array, little).tobytes()
     if len(data) > FRAME:
         raise WireError(f"an array of {len(data):,} bytes; at most {FRAME:,} may pass in one message")
+    _check_shape(array.shape)
     return [little.str, list(array.shape), base64.b64encode(data).decode("ascii")]
 
 
@@ -293,11 +294,18 @@ def _unpacked(content: list[Any], *, finite: bool) -> np.ndarray[Any, Any]:
         array = np.frombuffer(base64.b64decode(data, validate=True), dtype).reshape(shape).copy()
     except (ValueError, OverflowError, binascii.Error):
         raise WireError("a malformed array") from None
+    _check_shape(array.shape)
     if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
         raise WireError("an array with NaN or infinity; values must be finite")
     if array.dtype.kind == "b":
         array = np.asarray(array.view(np.uint8) != 0)  # a byte other than 0 and 1 is no bool
     return array
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    """Without entries an array may have any length for no bytes, until it is turned into lists."""
+    if 0 in shape and math.prod(n or 1 for n in shape) > NODES:
+        raise WireError(f"an array without entries of shape {shape}")
 
 
 def _paired(pairs: list[Any], depth: int, *, finite: bool) -> dict[Any, Any]:

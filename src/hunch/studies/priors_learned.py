@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hunch.core import State, UsageError
+from hunch.core import State
 from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.prior.zero_shot import ZeroShotConfig
-from hunch.pocket import households
 from hunch.pocket.pretrain import PretrainConfig, pretrain
 from hunch.rl.statistics import over_episodes
 from hunch.roles.prior import Proposal
@@ -61,18 +60,6 @@ def train(done: Path, tokens: int) -> None:
         pretrain(recipe(tokens), done.parent, lambda line: None)
 
 
-def refuse_known(places: dict[str, dict[str, Any]]) -> None:
-    """Refuse environments whose games the models have read.
-
-    Raises:
-        UsageError: if the pools to play overlap with those of the corpus.
-    """
-    read = range(households.FIRST_POOL, households.FIRST_POOL + 2 * households.POOLS)
-    for name, options in places.items():
-        if options.get("pool_seed", 0) in read:
-            raise UsageError(f"The {name} games are of pool {options['pool_seed']}, which the corpus holds.")
-
-
 def states(options: dict[str, Any], games: int) -> Iterator[tuple[State, str]]:
     """Return the states on the shortest solution of each game, with the right action."""
     env = make(ENV, **options)
@@ -113,7 +100,6 @@ def _holds(proposal: Proposal, state: State, action: str) -> bool:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    refuse_known(PLACES)
     sizes = TOKENS if not scale.smoke else (4_000,)
     models = {tokens: data / f"households-{tokens}" / "model" for tokens in sizes}
     specs = {f"{tokens / 1e6:g} M tokens": f"pocket?folder={done}" for tokens, done in models.items()}

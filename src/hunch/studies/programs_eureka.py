@@ -12,25 +12,32 @@ from typing import Any
 
 import numpy as np
 
-import hunch
 from hunch import lm
-from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
+from hunch.envs.design.reward_grammar import Part as PartOfReward
+from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch.envs.design.worlds import WORLDS
-from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.report.frontier import draw_frontier
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.program import Attempt, Feedback, ModelWriter, best
-from hunch.rules.writer import Part as PartOfReward
-from hunch.rules.writer import damaged, listed, written
+from hunch.roles.program import Attempt, Feedback, ModelWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.studies.code_world_models import kept
 from hunch.studies.programs_funsearch import programs_of, tried, winner
+from hunch.studies.programs_rewards import (
+    AGAIN,
+    BATCH,
+    GRADED,
+    MAIN,
+    WORLD,
+    Row,
+    again,
+    designed,
+    encoder,
+    writer,
+)
 from hunch.studies.study import Part, Scale, Study
-
-Row = dict[str, Any]
 
 CONTROLS: dict[str, Feedback] = {
     "Eureka": "own",
@@ -39,15 +46,18 @@ CONTROLS: dict[str, Feedback] = {
     "best of n": "fresh",
 }
 """The arms, and the feedback that their writer is shown."""
-WORLD: dict[str, Any] = {"world": "docking"}
-"""The world in which rewards are designed; chosen by the results of the sparse and the hand-written reward
-only."""
-GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
-"""The same world with a metric that also distinguishes policies that never succeed, like Eureka's metrics."""
-PROGRAMS, BATCH = 32, 8
-"""Programs per run and per batch."""
-MAIN = (0.4, 0.1)
-"""Repair and break rate of the writer of the main comparison."""
+BY_ENCODER: dict[str, tuple[str, Feedback]] = {
+    "Eureka, MiniLM": ("MiniLM", "own"),
+    "Eureka, bag of words": ("bag of words", "own"),
+    "Eureka, weighted words": ("weighted words", "own"),
+    "Eureka, even draws": ("even draws", "own"),
+    "shuffled feedback, MiniLM": ("MiniLM", "shuffled"),
+    "blind, MiniLM": ("MiniLM", "blind"),
+    "best of n, MiniLM": ("MiniLM", "fresh"),
+}
+"""The arms with a sentence encoder as the writer; the first is the method."""
+PROGRAMS = 32
+"""Programs per run."""
 RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
 """Repair and break rates of the frontier."""
 GOOD = (
@@ -60,8 +70,6 @@ FAULTS = 48
 PARENTS = {"0": (-1.0, 0.0), "above 0, at most 0.9": (0.0, 0.9)}
 GRADED_PARENTS = {"at most 0.5": (-1.0, 0.5), "above 0.5, at most 0.9": (0.5, 0.9)}
 """Ranges of the fitness of damaged copies that the tables distinguish."""
-AGAIN = 5
-"""Number of new seeds with which a winner is trained again."""
 RECORDED = {
     "GPT-4, ferry": (1.00, 0.00),
     "GPT-4, hiking": (0.64, 0.14),
@@ -80,42 +88,11 @@ RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
-def writer(repair: float, damage: float) -> str:
-    """Return the scripted writer with these dials; one answer in ten crashes."""
-    return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
-
-
 def searched(world: dict[str, Any], steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
     """Run Eureka or a control with the writer at these dials."""
     model = lm.load(writer(repair, damage), cache=None)
     agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
     return designed(agent, world, BATCH, steps, seed)
-
-
-def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
-    """Run a search; return its winner, trained again, and the best so far after each batch."""
-    hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
-    top = best(agent.attempts)
-    found = [attempt.fitness or 0.0 for attempt in agent.attempts]
-    trials = retrained(RewardDesign(**world, trials=""), top.program) if top else []
-    return {
-        "fitness": top.fitness if top else 0.0,
-        "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
-        "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
-        "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
-        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
-        "program": top.program if top else "",
-    }
-
-
-def retrained(env: RewardDesign, program: str, first: int = 1_000) -> list[Trial]:
-    """Return new trainings with consecutive seeds."""
-    return [tried(env, program, seed=first + i) for i in range(AGAIN)]
-
-
-def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
-    """Return the mean fitness over new trainings with consecutive seeds; a failed one counts as 0."""
-    return sum(trial.fitness or 0.0 for trial in retrained(env, program, first)) / AGAIN
 
 
 def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
@@ -152,28 +129,48 @@ def _bare(bed: Any, kind: str, seed: int) -> Row:
     return {"success": tried(env, getattr(env.world, kind), seed=seed).fitness}
 
 
+def encoded(steps: int, line: str, seed: int) -> Row:
+    """Run Eureka or a control with an encoder as the writer, under the graded metric."""
+    name, feedback = BY_ENCODER[line]
+    agent = Eureka(encoder(name), population=BATCH, feedback=feedback, give_up=0)
+    return designed(agent, GRADED, BATCH, steps, seed)
+
+
+def encoder_table(seeds: int, steps: int, folder: Path) -> str:
+    """Return the results of Eureka and its controls with an encoder as the writer."""
+    keys = [(line, seed) for seed in range(seeds) for line in BY_ENCODER]
+    found = kept(folder / "runs.jsonl", keys, partial(encoded, steps))
+    by_line = {line: [row for row in found if row["key"][0] == line] for line in BY_ENCODER}
+    return _lines({line: sorted(rows, key=lambda r: int(r["key"][1])) for line, rows in by_line.items()})
+
+
 def line_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the results of Eureka and its controls at the main setting of the dials."""
-    return _lines(WORLD, folder.parent / RUNS, seeds, steps)
+    return _scripted(WORLD, folder.parent / RUNS, seeds, steps)
 
 
 def graded_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the same results for the graded metric."""
-    return _lines(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
+    return _scripted(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
 
 
-def _lines(world: dict[str, Any], path: Path, seeds: int, steps: int) -> str:
+def _scripted(world: dict[str, Any], path: Path, seeds: int, steps: int) -> str:
     keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
     found = kept(path, keys, partial(searched, world, steps))
-    by_line = {line: rows_of(found, line, *MAIN) for line in CONTROLS}
+    return _lines({line: rows_of(found, line, *MAIN) for line in CONTROLS})
+
+
+def _lines(by_line: Mapping[str, Sequence[Row]]) -> str:
+    """Return the results of some arms, of which the first is the method, in Markdown."""
+    first = next(iter(by_line))
     lines = [
-        "| arm | fitness when chosen | trained again | success then | programs that failed | "
-        "Eureka is ahead by |",
+        f"| arm | fitness when chosen | trained again | success then | programs that failed | "
+        f"{first} is ahead by |",
         "|---|---|---|---|---|---|",
     ]
     for line, rows in by_line.items():
-        failed = sum(row["failed"] for row in rows) / (steps * len(rows))
-        difference = "" if line == "Eureka" else ahead(by_line["Eureka"], rows).short()
+        failed = sum(row["failed"] for row in rows) / sum(len(row["found"]) for row in rows)
+        difference = "" if line == first else ahead(by_line[first], rows).short()
         cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
         lines.append(f"| {line} | {' | '.join(cells)} | {failed:.0%} | {difference} |")
     batches = [
@@ -232,7 +229,8 @@ def _damaged(env: RewardDesign, fault: int) -> Attempt:
     rng = np.random.default_rng([fault, 11])
     parts = list(GOOD)
     place = int(rng.integers(len(parts)))
-    parts[place] = damaged(parts[place], listed(env.problem.text()), rng)
+    variables = listed(env.problem.interface)
+    parts[place] = damaged(parts[place], variables, evenly(quantities(variables), rng), rng)
     program = written("reward", env.problem.parameters, parts)
     return Attempt(0, program, None).after(tried(env, program, seed=fault))
 
@@ -295,6 +293,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     faults = round(FAULTS * scale.share) or 1
     return [
         Part("The test bed", (), beside=partial(bed_table, scale.seeds)),
+        Part("A sentence encoder as the writer", (), beside=partial(encoder_table, scale.seeds, steps)),
         Part(
             f"A writer that repairs {repair:g}, breaks {damage:g}",
             (),
@@ -318,10 +317,11 @@ STUDIES = {
         "At which repair and break rates of the writer does Eureka's loop find better rewards than its "
         "controls?",
         "With GPT-4, Eureka beats expert rewards on 83 % of 29 tasks (Ma et al., ICLR 2024).",
-        "The writer is a script (L0) that acts on feedback as often as its dials say, and one answer in "
-        "ten crashes; it says nothing about language models. The task is our own world, and a trial is one "
-        "training by the cross-entropy method. There are four batches of eight programs instead of five of "
-        "sixteen.",
+        "No model that generates: rewards are drawn from a grammar. In one table MiniLM (L3) chooses what "
+        "they are computed from. In the others the writer is a script (L0) that acts on feedback as often as "
+        "its dials say, and one answer in ten crashes; it says nothing about language models. The task is "
+        "our own world, and a trial is one training by the cross-entropy method. There are four batches of "
+        "eight programs instead of five of sixteen.",
         _parts,
         lm_for="eureka",
         seeds=10,

@@ -45,7 +45,7 @@ STEPS_TO_HILL: dict[str, dict[str, Any]] = {
 """Arms between FunSearch and hill climbing, which show which of their differences matters."""
 SIZE: dict[str, Any] = {"items": 40, "instances": 10}
 """Items per training instance; the twenty held-out instances have as many."""
-PACKING_PROGRAMS, CAP_PROGRAMS = 1_000, 600
+PACKING_PROGRAMS, CAP_PROGRAMS = 2_000, 2_000
 """Programs per run of bin packing and of cap sets."""
 SMOKE = 24
 """Programs per run of a smoke test."""
@@ -256,9 +256,9 @@ STUDIES = {
         "dimension 8.",
         "The writer is a random mutator of syntax trees (L0): the study compares rules for choosing "
         "parents and says nothing about language models. Instances are small, with 40 Weibull items; ten "
-        "are for training and twenty are held out. A run tries 1,000 programs for bins and 600 for cap "
-        "sets. Islands are reset after a number of programs, not of hours. A cluster's score is the fitness, "
-        "not the score on the last input.",
+        "are for training and twenty are held out. A run tries 2,000 programs. "
+        "Islands are reset after a number of programs, not of hours. A cluster's score is the fitness, not "
+        "the score on the last input.",
         _parts,
         lm_for="funsearch",
         seeds=10,

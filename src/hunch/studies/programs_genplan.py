@@ -76,7 +76,7 @@ def chats(folder: str | Path) -> list[Chat]:
     """
     cache = Path(folder).expanduser() / "llm_genplan" / "llm_cache"
     found = []
-    for path in sorted(cache.glob("pg3-*")):
+    for path in sorted(cache.glob("pg3-*/")):
         named = _CHAT.fullmatch(path.name)
         turns = {int(m[1]): file for file in path.iterdir() if (m := _TURN.fullmatch(file.name))}
         texts = [read(turns[turn]) for turn in sorted(turns) if turn >= FIRST]
@@ -95,7 +95,7 @@ def problems(folder: Path, domain: str, seed: int) -> tuple[Task, ...]:
     files = sorted((pddl / f"{domain}_test" / f"seed{seed}").glob("*.pddl"), key=_number)
     if not files:
         return ()
-    of = read_domain(read(pddl / f"{domain}.pddl").lower(), domain)
+    of = read_domain(read(pddl / f"{domain}.pddl").lower(), f"{domain}.pddl")
     return tuple(Task(read_problem(read(file).lower(), of, file.name)) for file in files[:TESTED])
 
 

@@ -82,6 +82,7 @@ ANSWERS = {
     "counter": "from collections import Counter\nreturn Counter('a')",
     "array of a class": "import numpy as np\nreturn np.matrix([1])",
     "masked array": "import numpy.ma as ma\nreturn ma.masked_array([1])",
+    "array of a length for nothing": "import numpy as np\nreturn np.empty((2 ** 40, 0))",
     "array of objects": "import numpy as np\nreturn np.array([print], dtype=object)",
     "record array": "import numpy as np\nreturn np.zeros(2, dtype=[('a', 'f8')])",
     "long double": "import numpy as np\nreturn np.longdouble(1)",

@@ -12,7 +12,7 @@ import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import TOTAL, box, fingerprint
 
 Priorities: TypeAlias = Callable[[Sequence[tuple[float, FloatArray]]], Sequence[Any]]
 """Takes (item, room left in the bins that it fits into) of several instances; returns the priorities."""
@@ -113,7 +113,7 @@ class BinPacking(DesignProblem):
 
     def run(self, program: str, seed: int) -> Trial:
         """Pack all instances side by side."""
-        with box().load(program, "priority", returns=np.ndarray, finite=False) as priority:
+        with box().load(program, "priority", np.ndarray, finite=False, total=TOTAL) as priority:
             used = pack(self.instances, priority.map)
         excess = [bins - instance.bound for bins, instance in zip(used, self.instances, strict=True)]
         share = sum(excess) / sum(instance.bound for instance in self.instances)

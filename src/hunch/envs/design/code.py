@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 
-_FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+DEEPEST, LONGEST = 150, 10_000
+"""Maximum nesting of a program's syntax tree, and bits of its integers: Python can read more than it can
+write again, and programs are written again to compare them."""
+_FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _PYTHON = ("", "python", "python3", "py")
 _BEGINS = re.compile(r"^(?:import |from \w+ import|def |class |@|[A-Za-z_]\w* *=[^=])", re.MULTILINE)
 _VERSION = re.compile(r"_v\d+$")
@@ -49,10 +53,9 @@ def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> st
     if not program.strip():
         return "the answer holds no code"
     try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        return f"SyntaxError: {getattr(error, 'msg', error)}" + quoted(program, line)
+        tree = _tree(program)
+    except SyntaxError as error:
+        return f"SyntaxError: {error.msg}" + quoted(program, error.lineno)
     if not function:
         return ""
     defined = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function]
@@ -100,17 +103,66 @@ def _is_text(node: ast.AST) -> bool:
 
 def _parsed(code: str) -> ast.Module | None:
     try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _tree(code)
+    except SyntaxError:
         return None
+
+
+def _tree(code: str) -> ast.Module:
+    """Return the syntax tree of a program.
+
+    Raises:
+        SyntaxError: if it has none, or one that cannot be written as a program again.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # they are for whoever runs it
+            tree = ast.parse(code)
+    except SyntaxError:
+        raise
+    except ValueError as error:  # null bytes, lone surrogates, integers of too many digits
+        raise SyntaxError(str(error)) from None
+    except (RecursionError, MemoryError):
+        raise SyntaxError("the program is nested too deeply") from None
+    _check_size(tree)
+    return tree
+
+
+def _check_size(tree: ast.Module) -> None:
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        if not level:
+            return
+        if any(isinstance(n, ast.Constant) and _is_long(n.value) for n in level):
+            raise SyntaxError(f"an integer of more than {LONGEST:,} bits")
+        level = [below for node in level for below in _below(node)]
+    raise SyntaxError("the program is nested too deeply")
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, int) and value.bit_length() > LONGEST
+
+
+def _below(node: ast.AST) -> list[ast.AST]:
+    """The nodes below one; branches of ``elif`` are beside each other."""
+    found = list(ast.iter_child_nodes(node))
+    while isinstance(node, ast.If) and len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node = found.pop()
+        found += ast.iter_child_nodes(node)
+    return found
 
 
 def _bare(answer: str) -> str:
     """Code without a fence: from its first line up to where it stops being Python."""
     begin = _BEGINS.search(answer)
     lines = answer[begin.start() if begin else 0 :].splitlines()
-    ends = (n for n in range(len(lines), 0, -1) if _parsed("\n".join(lines[:n])) is not None)
-    return "\n".join(lines[: next(ends, len(lines))])
+    end = len(lines)
+    while end > 0:
+        try:
+            _tree("\n".join(lines[:end]))
+            return "\n".join(lines[:end])
+        except SyntaxError as error:  # what comes before that line may be whole
+            end = min(end, error.lineno) - 1 if error.lineno else end // 2
+    return "\n".join(lines)
 
 
 def _doubled(tree: ast.Module, function: str) -> bool:

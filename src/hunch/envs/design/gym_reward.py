@@ -16,7 +16,7 @@ from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.reward import SECONDS, Reward, table
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import TOTAL, box, fingerprint
 from hunch.rl import cem
 
 JUDGED, TESTED = 5, 20
@@ -26,6 +26,9 @@ METRICS = {"return": "return of the environment's own reward", "success": "succe
 EACH_STEP = ("ppo", "sac")
 """Learners that call the reward at every step; a new process per call is too slow, so a program keeps its
 state."""
+
+SLOW = 0.01
+"""Seconds per step that a reward may take besides: learners that call it at every step take many."""
 
 
 class GymRewardDesign(DesignProblem):
@@ -123,7 +126,8 @@ class GymRewardDesign(DesignProblem):
         state: Literal["kept", "fresh"] = "kept" if self.learner in EACH_STEP else "fresh"
         means: list[dict[str, float]] = []
         curve: list[float] = []
-        with box(SECONDS).load(program, "reward", returns=tuple, state=state) as loaded:
+        total = TOTAL + SLOW * self.steps
+        with box(SECONDS).load(program, "reward", tuple, state=state, total=total) as loaded:
             price = _Priced(Reward(loaded, STEP))
             for policy in self.train(self._made, price, self.steps, seed):
                 curve.append(self._judged(policy, JUDGED, seed))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from hunch.envs.design.code import flaw
+
 TEMPLATES = (
     "np.abs({0})",
     "np.sqrt(np.abs({0}))",
@@ -43,6 +45,10 @@ _SWAPS: dict[type, tuple[type, ...]] = {
     )
     for kind in group
 }
+DEPTH = 3
+"""Maximum depth of a new random expression."""
+_WHOLE = (ast.Expr, ast.Attribute, ast.Subscript, ast.JoinedStr, ast.FormattedValue)
+"""Nodes whose children are not replaced."""
 LARGEST = 200
 """Maximum number of nodes of a function; a larger child is drawn again."""
 
@@ -69,28 +75,20 @@ def mutate(programs: Sequence[str], function: str, rng: np.random.Generator) -> 
         for _ in range(1 + int(rng.geometric(0.6))):
             _change(body, lenders, rng)
         child = ast.unparse(ast.fix_missing_locations(tree))
-        if child != source and sum(1 for _ in ast.walk(body)) <= LARGEST and _parses(child):
+        if child != source and sum(1 for _ in ast.walk(body)) <= LARGEST and not flaw(child):
             return "import numpy as np\n\n" + child if "import numpy" not in child else child
     return source
 
 
 def _tree(program: str, function: str) -> ast.Module | None:
-    try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError):
+    if flaw(program):
         return None
+    tree = ast.parse(program)
     return tree if any(isinstance(n, ast.FunctionDef) and n.name == function for n in tree.body) else None
 
 
 def _function(tree: ast.Module, function: str) -> ast.FunctionDef:
     return next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
-
-
-def _parses(program: str) -> bool:
-    try:
-        return bool(ast.parse(program))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
 
 
 # ---- changes ----------------------------------------------------------------------------------------------
@@ -105,12 +103,11 @@ def _change(body: ast.FunctionDef, lenders: Sequence[ast.FunctionDef], rng: np.r
         lambda: _number(place.here, rng),
         lambda: _swapped(place.here, rng),
         lambda: _grown(body, place.here, rng),
-        lambda: _grown(body, _leaf(body, rng), rng),
+        lambda: _drawn(body, rng),
         lambda: _lent(lenders, rng),
         lambda: _inner(place.here, rng),
-        lambda: _leaf(body, rng),
     )
-    weights = np.array([3, 2, 3, 1, 2, 1, 1], dtype=float)
+    weights = np.array([3, 2, 3, 3, 2, 1], dtype=float)
     chosen = int(rng.choice(len(changes), p=weights / weights.sum()))
     if chosen == 0 and not _numbers(place.here):  # a number to change may be anywhere
         numbered = [p for p in places if isinstance(p.here, ast.Constant) and _numbers(p.here)]
@@ -146,7 +143,7 @@ def _expressions(body: ast.FunctionDef) -> Iterator[_Place]:
 
 def _is_value(parent: ast.AST, child: object) -> bool:
     """Return whether an expression can be replaced by another."""
-    if not isinstance(child, ast.expr) or isinstance(parent, (ast.Expr, ast.Attribute, ast.Subscript)):
+    if not isinstance(child, ast.expr) or isinstance(parent, _WHOLE):
         return False
     if isinstance(child, ast.Constant) and isinstance(child.value, str):
         return False
@@ -204,6 +201,15 @@ def _grown(body: ast.FunctionDef, node: ast.expr, rng: np.random.Generator) -> a
     places = template.count("{")
     own = int(rng.integers(places))
     parts = [ast.unparse(node if i == own else _leaf(body, rng)) for i in range(places)]
+    return ast.parse(template.format(*(f"({part})" for part in parts)), mode="eval").body
+
+
+def _drawn(body: ast.FunctionDef, rng: np.random.Generator, depth: int = DEPTH) -> ast.expr:
+    """Return a new random expression (subtree mutation, Koza 1992)."""
+    if depth == 0 or rng.random() < 0.2:
+        return _leaf(body, rng)
+    template = TEMPLATES[int(rng.integers(len(TEMPLATES)))]
+    parts = [ast.unparse(_drawn(body, rng, depth - 1)) for _ in range(template.count("{"))]
     return ast.parse(template.format(*(f"({part})" for part in parts)), mode="eval").body
 
 

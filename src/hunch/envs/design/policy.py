@@ -12,10 +12,13 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import TOTAL, box, fingerprint
+from hunch.sandbox import ArgumentError
 
 SHOWN = 3
 """Steps of the worst episode that the feedback shows, at its beginning and at its end."""
+SHORT = 100
+"""Entries of an array that is shown in full."""
 _SECTION = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
 
@@ -85,9 +88,12 @@ class PolicyCode(DesignProblem):
     def run(self, program: str, seed: int) -> Trial:
         """Play all episodes side by side, with one call per step."""
         games = [_Game(self._made(), seed) for seed in self.seeds]
-        with box().load(program, "act") as policy:
+        with box().load(program, "act", total=TOTAL) as policy:
             while live := [game for game in games if not game.over]:
-                answers = policy.map([(game.observation, game.memory) for game in live])
+                try:
+                    answers = policy.map([(game.observation, game.memory) for game in live])
+                except ArgumentError as error:
+                    raise ValueError(f"the memory is too large: {error}") from None
                 for game, answer in zip(live, answers, strict=True):
                     game.step(answer)
         returns = [game.total for game in games]
@@ -149,10 +155,11 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
             )
         return int(action)
     assert isinstance(space, gym.spaces.Box)
-    row = np.atleast_1d(np.asarray(action, dtype=space.dtype))
-    if row.shape != space.shape or not np.isfinite(row).all():
+    numbers = isinstance(action, (int, float, list, tuple, np.ndarray))
+    row = np.atleast_1d(np.asarray(action)) if numbers else None
+    if row is None or row.dtype.kind not in "iufb" or row.shape != space.shape:
         raise ValueError(f"the action {_short(action)} is no array of shape {space.shape}")
-    return np.clip(row, space.low, space.high)
+    return np.clip(row, space.low, space.high).astype(space.dtype)
 
 
 def _plain(observation: Any) -> Any:
@@ -167,8 +174,9 @@ def _plain(observation: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    rounded = np.round(value, 3).tolist() if isinstance(value, np.ndarray) else value
-    return str(rounded)[:120]
+    if isinstance(value, np.ndarray):
+        value = np.round(value, 3).tolist() if 0 < value.size <= SHORT else f"array of shape {value.shape}"
+    return str(value)[:120]
 
 
 def _interface(env: gym.Env[Any, Any]) -> str:

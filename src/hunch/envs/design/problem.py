@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.design.code import canonical, flaw, quoted
 from hunch.envs.design.trials import Trials
 from hunch.sandbox import ProgramError, ProgramTimeout
+from hunch.sandbox.errors import printable
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class DesignProblem(TextEnv):
 
     Args:
         evaluate: Runs a program given as text; returns its fitness, a mapping of numbers that includes
-            ``"fitness"``, or a :class:`Trial`. An exception counts as the program's error.
+            ``"fitness"``, or a :class:`Trial`. An exception counts as the program's error. A trial with an
+            error has failed, whatever its fitness.
         task: The task in a sentence.
         interface: What the program must define, with types and units.
         source: Code that its author may read, such as the environment's without its reward.
@@ -136,7 +140,8 @@ class DesignProblem(TextEnv):
         self.task, self.source = task, source
         self.trial: Trial | None = None
         self.trial_seed = 0
-        self.known = Trials(trials, self.identity()) if trials or evaluate is None else None
+        identified = type(self).identity is not DesignProblem.identity
+        self.known = Trials(trials, self.identity()) if trials or identified else None
 
     @property
     def texts(self) -> Problem:
@@ -144,7 +149,10 @@ class DesignProblem(TextEnv):
         return self.problem
 
     def identity(self) -> str:
-        """Return what identifies trials of this problem: everything that a fitness depends on."""
+        """Return what identifies trials of this problem: everything that a fitness depends on.
+
+        Trials of a class that does not override this are kept only in the file that it is given.
+        """
         return f"{type(self).__name__}: {self.problem}"
 
     def ready(self) -> None:
@@ -201,26 +209,54 @@ class DesignProblem(TextEnv):
             return Trial(None, error=why), not isinstance(error, ProgramTimeout)
         except HunchError:  # not the program's fault
             raise
-        except Exception as error:  # a program may raise anything
-            return Trial(None, error=f"{type(error).__name__}: {error}"), True
+        except (Exception, SystemExit, BaseExceptionGroup) as error:  # a program may raise anything
+            return Trial(None, error=_described(error)), True
         return _trial(found), True
 
     def _raw(self) -> Any:
         return self.trial
 
 
+def _described(error: BaseException) -> str:
+    try:
+        return printable(f"{type(error).__name__}: {error}")
+    except Exception:  # its own __str__ fails
+        return type(error).__name__
+
+
 def _trial(found: Any) -> Trial:
+    """Return what ``evaluate`` returned as a trial of plain values; without a finite fitness it failed."""
     if isinstance(found, Mapping):
         if "fitness" not in found:
             names = ", ".join(map(str, found)) or "nothing"
             raise UsageError(f"evaluate returned {names}, but no 'fitness'.")
-        components = {name: float(value) for name, value in found.items() if name != "fitness"}
-        found = Trial(found.get("fitness"), components=components)
-    elif isinstance(found, (int, float)):
-        found = Trial(float(found))
-    if not isinstance(found, Trial):
-        raise UsageError(
-            f"evaluate must return a number, numbers with 'fitness' or a Trial, not {type(found).__name__}."
-        )
-    finite = found.fitness is not None and math.isfinite(found.fitness)
-    return found if finite or found.error else Trial(None, error=f"fitness {found.fitness} is no number")
+        found = Trial(found["fitness"], components={k: v for k, v in found.items() if k != "fitness"})
+    elif not isinstance(found, Trial):
+        found = Trial(_number("a result", found))
+    fitness = None if found.fitness is None else _number("the fitness", found.fitness)
+    error = found.error
+    if not error and (fitness is None or not math.isfinite(fitness)):
+        error = f"fitness {fitness} is no number"
+    return Trial(
+        None if error else fitness,
+        str(found.feedback or ""),
+        tuple(_number("a score", score) for score in found.scores),
+        {str(name): _number(f"the component {name}", value) for name, value in found.components.items()},
+        error,
+    )
+
+
+def _number(what: str, value: Any) -> float:
+    """Return a number of Python or NumPy as a float.
+
+    Raises:
+        UsageError: if it is something else, such as a text.
+    """
+    if isinstance(value, int) and abs(value) >= 2**1023:
+        return math.inf if value > 0 else -math.inf
+    if isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        return float(value)
+    raise UsageError(
+        "evaluate must return a number, numbers with 'fitness', or a Trial of numbers; "
+        f"{what} is {str(value)[:60]!r} ({type(value).__name__})."
+    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.rl.world_model import Prediction, frozen
-from hunch.sandbox import Program, ProgramError, ProgramTimeout
+from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
 
 
 class Patient:
@@ -40,7 +40,7 @@ class Patient:
                     parts = (calls[:1], calls[1:half], calls[half:])
                     return [answer for part in parts for answer in self.map(part)]
                 self.dead = True
-            except ProgramError:
+            except (ProgramError, ArgumentError):  # the arguments may be its own earlier values
                 if len(calls) > 1:  # one of them failed; the others may succeed
                     return [self.map([call])[0] for call in calls]
         self.failures += len(calls)

@@ -14,14 +14,17 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import TOTAL, box, fingerprint
 from hunch.envs.design.worlds import WORLDS, Variables, World
 from hunch.ranges import PositiveInt
 from hunch.rl import cem
 from hunch.sandbox import Program
+from hunch.sandbox.errors import printable
 
 POINTS = 10
 """Number of points of a training in the feedback."""
+COMPONENTS, LARGEST = 50, 1e100
+"""Maximum number of components of a reward, which the feedback lists, and of their size."""
 JUDGED, TESTED = 16, 64
 """Episodes in which the policy is evaluated, during training and at its end."""
 METRICS = {"success": "success rate", "degree": "degree of success"}
@@ -92,7 +95,7 @@ class RewardDesign(DesignProblem):
 
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and evaluate it on the task."""
-        with box(SECONDS).load(program, "reward", returns=tuple, state="fresh") as reward:
+        with box(SECONDS).load(program, "reward", tuple, state="fresh", total=TOTAL) as reward:
             training = _Training(self.world, Reward(reward, tuple(self.world.variables)), seed)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
@@ -157,9 +160,10 @@ class Reward:
     def _checked(self, found: Any, n: int) -> tuple[FloatArray, dict[str, FloatArray]]:
         if len(found) != 2 or not isinstance(found[1], Mapping):
             raise ValueError("reward must return (total, components), components being a dict")
-        return _row("total", found[0], n), {
-            str(name): _row(str(name), values, n) for name, values in found[1].items()
-        }
+        if len(found[1]) > COMPONENTS:
+            raise ValueError(f"reward returned {len(found[1]):,} components; at most {COMPONENTS} are shown")
+        named = {printable(str(name), 60): values for name, values in found[1].items()}
+        return _row("total", found[0], n), {name: _row(name, values, n) for name, values in named.items()}
 
 
 def _row(name: str, values: Any, n: int) -> FloatArray:
@@ -167,6 +171,8 @@ def _row(name: str, values: Any, n: int) -> FloatArray:
     if row is None or row.shape not in ((n,), ()) or row.dtype.kind not in "iufb":
         shape = "no array" if row is None else f"of shape {row.shape} and type {row.dtype}"
         raise ValueError(f"{name} must be an array of shape (n,), and is {shape}")
+    if (largest := np.abs(row.astype(float)).max(initial=0.0)) > LARGEST:
+        raise ValueError(f"{name} is as large as {largest:.3g}; at most {LARGEST:g} can be added up")
     return np.broadcast_to(row.astype(float), (n,))
 
 

@@ -9,6 +9,10 @@ from types import ModuleType
 
 from hunch.sandbox import Sandbox
 
+TOTAL = 300.0
+"""Time limit in seconds for all calls of a program in one trial; long, so that no program fails because the
+machine is busy."""
+
 
 @cache
 def box(seconds: float = 5.0, memory_mb: int = 512) -> Sandbox:

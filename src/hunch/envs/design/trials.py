@@ -16,8 +16,8 @@ from hunch.core import HunchError, UsageError
 
 PER_USER = "~/.cache/hunch/trials.sqlite"
 MOST = 20_000
-_MEMORY: dict[str, dict[str, Any]] = {}
-"""Trials of this process, over all its environments; the oldest are dropped beyond :data:`MOST`."""
+_MEMORY: dict[tuple[str, str], dict[str, Any]] = {}
+"""Trials of this process by file and key; the oldest are dropped beyond :data:`MOST`."""
 
 
 class Trials:
@@ -32,19 +32,20 @@ class Trials:
         self.path = str(per_user()) if path == "user" else path
         if Path(self.path or "-").is_dir():
             raise UsageError(f"{path} is a folder, not a file of trials.")
-        self.identity = hashlib.sha256(identity.encode()).hexdigest()
+        self.identity = hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest()
 
     def key(self, program: str, seed: int) -> str:
         """Return the key of a trial: problem, program and seed."""
-        return hashlib.sha256(f"{self.identity}\n{seed}\n{program}".encode()).hexdigest()
+        text = f"{self.identity}\n{seed}\n{program}"
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the fields of a finished trial, if it is known."""
-        if key in _MEMORY or not self.path:
-            return _MEMORY.get(key)
+        if (self.path, key) in _MEMORY or not self.path:
+            return _MEMORY.get((self.path, key))
         with self._file() as file:
             row = file.execute("SELECT trial FROM trials WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _remember(key, _read(row[0]))
+        return None if row is None else self._remember(key, _read(row[0]))
 
     def put(self, key: str, trial: Any) -> None:
         """Store a finished trial.
@@ -53,10 +54,15 @@ class Trials:
             HunchError: if it cannot be written.
         """
         line = json.dumps(asdict(trial))
-        _remember(key, _read(line))
+        self._remember(key, _read(line))
         if self.path:
             with self._file() as file:
                 file.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (key, line))
+
+    def _remember(self, key: str, fields: dict[str, Any]) -> dict[str, Any]:
+        while len(_MEMORY) >= MOST:
+            _MEMORY.pop(next(iter(_MEMORY)))
+        return _MEMORY.setdefault((self.path, key), fields)
 
     @contextmanager
     def _file(self) -> Iterator[sqlite3.Connection]:
@@ -74,12 +80,6 @@ class Trials:
 def _read(line: str) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(line)
     return {**fields, "scores": tuple(fields["scores"])}
-
-
-def _remember(key: str, fields: dict[str, Any]) -> dict[str, Any]:
-    while len(_MEMORY) >= MOST:
-        _MEMORY.pop(next(iter(_MEMORY)))
-    return _MEMORY.setdefault(key, fields)
 
 
 def per_user() -> Path:

@@ -98,7 +98,7 @@ class Problem:
 
 
 def read(path: str | Path) -> str:
-    """Return the text of a PDDL file.
+    """Return the text of a file of planning problems.
 
     Raises:
         UsageError: if the file does not exist, or is not text.
@@ -106,7 +106,8 @@ def read(path: str | Path) -> str:
     try:
         return Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The PDDL file {str(path)!r} cannot be read: {error}.") from None
+        why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise UsageError(f"The file {str(path)!r} cannot be read: {why}.") from None
 
 
 def read_domain(text: str, name: str = "The domain") -> Domain:

@@ -34,6 +34,7 @@ class TransformerModel(Model):
         dim: Length of an embedding.
         context: Maximum number of tokens that the model reads; None if unknown.
         pooling: How the last hidden states become an embedding: ``"mean"`` or ``"last"`` token.
+        trained_on: What its card tells of its trainings; see :func:`hunch.lm.backends.weights.trained_on`.
         packs: True if short texts may be read together when that changes no bit.
     """
 
@@ -52,6 +53,7 @@ class TransformerModel(Model):
         where = f"{dtype}:{device.split(':')[0]}:torch-{version('torch')}"
         self.revision = f"{weights.fingerprint(folder)}:{where}" + ":packed" * self._reader.packs
         self.evidence = self._evidence()
+        self.trained_on = weights.trained_on(folder)
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
         config = self.network.config.get_text_config()
         self.dim = int(config.hidden_size)

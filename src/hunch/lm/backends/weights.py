@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from typing import Any
 
 from hunch.core import HunchError, UsageError
 
+CARD = "trained_on.jsonl"
+"""File in a model's folder with a line per training; it is not among those that make the revision."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -59,6 +62,22 @@ def fingerprint(folder: Path) -> str:
     files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)
     parts = [f"{file.name} {file.stat().st_size} {sha256(file)}" for file in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def trained_on(folder: Path) -> list[dict[str, Any]]:
+    """Return what a model's card tells of its trainings, oldest first; empty without a card.
+
+    Each has the name of the corpus, and in ``games`` a pattern of the names of the games in it
+    (:mod:`fnmatch`), empty if there are none.
+
+    Raises:
+        HunchError: if the card cannot be read.
+    """
+    card = folder / CARD
+    try:
+        return [json.loads(line) for line in card.read_text().splitlines()] if card.is_file() else []
+    except (OSError, ValueError) as error:
+        raise HunchError(f"{card} cannot be read: it should have one line of JSON per training.") from error
 
 
 def sha256(file: Path) -> str:

@@ -17,11 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Explanation, HunchError, Player, State, Transition, World
+from hunch.core import Explanation, Player, State, Transition, World
 from hunch.envs.design.problem import Problem, Trial
 from hunch.lm.base import LanguageModel
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt
+from hunch.rl.rollout import StoppedError
 from hunch.roles.program import Attempt, Feedback, Request, Search, best, same, shown
 
 
@@ -130,13 +131,13 @@ class ProgramAgent(WritingAgent):
         """Return metrics of the programs since the last call, and the best fitness so far.
 
         Raises:
-            HunchError: if too many programs in a row failed; a restarted run goes on trying.
+            StoppedError: if too many programs in a row failed; a resumed run goes on with new ones.
         """
         new, self.seen = self.attempts[self.seen :], len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
             reasons = Counter(attempt.error for attempt in self.attempts[-self.failing :]).most_common(3)
             told = "; ".join(f"{n} times {why[:200]}" for why, n in reasons)
-            raise HunchError(f"The last {self.failing} programs all failed: {told}.")
+            raise StoppedError(f"The last {self.failing} programs all failed: {told}.")
         if not new:
             return {}
         top = best(self.attempts)

@@ -12,6 +12,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.program import Attempt, ModelWriter, Writer, chat_prompt
+from hunch.roles.program_similarity import SimilarityWriter
 
 SPACING = 1_000_000
 """Number of draws of a writer between two seeds."""
@@ -31,7 +32,9 @@ class WritingAgent(Agent):
     """An agent that writes programs; a method defines the prompts and the use of the programs.
 
     Args:
-        writer: A :class:`~hunch.roles.program.Writer`, or a language model, which gets the method's prompts.
+        writer: A :class:`~hunch.roles.program.Writer`, or a language model. One that generates gets the
+            method's prompts; one that only embeds becomes a
+            :class:`~hunch.roles.program_similarity.SimilarityWriter` of rewards.
         config: Settings; ``options`` change single ones.
     """
 
@@ -40,11 +43,13 @@ class WritingAgent(Agent):
 
     def __init__(self, writer: Writer | LanguageModel, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
-        self.writer: Writer = self._asking(writer) if hasattr(writer, "generate") else writer
+        self.writer: Writer = self._asking(writer) if hasattr(writer, "verbs") else writer
         self.models = models_of(lm=self.writer)
         self.begin(World(), 0)
 
     def _asking(self, lm: Any) -> Writer:
+        if "embed" in lm.verbs and "generate" not in lm.verbs:
+            return SimilarityWriter(lm)
         config = self.config
         return ModelWriter(
             lm, type(self).prompt, temperature=config.temperature, max_tokens=config.max_tokens
