@@ -125,6 +125,31 @@ def test_an_update_that_was_killed_halfway_is_made_again():
     np.testing.assert_array_equal(killed.explain(ROOM).chosen, unharmed.explain(ROOM).chosen)
 
 
+class Cramped(PerceptronPolicy):
+    """Has memory for four states at once."""
+
+    def logprobs(self, states):
+        if len(states) > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+        return super().logprobs(states)
+
+
+class CrampedPPO(PPO):
+    def make_policy(self, seed):
+        return Cramped(self.table, self.config.hidden, seed)
+
+
+def test_too_little_memory_names_settings_that_fit():
+    """While acting and in an update; a smaller micro is one of them."""
+    large, small = (CrampedPPO(horizon=8, micro=micro) for micro in (128, 4))
+    assert len(small.act([ROOM] * 9)) == 9
+    assert small.explain(ROOM).chosen.sum() == pytest.approx(1)
+    lesson(small, 1)
+    for fails in (lambda: large.act([ROOM] * 9), lambda: lesson(large, 1)):
+        with pytest.raises(HunchError, match="smaller micro, or train=lora"):
+            fails()
+
+
 def test_settings_and_models_are_checked():
     with pytest.raises(UsageError, match="add train=lora"):
         TWOSOME(lm="pocket?corpus=walks")

@@ -128,6 +128,21 @@ def test_a_gradient_that_is_not_finite_moves_nothing():
     assert all(torch.equal(before[name], weight) for name, weight in learner.policy.state_dict().items())
 
 
+class Steep(Table):
+    """Its values overflow where its weights do not."""
+
+    def values(self, states):
+        return 100 * super().values(states)
+
+
+def test_an_update_after_which_an_output_is_not_finite_is_refused():
+    """All its gradients and weights are finite, but the next checkpoint would hold a ruined policy."""
+    learner = PPOLearner(Steep(), PPOConfig(learning_rate=1e37, epochs=1))
+    with pytest.raises(HunchError, match="last checkpoint is sound"):
+        learner.update([STREAM], np.random.default_rng(0))
+    assert torch.isfinite(learner.policy.worth).all()
+
+
 def test_a_single_admissible_action_can_be_learnt_from():
     learner = PPOLearner(Table(), PPOConfig())
     only = [step(0, "1", 1.0, 1, end="terminated", actions=("1",))]
