@@ -13,7 +13,7 @@ from hunch.lm import load
 from hunch.rules import kitchen as scripted
 from hunch.runs.compare import Arm, Job
 from hunch.studies.priors import WRONG, error
-from hunch.studies.study import FULL, SMOKE, chosen
+from hunch.studies.study import FULL, SMOKE, chosen, selected
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
@@ -144,3 +144,11 @@ def test_a_study_by_the_command(tmp_path, monkeypatch, capsys):
     main(["study", "priors-cache", "--smoke"])
     assert (folder / part.folder / "proposals-kept" / "seed-0" / "metrics.jsonl").read_bytes() == written
     assert FULL.steps(100_000) == 100_000
+
+
+def test_an_exact_name_chooses_only_itself():
+    labels = ["CQL", "CQL-Prior", "offline DQN"]
+    assert selected(labels, ("cql",)) == {"CQL"}
+    assert selected(labels, ("prior", "DQN")) == {"CQL-Prior", "offline DQN"}
+    assert selected(labels, ("cq",)) == {"CQL", "CQL-Prior"}
+    assert selected(labels, ()) == set(labels)

@@ -35,9 +35,10 @@ class StudyOptions:
     lm: tuple[str, ...] = ()
     """Additional language models, for studies that accept them."""
     part: tuple[str, ...] = ()
-    """Only the parts whose title contains one of these texts."""
+    """Only the part of this title, or else the parts whose title contains one of these texts."""
     arm: tuple[str, ...] = ()
-    """Only the arms whose label contains one of these texts. Further tables of the parts are left out."""
+    """Only the arm of this label, or else those whose label contains one of these texts. Further tables of
+    the parts are left out."""
 
 
 def study(arguments: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -71,9 +71,9 @@ class Part:
     beside: Callable[[Path], str] | None = None
     prepare: Callable[[], None] | None = None
 
-    def only(self, labels: Sequence[str]) -> Part:
-        """The part with the arms whose label contains one of ``labels``, and without further results."""
-        arms = tuple(arm for arm in self.arms if matches(arm.label, labels))
+    def only(self, labels: Collection[str]) -> Part:
+        """The part with the arms of these labels, and without further results."""
+        arms = tuple(arm for arm in self.arms if arm.label in labels)
         trained = self.transfer if arms[:1] == self.arms[:1] else None
         return replace(self, arms=arms, transfer=trained, beside=None)
 
@@ -108,9 +108,16 @@ class Study:
     recorded: str = ""
 
 
-def matches(name: str, texts: Sequence[str]) -> bool:
-    """Whether a name contains one of the texts, in upper or lower case; true if there are none."""
-    return not texts or any(text.lower() in name.lower() for text in texts)
+def selected(names: Iterable[str], texts: Sequence[str]) -> set[str]:
+    """The names that some texts choose, in upper or lower case: the one that equals it, else all that contain
+    it; all names if there are no texts.
+    """
+    known = {name: name.lower() for name in names}
+    found: set[str] = set() if texts else set(known)
+    for text in map(str.lower, texts):
+        exact = text in known.values()
+        found |= {name for name, low in known.items() if (low == text if exact else text in low)}
+    return found
 
 
 def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
@@ -120,7 +127,8 @@ def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
         UsageError: if there are none; the message lists what there is to choose from.
     """
     every = list(study.parts(scale, data))
-    parts = [part for part in every if matches(part.title, scale.parts)]
+    titles = selected((part.title for part in every), scale.parts)
+    parts = [part for part in every if part.title in titles]
     if not parts:
         raise UsageError(
             f"{study.name} has no part {scale.parts[0]!r}; it has {'; '.join(p.title for p in every)}."
@@ -128,7 +136,8 @@ def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
     if not scale.arms:
         return parts
     labels = dict.fromkeys(arm.label for part in parts for arm in part.arms)
-    if found := [only for part in parts if (only := part.only(scale.arms)).arms]:
+    wanted = selected(labels, scale.arms)
+    if found := [only for part in parts if (only := part.only(wanted)).arms]:
         return found
     have = f"it has {'; '.join(labels)}" if labels else "its results come from no runs that could be chosen"
     raise UsageError(f"{study.name} has no arm {scale.arms[0]!r}; {have}.")
