@@ -25,7 +25,7 @@ BASES: dict[str, dict[str, Any]] = {
     "FrozenLake8x8-v1": {"episodes": 10},
 }
 """The environments, and the number of episodes per program."""
-PROGRAMS = {"FrozenLake8x8-v1": 300}
+PROGRAMS = {"FrozenLake8x8-v1": 60}
 """Programs per run."""
 TESTED = 30
 """Further episodes in which a winner is evaluated."""
@@ -101,6 +101,6 @@ STUDIES = {
         "The writer is a random mutator of syntax trees (L0), which knows nothing about the task. There is "
         "only one environment.",
         _parts,
-        seeds=10,
+        seeds=5,
     )
 }
