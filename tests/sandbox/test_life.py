@@ -201,6 +201,8 @@ class TestForks:
     def test_workers(self, method):
         with multiprocessing.get_context(method).Pool(2) as pool:
             assert pool.map(in_worker, [1, 2, 3]) == [2, 4, 6]
+            pool.close()  # the workers end by themselves: a SIGTERM once went by one of them
+            pool.join()
 
 
 def in_worker(x):
