@@ -73,7 +73,9 @@ def test_it_keeps_the_contract_and_refuses_odd_answers():
     assert check(problem()) is None
     env = DesignProblem(lambda program: "good", task="t")
     env.reset()
-    with pytest.raises(UsageError, match="a number, numbers with 'fitness', or a Trial of numbers; a result is 'good'"):
+    with pytest.raises(
+        UsageError, match="a number, numbers with 'fitness', or a Trial of numbers; a result is 'good'"
+    ):
         env.step("x")
     for odd in (math.inf, None):
         env = DesignProblem(lambda program, odd=odd: Trial(odd), task="t")
