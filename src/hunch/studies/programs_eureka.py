@@ -181,7 +181,9 @@ def _lines(by_line: Mapping[str, Sequence[Row]]) -> str:
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[tuple[float, ...]]:
-    return zip(*(row["best"] for row in rows), strict=True)
+    """Yield the best fitness so far after each batch, over the runs."""
+    for n in range(BATCH, len(rows[0]["found"]) + 1, BATCH):
+        yield tuple(max(row["found"][:n]) for row in rows)
 
 
 def frontier_table(seeds: int, steps: int, folder: Path) -> str:

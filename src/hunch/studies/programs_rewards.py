@@ -58,7 +58,7 @@ def encoder(name: str) -> SimilarityWriter:
 
 
 def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
-    """Run a search; return its winner, trained again, and the best so far after each batch."""
+    """Run a search; return its winner, trained again, and the fitness of all its programs."""
     hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
     top = best(agent.attempts)
     found = [attempt.fitness or 0.0 for attempt in agent.attempts]
@@ -67,7 +67,6 @@ def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: in
         "fitness": top.fitness if top else 0.0,
         "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
         "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
-        "best": [max(found[: n + BATCH]) for n in range(0, len(found), BATCH)],
         "found": found,
         "failed": sum(attempt.fitness is None for attempt in agent.attempts),
         "program": top.program if top else "",
