@@ -43,6 +43,7 @@ def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
         (("run", "dqn", *LAKE, "--env.slipery", "1"), "slipery"),
         (("run", "dqn", *LAKE, "--env.max_steps"), "needs a value"),
         (("run", "dqn", *LAKE, "--env.max_steps", "--seed", "1"), "needs a value"),
+        (("run", "dqn", *LAKE, "--env.id", "other"), "given with --env"),
         (("run", "dqn-prior", *LAKE, "--lm", "minilmm"), "minilm"),
         (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.kind", "mapped"), "generate"),
         (("run", "dqn-prior", *LAKE, "--k", "0"), "k must be at least 1"),

@@ -36,12 +36,10 @@ def coin():
 
 
 def test_a_users_own_environment(coin):
-    env = hunch.envs.make(coin, sides=("up", "down"), history=2)
+    env = hunch.envs.make(id=coin, sides=("up", "down"), history=2)
     env.reset(seed=0)
     assert env.step("up")[-1]["actions"] == ("up", "down")
     assert hunch.envs.describe(coin) == "Call a coin."
-    with pytest.raises(UsageError, match="no option 'id'"):
-        hunch.envs.make(coin, id=1)
     with pytest.raises(UsageError, match=r"no option 'side'.*did you mean 'sides'\?"):
         hunch.envs.make(coin, side="up")
 

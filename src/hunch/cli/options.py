@@ -102,7 +102,7 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
     """Take the ``--env.NAME VALUE`` options out of the arguments; ``--env.no-NAME`` means false.
 
     Raises:
-        UsageError: if one has no value.
+        UsageError: if one has no value, or is the environment's id.
     """
     rest: list[str] = []
     options: dict[str, Any] = {}
@@ -119,6 +119,8 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
             name, text = name.removeprefix("no-"), "false"
         elif not given:
             raise UsageError(f"--env.{name} needs a value.")
+        if name == "id":
+            raise UsageError("The id of the environment is given with --env, not with --env.id.")
         options[name.replace("-", "_")] = literal(text)
     return rest, options
 

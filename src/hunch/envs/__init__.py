@@ -134,7 +134,7 @@ def names() -> tuple[str, ...]:
     return tuple(_ENTRY_POINTS)
 
 
-def make(id: str, /, *, history: int | None = None, **options: Any) -> gymnasium.Env[str, str | int]:
+def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.Env[str, str | int]:
     """Make a text environment by its id: a built-in one, or any registered one that keeps the contract.
 
     Args:
