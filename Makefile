@@ -58,7 +58,7 @@ test-engine: $(ENGINE)/.ready
 # the recordings: see their pages.
 study: setup
 	for name in priors-knowledge priors-online priors-offline priors-learned priors-transfer priors-k priors-temperature \
-		priors-cache priors-encoder icpi icpi-models abilities funsearch eureka text2reward code-policies code-world-models worldcoder \
+		priors-cache priors-encoder icpi icpi-models icpi-roles abilities funsearch eureka text2reward code-policies code-world-models worldcoder \
 		game-models text-world-models kwon motif ellm saycan inner-monologue reporter plan4mc spring glam twosome \
 		gflan-prior instruct-rl likelihood-value task-explore rl-adapter; do \
 		$(BIN)/hunch study $$name || exit 1; done

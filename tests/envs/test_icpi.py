@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hunch.core import UsageError
+from hunch.envs.icpi.bulbs import Bulbs
 from hunch.envs.icpi.chain import Chain, DistractorChain
 from hunch.envs.icpi.maze import Maze
 from hunch.envs.icpi.mini_catch import MiniCatch
 from hunch.envs.icpi.mini_invaders import MiniInvaders
 from hunch.envs.icpi.point_mass import PointMass
+from hunch.envs.icpi.tug import Tug
 
-DOMAINS = (Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, PointMass)
+DOMAINS = (Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, PointMass, Tug, Bulbs)
 every_domain = pytest.mark.parametrize("domain", DOMAINS)
 seeds = st.integers(0, 2**31)
 choices = st.lists(st.integers(0, 11), max_size=10)
@@ -31,6 +33,10 @@ def invasion(ship, *aliens):
     return {"ship": ship, "aliens": list(aliens)}
 
 
+def haul(dock, barge):
+    return {"dock": dock, "barge": barge}
+
+
 ALIENS = [None, *([x, y] for x, y in product(range(4), range(6)))]
 STARTS = {
     Chain: [[place] for place in range(8)],
@@ -38,6 +44,8 @@ STARTS = {
     Maze: [list(cell) for cell in product(range(3), range(3))],
     MiniCatch: [catch(*state) for state in product(range(4), range(4), range(5))],
     MiniInvaders: [invasion(*state) for state in product(range(4), ALIENS, ALIENS)],
+    Tug: [haul(*state) for state in product(range(5), range(2))],
+    Bulbs: [list(state) for state in product(range(2), repeat=3)],
     PointMass: [[p, v] for p in (-11, -6, -3.01, -3, -2, 0, 1.5, 2.01, 5.99) for v in (-3, -1, 0, 1, 2)],
 }
 DRAWN = {
@@ -46,6 +54,8 @@ DRAWN = {
     Maze: STARTS[Maze],
     MiniCatch: [catch(2, x, 4) for x in range(4)],
     MiniInvaders: [invasion(ship, [a, 5], [b, 5]) for ship, a, b in permutations(range(4), 3)],
+    Tug: [haul(dock, 0) for dock in range(5)],
+    Bulbs: STARTS[Bulbs],
 }
 
 
@@ -130,6 +140,25 @@ def test_rules_of_mini_invaders():
         assert info["state"] == invasion(min(max(ship + way, 0), 3), *lower)
 
 
+def test_rules_of_the_tug():
+    for state, (action, way) in product(STARTS[Tug], (("aft", -1), ("winch", 0), ("fore", 1))):
+        dock, barge = state.values()
+        home = action == "winch" and (dock, barge) == (3, 1)
+        _, reward, terminated, truncated, info = after(Tug, state, action)
+        assert (reward, terminated, info["success"], truncated) == (float(home), home, home, False)
+        taken = barge or (action == "winch" and dock == 1)
+        assert info["state"] == haul(min(max(dock + way, 0), 4), int(taken))
+
+
+def test_rules_of_the_bulbs():
+    turned = {"tap": [1, 1, 0], "nudge": [1, 1, 1], "knock": [0, 1, 1]}
+    for state, (action, way) in product(STARTS[Bulbs], turned.items()):
+        _, reward, terminated, truncated, info = after(Bulbs, state, action)
+        assert info["state"] == [(on + turn) % 2 for on, turn in zip(state, way, strict=True)]
+        assert (reward, terminated, info["success"]) == (float(all(state)), all(state), all(state))
+        assert not truncated
+
+
 @given(
     position=st.floats(-1e6, 1e6), velocity=st.integers(-20, 20), action=st.sampled_from(["decel", "accel"])
 )
@@ -141,7 +170,7 @@ def test_rules_of_point_mass(position, velocity, action):
     assert not truncated
 
 
-@pytest.mark.parametrize("domain", [Chain, DistractorChain, Maze, MiniCatch, MiniInvaders])
+@pytest.mark.parametrize("domain", [Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, Tug, Bulbs])
 def test_the_optimum_is_that_of_value_iteration(domain):
     env = domain()
     actions = env.reset(seed=0)[1]["actions"]
@@ -236,6 +265,11 @@ MALFORMED = {
         *({"ship": 1, "aliens": None}, {"ship": 1}, invasion(1, [1, 5]), invasion(1, None, None, None)),
         *({**invasion(1, None, [2, 2]), "score": 1}, invasion(1, [1, 2, 3], None), [1, [1, 5], None]),
     ],
+    Tug: [
+        *(x for bad in (*BAD, None, 5) for x in odd(bad, haul(9, 0), haul(1, 9))),
+        *([1, 0], {"dock": 1}, {**haul(1, 1), "load": 0}, haul(1, 2)),
+    ],
+    Bulbs: [x for bad in (*BAD, None, 2) for x in odd(bad, [9, 0, 1], [1, 0, 9])] + [[1], [1, 0, 1, 0]],
     PointMass: [
         x
         for bad in (True, "1", None, [], {}, math.nan, math.inf, -math.inf, 10**400)
@@ -305,7 +339,9 @@ def test_the_distractor_is_drawn_anew_by_every_action():
         assert chi_square(seen, 100) < 7 + 3 * math.sqrt(14)
 
 
-@pytest.mark.parametrize(("domain", "start"), [(Chain, [0]), (Maze, [0, 2]), (PointMass, [-5, 0])])
+@pytest.mark.parametrize(
+    ("domain", "start"), [(Chain, [0]), (Maze, [0, 2]), (PointMass, [-5, 0]), (Tug, haul(0, 0))]
+)
 def test_eight_steps_truncate(domain, start):
     *_, terminated, truncated, info = after(domain, start, *[0] * 8)
     assert (terminated, truncated, info["success"]) == (False, True, False)
@@ -336,6 +372,9 @@ def test_the_games_end_by_themselves(domain):
         (Maze, [2, 2], ["#######", "#.....#", "#.#.#.#", "#G#...#", "#.###.#", "#....@#", "#######"]),
         (MiniCatch, catch(2, 0, 3), ["....", "o...", "....", "....", "..@."]),
         (MiniInvaders, invasion(1, [3, 5], [0, 2]), ["...w", "....", "....", "w...", "....", ".@.."]),
+        (Tug, haul(0, 0), ["@..G."]),
+        (Tug, haul(3, 1), ["...&."]),
+        (Bulbs, [1, 0, 1], ["G.G"]),
         (PointMass, [-5.6, 0], ["..@...GGGGG......"]),
         (PointMass, [1e9, 3], ["......GGGGG.....@"]),
     ],

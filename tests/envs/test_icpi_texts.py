@@ -4,13 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hunch.envs.icpi.bulbs import Bulbs
 from hunch.envs.icpi.chain import Chain, DistractorChain
 from hunch.envs.icpi.maze import Maze
 from hunch.envs.icpi.mini_catch import MiniCatch
 from hunch.envs.icpi.mini_invaders import MiniInvaders
 from hunch.envs.icpi.point_mass import PointMass
+from hunch.envs.icpi.tug import Tug
 
-DOMAINS = (Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, PointMass)
+DOMAINS = (Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, PointMass, Tug, Bulbs)
 every_domain = pytest.mark.parametrize("domain", DOMAINS)
 seeds = st.integers(0, 2**31)
 choices = st.lists(st.integers(0, 11), max_size=10)
@@ -33,6 +35,10 @@ def invasion(ship, *aliens):
         (DistractorChain, [4, 0], "assert state == [4, 0]", " and state == [4, 0]"),
         (Maze, [0, 2], "assert state == C(i=0, j=2)", " and state != C(i=1, j=0)"),
         (Maze, [1, 0], "assert state == C(i=1, j=0)", " and state == C(i=1, j=0)"),
+        (Tug, {"dock": 2, "barge": 1}, "assert tug == D(2, 1)", " and tug != D(3, 1)"),
+        (Tug, {"dock": 3, "barge": 1}, "assert tug == D(3, 1)", " and tug == D(3, 1)"),
+        (Bulbs, [1, 0, 1], "assert bulbs == [1, 0, 1]", " and bulbs != [1, 1, 1]"),
+        (Bulbs, [1, 1, 1], "assert bulbs == [1, 1, 1]", " and bulbs == [1, 1, 1]"),
         (
             *(MiniCatch, catch(2, 0, 4), "assert paddle == C(2, 0) and ball == C(0, 4)"),
             " and paddle.x == 2 and ball.x == 0 and paddle.x > ball.x and ball.y == 4",

@@ -114,6 +114,8 @@ PLAYTHROUGHS = {
     "mini_invaders_landed": ("hunch/MiniInvaders-v0", {}, macros(2, 1)),
     "point_mass": ("hunch/PointMass-v0", {}, macros(0, 0, 1, 1, 0)),
     "point_mass_truncated": ("hunch/PointMass-v0", {"hints": False}, macros()),
+    "tug": ("hunch/Tug-v0", {}, macros(0, 0, 1, 2, 2, 1)),
+    "bulbs": ("hunch/Bulbs-v0", {"hints": False}, macros(0, 1, 2)),
     "cart_pole_balanced": ("hunch/CartPole-v0", {"max_steps": 12}, balance),
     "cart_pole_fallen": ("hunch/CartPole-v0", {}, macros(0)),
     "pendulum": ("hunch/Pendulum-v0", {"max_steps": 8}, macros(0, 0, 1, 3, 4)),

@@ -20,7 +20,7 @@ from hunch.rules.icpi import answers
 from hunch.rules.load import load
 from hunch.studies.icpi import regret
 
-DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
+DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass", "Tug", "Bulbs")
 SMALL = {"required_successes": 0.0}
 CHAIN = {"texts": Chain.texts}
 """For agents that are shown transitions without an environment."""
@@ -65,6 +65,17 @@ def test_every_domain_is_played_and_every_prompt_is_read(domain):
     hunch.train(agent, env(domain), 40)
     assert agent.completer.counts.completions > 50
     assert agent.completer.counts.unread == 0
+
+
+def test_another_model_fills_the_role_of_the_policy():
+    def played(**filled):
+        agent = ICPI(model(), answers="choose", **SMALL, **filled)
+        return agent, hunch.train(agent, env("Maze"), 120)
+
+    agent, swapped = played(policy_lm=lm.load("uniform", cache=None))
+    assert agent.completer.counts.completions > agent.actor.counts.completions > 20
+    (_, alone), (_, same) = played(), played(policy_lm=model())
+    assert actions(same) == actions(alone) != actions(swapped)
 
 
 def test_exploration_by_successes():
@@ -290,7 +301,7 @@ def test_settings_on_the_page_are_those_of_the_code():
     page = Path(__file__).parents[2] / "docs" / "methods" / "icpi.md"
     table = page.read_text().partition("## Settings")[2].partition("\n## ")[0]
     listed = dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE))
-    assert listed == {name: str(value) for name, value in asdict(ICPIConfig()).items()}
+    assert listed == {name: str(value) or '""' for name, value in asdict(ICPIConfig()).items()}
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

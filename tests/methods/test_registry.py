@@ -63,8 +63,10 @@ def small(method, spec=None):
         default = "scripted:mutator"
     if method.name == "worldcoder":
         default = method.lm
+    model = lm.load(spec or (default if generates else "uniform"))
     models = {
-        "lm": lm.load(spec or (default if generates else "uniform")),
+        "lm": model,
+        "policy_lm": model,
         "encoder": lm.load("bag-of-words"),
         "proposer": lm.load("uniform"),
     }

@@ -182,6 +182,17 @@ def test_cut_prompts_are_counted():
     assert asked.args[0].counts.cut == asked.args[0].counts.prompts == 3
 
 
+def test_answers_take_no_more_of_a_known_context_than_they_need():
+    model = Parrot(*["nonsense"] * 3)
+    model.context, model.count_tokens = 2000, len
+    asked = world(model, max_tokens=400)
+    predict(asked, [query()], experience([MOVE] * 50), CHAIN)
+    example = len(TWO + "state = right()\n" + "assert not done\n\n")
+    for (prompt,), (sampling, _) in zip(model.prompts, model.samplings, strict=True):
+        assert 2000 - 2 * example < len(prompt) + sampling.max_tokens <= 2000
+        assert 2 * len("assert not done\n") <= sampling.max_tokens < 2 * example
+
+
 def test_what_cannot_be_read_is_asked_again_and_counted():
     model = Parrot("", "assert not done", "reward == x", "assert reward == 0", "?", "?", "?")
     asked = world(model)

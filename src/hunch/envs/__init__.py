@@ -83,6 +83,8 @@ _ENTRY_POINTS = {
     "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
     "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
     "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
+    "hunch/Tug-v0": "hunch.envs.icpi.tug:Tug",
+    "hunch/Bulbs-v0": "hunch.envs.icpi.bulbs:Bulbs",
     "hunch/Sokoban-v0": "hunch.envs.sokoban:Sokoban",
     "hunch/Strips-v0": "hunch.envs.strips.env:Strips",
     "hunch/Blocksworld-v0": "hunch.envs.strips.env:Blocksworld",

@@ -190,7 +190,7 @@ _LIST = (
         leaf="LLM4RL / world model and policy",
         roles=("world model", "in-context policy"),
         control="no model",
-        **_IN_CONTEXT,
+        **{**_IN_CONTEXT, "models": {"lm": ("generate",), "policy_lm": ("generate",)}},
     ),
     Method(
         "icpi-no-argmax",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import chain
 from typing import Final, Literal, TypeVar
 
 import numpy as np
@@ -29,6 +30,8 @@ CONTEXT: Final = 4000
 """Context in tokens if a model does not state it: that of code-davinci-002, in the released code."""
 RESERVE: Final = 100
 """Tokens of the context left free in addition to the completion, as in the released code."""
+STEP: Final = 16
+"""The room for answers is a multiple of this, so that prompts rarely change with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +54,8 @@ class PromptConfig:
     policy_hints: bool = True
     """Show the policy states with hints, if the environment has hints (released code)."""
     context: PositiveInt | None = None
-    """Context in tokens; prompts leave max_tokens + 100 free. Default: the model's, at most 4000."""
+    """Context in tokens; prompts leave max_tokens + 100 free, or less where answers are shorter. Default: the
+    model's, at most 4000."""
     max_tokens: PositiveInt = 100
     """Maximum tokens per completion (released code)."""
     temperature: NonNegativeFloat = 0.1
@@ -106,6 +110,8 @@ class Completer:
     """Completes queries with a model.
 
     Attributes:
+        context: Tokens of the context.
+        room: Tokens that a prompt may have whatever the answer; :meth:`spare` says when it may have more.
         counts: Statistics since the beginning.
 
     Args:
@@ -123,11 +129,11 @@ class Completer:
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
         self.config = config
-        context = config.context or min(CONTEXT, self.lm.context or CONTEXT)
-        self.room = context - config.max_tokens - RESERVE
+        self.context = config.context or min(CONTEXT, self.lm.context or CONTEXT)
+        self.room = self.context - config.max_tokens - RESERVE
         if self.room < 1:
             raise UsageError(
-                f"A context of {context} tokens has no room for a prompt, because "
+                f"A context of {self.context} tokens has no room for a prompt, because "
                 f"{config.max_tokens + RESERVE} tokens are left free."
             )
         self.counts, self._told = Counts(), Counts()
@@ -156,15 +162,16 @@ class Completer:
         self.counts.bare += len(blanks) - len(open_)
         used: list[set[str]] = [set() for _ in blanks]
         degree = self.config.temperature if temperature is None else temperature
+        spare = self.spare([blanks[i] for i in open_])
         if self.config.answers == "choose" and open_ and all(blanks[i].options for i in open_):
-            for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree), strict=True):
+            for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree, spare), strict=True):
                 answers[i] = read(text.removesuffix(stop))
             return answers
-        sampling = Sampling(self.config.max_tokens, degree, self.config.top_p, (stop,))
+        sampling = Sampling(min(self.config.max_tokens, spare), degree, self.config.top_p, (stop,))
         for attempt in range(self.config.resamples):
             if not open_:
                 break
-            prompts = [self._prompt(blanks[i], used[i], attempt) for i in open_]
+            prompts = [self._prompt(blanks[i], used[i], attempt, spare) for i in open_]
             for i, (text,) in zip(open_, self.lm.generate(prompts, 1, sampling, attempt), strict=True):
                 answers[i] = read(text)
             self.counts.completions += len(open_)
@@ -174,9 +181,22 @@ class Completer:
         self.counts.failed += sum(answer is None for answer in answers)
         return answers
 
-    def _choose(self, blanks: Sequence[Blank], temperature: float) -> list[str]:
+    def spare(self, blanks: Sequence[Blank]) -> int:
+        """Return the tokens to leave free for answers: twice the longest possible one, at most the setting's.
+
+        An answer is one of the options, or shorter than an example, which has one. If the model does not
+        state its context, tokens are estimates, and the released code's reserve stays.
+        """
+        reserve = self.config.max_tokens + RESERVE
+        if self.lm.context is None:
+            return reserve
+        known = chain.from_iterable([blank.options] if blank.options else blank.groups for blank in blanks)
+        longest = max(map(self._tokens, chain.from_iterable(known)), default=reserve)
+        return min(reserve, -(-2 * longest // STEP) * STEP)
+
+    def _choose(self, blanks: Sequence[Blank], temperature: float, spare: int) -> list[str]:
         """Draw one of the possible answers of each blank by its likelihood."""
-        prompts = [self._prompt(blank, set(), 0) for blank in blanks]
+        prompts = [self._prompt(blank, set(), 0, spare) for blank in blanks]
         scores = self.lm.score(prompts, [blank.options for blank in blanks])
         self.counts.completions += len(blanks)
         chosen = []
@@ -199,12 +219,13 @@ class Completer:
         }
         return {name: part / whole for name, (part, whole) in shares.items() if whole}
 
-    def _prompt(self, blank: Blank, used: set[str], attempt: int) -> str:
+    def _prompt(self, blank: Blank, used: set[str], attempt: int, spare: int) -> str:
         """Draw an order of the examples that this prediction has not used, if a few draws find one."""
         lasting = self.config.prompts == "per-episode"
         rng = np.random.default_rng([blank.epoch, attempt]) if lasting else blank.rng
         for _ in range(self.config.prompt_draws):
-            prompt, left_out = assemble(balanced(blank.groups, rng), blank.query, self.room, self._tokens)
+            examples, room = balanced(blank.groups, rng), self.context - spare
+            prompt, left_out = assemble(examples, blank.query, room, self._tokens)
             if prompt not in used:
                 break
         used.add(prompt)

@@ -11,6 +11,7 @@ _MODULES = {
     "abilities": "abilities",
     "icpi": "icpi",
     "icpi-models": "icpi",
+    "icpi-roles": "icpi",
     "priors-knowledge": "priors_knowledge",
     "priors-online": "priors",
     "priors-k": "priors",

@@ -2,7 +2,7 @@
 
 For the six domains of ICPI, it measures the share of right answers to prompts for the end, the reward, the
 next state and the action, by the number of shown steps. Outcomes are balanced in questions and examples, as
-in ICPI's prompts.
+in ICPI's prompts. States have no hints, as in the runs with models that are not scripted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hunch.rl.episodes import play
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles import world_model
 from hunch.roles.experience import Example
-from hunch.roles.prompting import Completer, PromptConfig, assemble, shuffled
+from hunch.roles.prompting import Blank, Completer, PromptConfig, assemble, shuffled
 from hunch.studies import families
 from hunch.studies.icpi import DOMAINS
 from hunch.studies.study import Part, Scale, Study
@@ -99,8 +99,8 @@ class Steps:
     """
 
     def __init__(self, domain: str, rng: np.random.Generator, episodes: int = 200) -> None:
-        self.env = make(f"hunch/{domain}-v0")
-        self.twin: Any = make(f"hunch/{domain}-v0").unwrapped
+        self.env = make(f"hunch/{domain}-v0", hints=False)
+        self.twin: Any = make(f"hunch/{domain}-v0", hints=False).unwrapped
         self.texts: Texts = self.env.unwrapped.texts  # type: ignore[attr-defined]
         self.noisy = domain == "DistractorChain"
         self.rng = rng
@@ -110,13 +110,13 @@ class Steps:
     def question(self, piece: str, shown: int, lm: LanguageModel) -> Question:
         """Draw a step to ask about, and others to show."""
         texts, rng = self.texts, self.rng
-        room = Completer(lm, PromptConfig()).room
+        completer = Completer(lm, PromptConfig())
         if piece == "action":
             query = self.best[rng.integers(len(self.best))]
             examples = [
                 texts.reset + texts.transition(*step) for step in self._drawn(self.best, shown, lambda s: 0)
             ]
-            prompt, _ = assemble(examples, texts.reset + query.state, room, lm.count_tokens)
+            prompt = self._prompt(completer, examples, texts.reset + query.state)
             known = {step.action for step in self.best if step.state == query.state}
             return Question(prompt, texts.action_stop, lambda text: texts.read_action(text) in known)
         outcome: Callable[[Example], float] = {
@@ -135,8 +135,13 @@ class Steps:
         drawn = self._drawn(steps, shown, outcome)
         examples = [world_model.example(step, self._told(piece, step), texts) for step in drawn]
         asked = world_model.question(query.state, action, texts)
-        prompt, _ = assemble(examples, asked, room, lm.count_tokens)
+        prompt = self._prompt(completer, examples, asked)
         return Question(prompt, self._stop(piece), lambda text: self._right(piece, query, text))
+
+    def _prompt(self, completer: Completer, examples: Sequence[str], query: str) -> str:
+        """Return examples and query with as many examples as ICPI would show."""
+        spare = completer.spare([Blank(query, [examples], self.rng, 0)])
+        return assemble(examples, query, completer.context - spare, completer.lm.count_tokens)[0]
 
     def _drawn(
         self, steps: Sequence[Example], count: int, outcome: Callable[[Example], float]

@@ -39,6 +39,8 @@ FINAL = ("final", "optimum")
 """Names of a run's results: mean regret and mean optimum of its last quarter."""
 CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
 """Settings with which actions, ends and known rewards are drawn by likelihood among the possible ones."""
+NEW: Final = ("Tug", "Bulbs")
+"""Domains of our own, which were written before the pocket model was trained and not used in its making."""
 WINDOW = 8
 """Episodes over which the picture's running mean is taken."""
 
@@ -91,6 +93,25 @@ def _models(scale: Scale, data: Path) -> list[Part]:
         ]
         for title, arms in ((domain, by_model), (f"{domain} by prompts", by_prompts)):
             parts.append(Part(title, tuple(arms), beside=partial(regrets, title, arms, scale.seeds)))
+    return parts
+
+
+def _roles(scale: Scale, data: Path) -> list[Part]:
+    """Yield each domain, with the pocket model in both roles, in one of them, and in none."""
+    model = scale.lms[0] if scale.lms else "pocket"
+    parts = []
+    for domain in DOMAINS[:1] if scale.smoke else (*DOMAINS, *NEW):
+        arms = tuple(
+            arm(label, domain, "icpi", world, hints=False, policy_lm=policy, **CHOOSING)
+            for label, world, policy in (
+                ("knowing nothing", "uniform", "uniform"),
+                (model, model, model),
+                (f"{model} as the world model only", model, SCRIPTED),
+                (f"{model} as the policy only", SCRIPTED, model),
+                ("rules", SCRIPTED, SCRIPTED),
+            )
+        )
+        parts.append(Part(domain, arms, beside=partial(regrets, domain, arms, scale.seeds)))
     return parts
 
 
@@ -152,6 +173,17 @@ STUDIES = {
         "Two domains, without hints. `--lm SPEC SPEC ...` adds models, such as `pocket` models of several "
         "trainings.",
         _models,
+        seeds=8,
+        lm_for="icpi",
+    ),
+    "icpi-roles": Study(
+        "icpi-roles",
+        "Which role of ICPI does a model fill well enough, the world model or the policy?",
+        "The paper has no such experiment: one model fills both roles.",
+        "States have no hints, prompts are drawn once per episode, and actions, ends and known rewards are "
+        "drawn by likelihood among the possible ones. The other role is filled by `scripted:icpi-nearest` "
+        "without errors (L0). Tug and Bulbs are domains of our own, written before the training of `pocket`.",
+        _roles,
         seeds=8,
         lm_for="icpi",
     ),

@@ -58,6 +58,10 @@ BY_ENCODER: dict[str, tuple[str, Feedback]] = {
 """The arms with a sentence encoder as the writer; the first is the method."""
 PROGRAMS = 32
 """Programs per run."""
+PARTS: dict[str, Any] = {"world": "crane", "metric": "degree"}
+"""A task of three parts, each of which counts by itself."""
+BATCHES, LARGE = 5, 16
+"""Batches per run on it, and programs per batch: Eureka's own numbers."""
 RATES = (MAIN, (0.8, 0.0), (0.1, 0.1), (0.8, 0.3))
 """Repair and break rates of the frontier."""
 GOOD = (
@@ -88,11 +92,13 @@ RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
-def searched(world: dict[str, Any], steps: int, line: str, repair: float, damage: float, seed: int) -> Row:
+def searched(
+    world: dict[str, Any], batch: int, steps: int, line: str, repair: float, damage: float, seed: int
+) -> Row:
     """Run Eureka or a control with the writer at these dials."""
     model = lm.load(writer(repair, damage), cache=None)
-    agent = Eureka(model, population=BATCH, feedback=CONTROLS[line], give_up=0)
-    return designed(agent, world, BATCH, steps, seed)
+    agent = Eureka(model, population=batch, feedback=CONTROLS[line], give_up=0)
+    return designed(agent, world, batch, steps, seed)
 
 
 def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
@@ -146,21 +152,26 @@ def encoder_table(seeds: int, steps: int, folder: Path) -> str:
 
 def line_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the results of Eureka and its controls at the main setting of the dials."""
-    return _scripted(WORLD, folder.parent / RUNS, seeds, steps)
+    return _scripted(WORLD, folder.parent / RUNS, seeds, steps, BATCH)
 
 
 def graded_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the same results for the graded metric."""
-    return _scripted(GRADED, folder.parent / GRADED_RUNS, seeds, steps)
+    return _scripted(GRADED, folder.parent / GRADED_RUNS, seeds, steps, BATCH)
 
 
-def _scripted(world: dict[str, Any], path: Path, seeds: int, steps: int) -> str:
+def parts_table(seeds: int, steps: int, folder: Path) -> str:
+    """Return the same results for the task of three parts."""
+    return _scripted(PARTS, folder / "runs.jsonl", seeds, steps, LARGE)
+
+
+def _scripted(world: dict[str, Any], path: Path, seeds: int, steps: int, batch: int) -> str:
     keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
-    found = kept(path, keys, partial(searched, world, steps))
-    return _lines({line: rows_of(found, line, *MAIN) for line in CONTROLS})
+    found = kept(path, keys, partial(searched, world, batch, steps))
+    return _lines({line: rows_of(found, line, *MAIN) for line in CONTROLS}, batch)
 
 
-def _lines(by_line: Mapping[str, Sequence[Row]]) -> str:
+def _lines(by_line: Mapping[str, Sequence[Row]], batch: int = BATCH) -> str:
     """Return the results of some arms, of which the first is the method, in Markdown."""
     first = next(iter(by_line))
     lines = [
@@ -174,15 +185,15 @@ def _lines(by_line: Mapping[str, Sequence[Row]]) -> str:
         cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
         lines.append(f"| {line} | {' | '.join(cells)} | {failed:.0%} | {difference} |")
     batches = [
-        f"- {line}: {', '.join(f'{over_seeds(list(batch)).value:.2f}' for batch in _columns(rows))}"
+        f"- {line}: {', '.join(f'{over_seeds(list(column)).value:.2f}' for column in _columns(rows, batch))}"
         for line, rows in by_line.items()
     ]
     return "\n".join([*lines, "", "Best fitness so far after each batch:", "", *batches])
 
 
-def _columns(rows: Sequence[Row]) -> Iterator[tuple[float, ...]]:
+def _columns(rows: Sequence[Row], batch: int) -> Iterator[tuple[float, ...]]:
     """Yield the best fitness so far after each batch, over the runs."""
-    for n in range(BATCH, len(rows[0]["found"]) + 1, BATCH):
+    for n in range(batch, len(rows[0]["found"]) + 1, batch):
         yield tuple(max(row["found"][:n]) for row in rows)
 
 
@@ -190,7 +201,7 @@ def frontier_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the lead of Eureka over best of n by the writer's rates, as table and picture."""
     keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
     keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
-    found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, steps))
+    found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, BATCH, steps))
     single = rows_of(found, "best of n", *MAIN)
     lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
     cells: dict[tuple[float, float], Estimate] = {}
@@ -302,6 +313,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             beside=partial(line_table, scale.seeds, steps),
         ),
         Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
+        Part(
+            "A task of three parts",
+            (),
+            beside=partial(parts_table, scale.seeds, max(LARGE, round(BATCHES * LARGE * scale.share))),
+        ),
         Part("One revision", (), beside=partial(revision_table, WORLD, PARENTS, faults)),
         Part(
             "One revision, with degrees",

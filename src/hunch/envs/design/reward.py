@@ -12,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.envs.design import worlds
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box, fingerprint
-from hunch.envs.design.worlds import WORLDS, Variables, World
+from hunch.envs.design.worlds import WORLDS, Variables, World, base
 from hunch.ranges import PositiveInt
 from hunch.rl import cem
 from hunch.sandbox import Program
@@ -43,7 +42,7 @@ class RewardDesign(DesignProblem):
     user's file of trials, so none is run twice.
 
     Args:
-        world: ``point-maze``, ``mountain-car``, ``docking`` or ``reacher``.
+        world: ``point-maze``, ``mountain-car``, ``docking``, ``reacher`` or ``crane``.
         generations: Number of generations of a training. Default: the world's own.
         metric: ``success`` for the success rate, ``degree`` for the mean degree of success.
         fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
@@ -56,7 +55,7 @@ class RewardDesign(DesignProblem):
     def __init__(
         self,
         *,
-        world: Literal["point-maze", "mountain-car", "docking", "reacher"] = "point-maze",
+        world: Literal["point-maze", "mountain-car", "docking", "reacher", "crane"] = "point-maze",
         generations: PositiveInt | None = None,
         metric: Literal["success", "degree"] = "success",
         fitness: Literal["final", "max"] = "final",
@@ -86,7 +85,8 @@ class RewardDesign(DesignProblem):
 
     def identity(self) -> str:
         """Code, world and training."""
-        code = fingerprint(sys.modules[__name__], worlds, cem)
+        own = sys.modules[type(self.world).__module__]
+        code = fingerprint(sys.modules[__name__], base, own, cem)
         return f"{code} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
 
     def ready(self) -> None:

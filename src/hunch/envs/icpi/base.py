@@ -1,4 +1,4 @@
-"""Base class of the six domains."""
+"""Base class of the domains."""
 
 from __future__ import annotations
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from hunch.core import UsageError
 from hunch.envs.icpi.base import Domain
+from hunch.envs.icpi.bulbs import Bulbs
 from hunch.envs.icpi.chain import Chain, DistractorChain
 from hunch.envs.icpi.maze import Maze
 from hunch.envs.icpi.mini_catch import MiniCatch
 from hunch.envs.icpi.mini_invaders import MiniInvaders
 from hunch.envs.icpi.point_mass import PointMass
 from hunch.envs.icpi.texts import Texts
+from hunch.envs.icpi.tug import Tug
 
 
 def _whole(match: re.Match[str]) -> list[int]:
@@ -29,6 +31,10 @@ def _invasion(match: re.Match[str]) -> dict[str, Any]:
     return {"ship": int(match[1]), "aliens": [[int(x), int(y)] if x else None for x, y in aliens]}
 
 
+def _haul(match: re.Match[str]) -> dict[str, int]:
+    return dict(zip(("dock", "barge"), _whole(match), strict=True))
+
+
 def _motion(match: re.Match[str]) -> list[float]:
     return list(map(float, match.groups()))
 
@@ -40,9 +46,11 @@ _FORMS: dict[type[Domain[Any]], tuple[str, Callable[[re.Match[str]], Any]]] = {
     MiniCatch: (r"assert paddle == C\((\d), 0\) and ball == C\((\d), (\d)\)", _catch),
     MiniInvaders: (r"assert ship == C\((\d), 0\) and aliens == \[(.*?)\](?= and|\n)", _invasion),
     PointMass: (r"assert pos == (-?\d+\.\d+) and vel == (-?\d+\.\d+)", _motion),
+    Tug: (r"assert tug == D\((\d), (\d)\)", _haul),
+    Bulbs: (r"assert bulbs == \[(\d), (\d), (\d)\]", _whole),
 }
 DOMAINS = tuple(_FORMS)
-"""The six domains."""
+"""The six domains of the paper, and our two."""
 
 
 def read(text: str) -> tuple[type[Domain[Any]], Any] | None:

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, State, World
+from hunch.core import EvidenceLevel, FloatArray, State, World, weakest
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
@@ -55,6 +55,9 @@ class PlanConfig(ScheduleConfig):
 @dataclass(frozen=True, kw_only=True)
 class ICPIConfig(PlanConfig, PromptConfig):
     """ICPI."""
+
+    policy_lm: str = ""
+    """Another model for the policy of the rollouts. Default: that of the world model, lm."""
 
 
 class Planner(EpisodicAgent):
@@ -115,44 +118,49 @@ class ICPI(Planner):
     Args:
         lm: A model that generates.
         config: All settings; ``options`` change single ones.
+        policy_lm: A model for the policy of the rollouts. Default: ``lm`` for both roles.
         texts: The words of the domain. Default: those of the environment that it plays in.
 
     Raises:
-        UsageError: if the model cannot generate, or on an unknown option.
+        UsageError: if a model cannot generate, or on an unknown option.
     """
 
-    config_class = ICPIConfig
+    config_class: ClassVar[type[Any]] = ICPIConfig
 
     def __init__(
         self,
         lm: LanguageModel,
-        config: ICPIConfig | None = None,
+        config: PlanConfig | None = None,
         *,
+        policy_lm: LanguageModel | None = None,
         texts: Texts | None = None,
         **options: Any,
     ) -> None:
         EpisodicAgent.__init__(self, config, texts=texts, **options)
-        self.models = {"lm": lm}
-        self.completer = Completer(lm, self.config)
+        self.models = {"lm": lm} | ({} if policy_lm is None else {"policy_lm": policy_lm})
+        self.completer = self.actor = Completer(lm, self.config)
+        if policy_lm is not None:
+            self.actor = Completer(policy_lm, self.config)
         self.world_model = partial(InContextWorldModel, self.completer)
-        self.policy = partial(InContextPolicy, self.completer)
+        self.policy = partial(InContextPolicy, self.actor)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the model."""
-        return self.models["lm"].evidence
+        """The weaker evidence level of the two models."""
+        return weakest(model.evidence for model in self.models.values())
 
     def twin(self) -> ICPI:
         """Return an agent with the same episodes and its own statistics of prompts."""
-        twin = type(self)(self.models["lm"], self.config, texts=self.texts)
+        twin = type(self)(config=self.config, texts=self.texts, **self.models)
         twin.experience = self.experience
         return twin
 
     def learn(self) -> dict[str, float]:
         """Return statistics of the prompts; learning happens only in memory."""
-        return self.completer.metrics()
+        own = {} if self.actor is self.completer else self.actor.metrics()
+        return self.completer.metrics() | {f"policy_{name}": share for name, share in own.items()}
 
 
 def build(agent: type[ICPI], config: ICPIConfig, models: Mapping[str, LanguageModel]) -> ICPI:
-    """Fill the roles of world model and rollout policy with the model ``lm``."""
-    return agent(models["lm"], config)
+    """Fill the role of the world model with ``lm``, and that of the rollout policy with ``policy_lm``."""
+    return agent(models["lm"], config, policy_lm=models["policy_lm"])

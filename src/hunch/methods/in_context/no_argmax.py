@@ -6,7 +6,7 @@ and parts of them, whose discounted return exceeds the domain's threshold. Every
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,16 +17,15 @@ from hunch.core import Explanation, FloatArray, State
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import gained
-from hunch.methods.in_context.icpi import ICPI, ICPIConfig, build
+from hunch.methods.in_context.icpi import ICPI, PlanConfig
 from hunch.ranges import NonNegativeFloat
 from hunch.roles.experience import Episode
 from hunch.roles.in_context_policy import InContextPolicy
-
-__all__ = ["NoArgMax", "build"]
+from hunch.roles.prompting import PromptConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoArgMaxConfig(ICPIConfig):
+class NoArgMaxConfig(PlanConfig, PromptConfig):
     """ICPI without the arg-max."""
 
     policy_temperature: NonNegativeFloat | None = 0.0
@@ -34,11 +33,11 @@ class NoArgMaxConfig(ICPIConfig):
 
 
 class NoArgMax(ICPI):
-    """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`."""
+    """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`, one model."""
 
     config_class = NoArgMaxConfig
 
-    def __init__(self, lm: LanguageModel, config: ICPIConfig | None = None, **options: Any) -> None:
+    def __init__(self, lm: LanguageModel, config: NoArgMaxConfig | None = None, **options: Any) -> None:
         super().__init__(lm, config, **options)
         self.policy = partial(InContextPolicy, self.completer, successful=True)
 
@@ -61,3 +60,8 @@ class NoArgMax(ICPI):
     def explain(self, state: State) -> Explanation:
         """Return the probability of each action, given one answer of the policy; there are no values."""
         return Explanation({}, super().explain(state).chosen)
+
+
+def build(agent: type[NoArgMax], config: NoArgMaxConfig, models: Mapping[str, LanguageModel]) -> NoArgMax:
+    """Fill the role of the policy with the model ``lm``."""
+    return agent(models["lm"], config)
