@@ -6,7 +6,7 @@ import pytest
 
 from hunch.runs.compare import compare, jobs
 from hunch.studies import find
-from hunch.studies.icpi import DOMAINS, arm, regrets
+from hunch.studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets
 from hunch.studies.study import FULL, SMOKE
 
 
@@ -30,6 +30,16 @@ def test_models_are_compared_and_so_is_how_often_prompts_are_drawn(tmp_path):
         lines = {(a.config.lm, a.config.options.prompts) for a in by_prompts.arms}
         assert lines == {(lm, p) for lm, _ in lines for p in ("per-episode", "per-prediction")}
         assert "pocket" in {lm for lm, _ in lines}
+
+
+def test_each_role_is_filled_by_the_model_and_by_rules(tmp_path):
+    parts = find("icpi-roles").parts(replace(FULL, lms=("openai:mine",)), tmp_path)
+    assert [part.title for part in parts] == [*DOMAINS, *NEW]
+    for part in parts:
+        filled = {(a.config.lm, a.config.options.policy_lm) for a in part.arms}
+        mine = {("openai:mine", "openai:mine"), ("openai:mine", SCRIPTED), (SCRIPTED, "openai:mine")}
+        assert filled == mine | {("uniform", "uniform"), (SCRIPTED, SCRIPTED)}
+        assert {a.config.env_options["hints"] for a in part.arms} == {False}
 
 
 @pytest.mark.slow
