@@ -116,7 +116,7 @@ def _row(arm: Arm, results: Sequence[Result]) -> Row:
 def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, int]:
     """Return requests by role, including cached ones, from counts by the option of each model."""
     roles = () if "agent" in config.objects else methods.find(config.method).roles
-    named = {"lm": " and ".join(roles)} if roles else {}
+    named = dict(zip(("lm", "policy_lm"), roles, strict=False))
     found: dict[str, int] = {}
     for name, usage in (item for run in models for item in run.items()):
         role, asked = named.get(name, name), int(usage.get("calls", 0) + usage.get("cache_hits", 0))
