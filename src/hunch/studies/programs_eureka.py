@@ -338,8 +338,8 @@ STUDIES = {
         "No model that generates: rewards are drawn from a grammar. In one table MiniLM (L3) chooses what "
         "they are computed from. In the others the writer is a script (L0) that acts on feedback as often as "
         "its dials say, and one answer in ten crashes; it says nothing about language models. The task is "
-        "our own world, and a trial is one training by the cross-entropy method. There are four batches of "
-        "eight programs instead of five of sixteen.",
+        "our own world, and a trial is one training by the cross-entropy method. In docking there are four "
+        "batches of eight programs instead of five of sixteen.",
         _parts,
         lm_for="eureka",
         seeds=10,
