@@ -84,8 +84,8 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
             raise UsageError(f"The spec {head!r} should read {known[kind].pattern!r}.")
         stands_for_none = kind == "uniform" and set(needs[name]) != {"embed"}
         if not stands_for_none and not set(needs[name]) & known[kind].verbs:
-            verbs = " or ".join(needs[name])
-            raise UsageError(f"{method} needs a model that can {verbs} as --{name}; {head} cannot.")
+            verbs, option = " or ".join(needs[name]), name.replace("_", "-")
+            raise UsageError(f"{method} needs a model that can {verbs} as --{option}; {head} cannot.")
 
 
 def refuse_known_games(
