@@ -40,7 +40,7 @@ FINAL = ("final", "optimum")
 CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
 """Settings with which actions, ends and known rewards are drawn by likelihood among the possible ones."""
 NEW: Final = ("Tug", "Bulbs")
-"""Domains of our own, which were written before the pocket model was trained and not used in its making."""
+"""Domains of our own, which no training of the pocket model had in view."""
 WINDOW = 8
 """Episodes over which the picture's running mean is taken."""
 
@@ -182,7 +182,7 @@ STUDIES = {
         "The paper has no such experiment: one model fills both roles.",
         "States have no hints, prompts are drawn once per episode, and actions, ends and known rewards are "
         "drawn by likelihood among the possible ones. The other role is filled by `scripted:icpi-nearest` "
-        "without errors (L0). Tug and Bulbs are domains of our own, written before the training of `pocket`.",
+        "without errors (L0). Tug and Bulbs are our own; no training of `pocket` had them in view.",
         _roles,
         seeds=8,
         lm_for="icpi",
