@@ -3,7 +3,12 @@
 import os
 import signal
 
+from hypothesis import HealthCheck, settings
+
 # One thread of torch per process: on a busy machine two can be forty times slower, waiting for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell's background jobs ignore Ctrl-C, and hand that on; here it has to reach whoever is interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# No example has a time limit: a busy machine would break it.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")

@@ -129,6 +129,31 @@ def test_compare_adds_the_control_and_draws(hunch, tmp_path):
     assert "damaged" in again.stdout
 
 
+def test_compare_takes_several_models(hunch, tmp_path):
+    """An option of the prior reaches the methods that have a prior, and the baseline is run once."""
+    command = [
+        "compare",
+        "dqn",
+        "zero-shot",
+        *LAKE,
+        "--lm",
+        "uniform",
+        "scripted:frozenlake",
+        "--steps",
+        "50",
+    ]
+    code, _, errors = hunch(*command, "--prior.no-listed", "--encoder", "bag-of-words", "--out", "two")
+    assert code == 0, errors
+    rows = json.loads((tmp_path / "two" / "table.json").read_text())
+    assert [(row["label"], row["model"]) for row in rows] == [
+        ("dqn", "none"),
+        ("zero-shot", "uniform"),
+        ("zero-shot, scripted:frozenlake", "scripted:frozenlake"),
+    ]
+    config = json.loads((tmp_path / "two" / "zero-shot" / "seed-0" / "config.json").read_text())
+    assert config["run"]["options"]["prior"]["listed"] is False
+
+
 def test_play_by_hand(hunch, monkeypatch):
     answers = iter(["9", "sideways", "3", "Go Down", "q"])
     monkeypatch.setattr("builtins.input", lambda *_: next(answers))

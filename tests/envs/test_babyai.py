@@ -122,7 +122,7 @@ def parsed(line):
     return colour, kind, steps.get("right", 0) - steps.get("left", 0), steps.get("forward", 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(id=any_level, seed=seeds, choices=choices)
 def test_what_is_seen_is_what_minigrid_shows(id, seed, choices):
     env = hunch.envs.make(id, history=0)
@@ -206,7 +206,7 @@ def test_walls_stop_and_cannot_be_taken_or_opened():
     assert what(env, (1, 0)) == ["grey wall"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=seeds)
 def test_layouts(seed):
     env = GoToRedBall()
@@ -221,7 +221,7 @@ def test_layouts(seed):
     assert env.oracle()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(id=any_level, seed=seeds, choices=choices)
 def test_the_dynamics_rewards_and_layouts_are_those_of_minigrid(id, seed, choices):
     env = hunch.envs.make(id, history=0, reward="babyai", max_steps=200)
@@ -329,7 +329,7 @@ def test_plain_lines_come_with_the_same_memory():
 # The way to the end.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(id=any_level, seed=seeds, choices=choices)
 @example(id="hunch/BabyAI-PickupDist-v0", seed=3019308, choices=[])  # a grey object, in a room of grey walls
 def test_the_oracle_solves_what_it_says_it_solves(id, seed, choices):
@@ -393,7 +393,7 @@ def test_no_oracle_outside_an_episode():
 # The rest of the contract.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(id=any_level, seed=seeds, before=choices, after=choices)
 def test_a_copy_goes_its_own_way(id, seed, before, after):
     env = hunch.envs.make(id, history=0, max_steps=100)

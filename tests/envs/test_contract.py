@@ -70,7 +70,7 @@ def lasting(env, steps):
 
 
 @every_env
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, choices=choices)
 def test_the_same_seed_gives_the_same_episode(id, seed, choices):
     env = hunch.envs.make(id)
@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_episode(id, seed, choices):
 
 
 @every_env
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, choices=choices)
 def test_random_play_keeps_the_contract(id, seed, choices):
     env = hunch.envs.make(id, history=0)
@@ -104,7 +104,7 @@ def test_random_play_keeps_the_contract(id, seed, choices):
 
 
 @every_env
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, choices=choices)
 def test_an_index_means_its_string(id, seed, choices):
     by_string, by_index = hunch.envs.make(id), hunch.envs.make(id)

@@ -39,7 +39,7 @@ LENGTHS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(recipes)
 def test_a_generated_game_is_sound(recipe):
     problem = generate(recipe)

@@ -213,7 +213,7 @@ def test_the_optimum_of_a_mass_that_never_rests_in_time(state):
 
 @every_domain
 @given(seed=seeds, choices=choices)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_no_episode_beats_the_optimum(domain, seed, choices):
     env, total, gamma = domain(), 0.0, domain.texts.log_gamma
     _, info = env.reset(seed=seed)
@@ -228,7 +228,7 @@ def test_no_episode_beats_the_optimum(domain, seed, choices):
 
 @every_domain
 @given(seed=seeds, choices=choices)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_state_can_be_started_from(domain, seed, choices):
     env, other = domain(), domain()
     text, info = env.reset(seed=seed)

@@ -236,7 +236,7 @@ def test_transitions_of_policy_prompts(domain, action, going_on, last):
 
 
 @every_domain
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=seeds, choices=choices)
 def test_what_is_written_is_read(domain, seed, choices):
     """Completions end before the stop string; the pieces of real transitions are read as they are."""

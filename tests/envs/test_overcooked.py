@@ -397,7 +397,7 @@ def test_a_dish_beyond_the_limit_is_no_truncation():
 
 
 @either
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(choices=choices)
 def test_an_episode_ends_with_the_dish_or_after_200_primitive_steps(env_class, choices):
     env = env_class()
@@ -414,7 +414,7 @@ def test_an_episode_ends_with_the_dish_or_after_200_primitive_steps(env_class, c
 
 
 @either
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(choices=choices, cut=st.integers(0, 20))
 def test_a_copy_goes_its_own_way(env_class, choices, cut):
     env = env_class()

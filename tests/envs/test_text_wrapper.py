@@ -43,7 +43,7 @@ def fitting(observation, info):
     return {f"add {i + 1} to {observation}": i + 3 for i in range(2) if info["fits"][i]}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**31), choices=st.lists(st.integers(0, 2), max_size=60))
 def test_it_is_the_wrapped_episode_in_words(seed, choices):
     env, plain = car(), gymnasium.make("MountainCar-v0")

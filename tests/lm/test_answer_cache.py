@@ -356,7 +356,7 @@ def test_bad_sample_range() -> None:
             Cached(UniformModel()).generate(["a"], k, first=first)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.text(),
     st.lists(st.floats(max_value=0, allow_nan=False), min_size=1, max_size=5),

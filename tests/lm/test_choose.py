@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hunch import lm
@@ -115,7 +115,6 @@ def test_rotation_removes_the_bias_for_early_letters() -> None:
     assert model.asked == 3, "there are no more orders than options"
 
 
-@settings(deadline=None)
 @given(st.integers(2, 50), st.integers(1, 4), st.integers(0, 49))
 def test_rotation_keeps_every_option_in_its_place(n: int, rotations: int, best: int) -> None:
     worth = {MANY[best % n]: 4.0}

@@ -293,7 +293,7 @@ def line(step, calls, success):
     }
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=20))
 def test_a_curve_over_equal_seeds_is_that_of_one(increments):
     calls = np.cumsum([more for more, _ in increments])

@@ -44,6 +44,16 @@ def test_the_verdict_says_yes_and_no() -> None:
     assert verdict(TABLE) == ["dqn-prior (L3) beats dqn: yes; beats random k: yes; beats words: no"]
 
 
+def test_each_of_several_models_has_a_verdict() -> None:
+    """A model of a lower evidence level has one, too; controls have none."""
+    writes = row("dqn-prior, pocket", "pocket", "L1", 0.9, 0.95, 0.93)
+    assert verdict([*TABLE[1:], writes]) == [
+        "dqn-prior (L3) beats random k: yes; beats words: no; beats pocket: no",
+        "dqn-prior, pocket (L1) beats dqn-prior: yes; beats dqn-prior, random k: yes; "
+        "beats dqn-prior, words: yes",
+    ]
+
+
 def test_the_verdict_turns_with_the_data() -> None:
     worse = row("dqn-prior", "minilm", "L3", 0.7, 0.75, 0.05)
     assert verdict([*TABLE[:1], worse, *TABLE[2:]]) == [

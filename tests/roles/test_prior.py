@@ -37,7 +37,7 @@ def frequencies(p, q, alpha, k, repeats, rng):
     return total / repeats
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(2, 8), st.floats(0.2, 2.0), st.integers(0, 2**32 - 1))
 def test_sampled_rule_converges_to_the_closed_form(n, alpha, seed):
     """Proposition 1: p_LM exp(Q / alpha) / Z as k grows; with k = 1 it is p_LM itself."""

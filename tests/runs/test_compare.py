@@ -57,6 +57,25 @@ def test_a_method_is_compared_once():
         arms([config, config])
 
 
+def test_several_models_share_a_baseline_and_its_controls():
+    dqn = RunConfig(method="dqn", env=LAKE, options=DQNPriorConfig())
+    own = [replace(dqn, method="dqn-prior", lm=lm) for lm in ("minilm", "pocket?corpus=households")]
+    listed = arms([dqn, *own])
+    assert [arm.label for arm in listed] == [
+        "dqn",
+        "dqn-prior",
+        "dqn-prior, pocket?corpus=households",
+        "dqn-prior, random k",
+        "dqn-prior, words",
+    ]
+    assert len({arm.folder for arm in listed}) == 5
+    assert [arm.label for arm in arms([own[0], replace(own[0], lm="words")])] == [
+        *("dqn-prior", "dqn-prior, words", "dqn-prior, random k"),
+    ]
+    with pytest.raises(UsageError, match="once"):
+        arms([own[0], own[0]])
+
+
 def test_seeds_are_paired(tmp_path):
     listed = arms([RunConfig(method="dqn-prior", env=LAKE, options=DQNPriorConfig())])
     todo = jobs(listed, 3, tmp_path)

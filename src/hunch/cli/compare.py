@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal
@@ -45,6 +45,9 @@ from hunch.runs.progress import JobBars
 class CompareOptions(Setting):
     """Settings of the runs, and where they are kept."""
 
+    lm: tuple[str, ...] = ()  # type: ignore[assignment]
+    """Language models that fill the role, such as minilm, uniform or hf:<name or folder>; each method that
+    uses one runs with each of them. Default: the method's own."""
     seeds: int = 3
     """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds."""
     control: bool = True
@@ -80,13 +83,9 @@ def compare(arguments: Sequence[str]) -> None:
     if where.lm and not any(m.takes_lm for m in found):
         raise UsageError(f"None of {', '.join(names)} uses a language model; leave --lm out.")
     configs = [
-        run_config(
-            m.name,
-            where if m.takes_lm else replace(where, lm=""),  # other methods of the comparison use it
-            env_options,
-            getattr(parsed, m.name.replace("-", "_")),
-        )
+        run_config(m.name, where, env_options, getattr(parsed, m.name.replace("-", "_")), lm=model)
         for m in found
+        for model in (where.lm if m.takes_lm and where.lm else ("",))
     ]
     listed = arms(configs, control=where.control)
     out = where.out or default_folder(configs, where.control)

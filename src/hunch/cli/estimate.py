@@ -25,7 +25,7 @@ def dry_run(labels: Sequence[str], configs: Sequence[RunConfig], seeds: int = 1)
     names = [name for name in FIGURES if name != "cost" or any(e.bound["cost"] for e in found)]
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "", *(HEADINGS[name] for name in names)):
-        grid.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+        grid.add_column(heading, justify="right" if heading else "left", no_wrap=bool(heading))
     for label, e in zip(labels, found, strict=True):
         _rows(grid, label, e, names, seeds)
     if len(found) > 1:

@@ -165,7 +165,8 @@ def of_method(method: Method) -> list[Option]:
         own |= {name for base in cls.__mro__[1:2] for name in vars(base).get("__annotations__", ())}
     own |= {"gamma", "learning_rate", "hidden"}
     hidden = {*method.agent_class.fixed, "lm"}
-    return [o for o in options(cls, basic=own.__contains__) if o.flag.replace("-", "_") not in hidden]
+    listed = options(cls, basic=own.__contains__)
+    return [o for o in listed if o.flag.partition(".")[0].replace("-", "_") not in hidden]
 
 
 def method_lines() -> list[tuple[str, str]]:

@@ -178,7 +178,8 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     for token, values in _with_values(arguments):
         name, equals, value = token.removeprefix("--").partition("=")
         flag = name.replace("_", "-")
-        having = [m for m, own in names.items() if flag in own or flag.removeprefix("no-") in own]
+        plain = re.sub(r"(^|\.)no-(?=[^.]*$)", r"\1", flag)
+        having = [m for m, own in names.items() if flag in own or plain in own]
         for method in having if token.startswith("--") else ():
             shared += [f"--{method}.{flag}{equals}{value}", *values]
         if not (having and token.startswith("--")):
@@ -212,13 +213,13 @@ def options_of(method: Method) -> Any:
 
 
 def run_config(
-    method: str, setting: Setting, env_options: dict[str, Any], options: Any, seed: int = 0
+    method: str, setting: Setting, env_options: dict[str, Any], options: Any, **changes: Any
 ) -> RunConfig:
-    """Make the settings of a run from the parts of the command line."""
-    common = {entry.name: getattr(setting, entry.name) for entry in fields(Setting)}
+    """Make the settings of a run from the parts of the command line, with changes to the shared ones."""
+    common = {entry.name: getattr(setting, entry.name) for entry in fields(Setting)} | changes
     cls = methods.find(method).config_class
     own = cls(**{entry.name: getattr(options, entry.name) for entry in fields(cls)})
-    return RunConfig(method=method, seed=seed, env_options=env_options, options=own, **common)
+    return RunConfig(method=method, env_options=env_options, options=own, **common)
 
 
 def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:

@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> None:
     parts = {"where_": RunOptions, "method_": options_of(method)}
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
-    config = run_config(method.name, where, env_options, parsed.method_, where.seed)
+    config = run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
     check(config)
     budget = where.budget.budget()
     if where.dry_run:

@@ -133,15 +133,16 @@ def final_return(result: Result) -> float:
 def verdict(table: Sequence[Row]) -> list[str]:
     """Say in words which methods are shown to be better than which.
 
-    The methods with the highest evidence level and a model in a role are compared with every other method, by
-    the success of their seeds (:func:`hunch.rl.statistics.above`): *yes* if the one-sided rank-sum test gives
-    p <= 0.05, or, below five seeds, if all of one are above all of the other. *No* means that it was not
-    shown, not that the methods are equal. A control is named without its method.
+    Each method with a model in a role that is no control is compared with every other method; where there are
+    only rules and controls, these are. They are compared by the success of their seeds
+    (:func:`hunch.rl.statistics.above`): *yes* if the one-sided rank-sum test gives p <= 0.05, or, below five
+    seeds, if all of one are above all of the other. *No* means that it was not shown, not that the methods
+    are equal. A control is named without its method.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
-    level = max((row.evidence for row in informed), default="-")
+    real = [row for row in informed if row.evidence != "L0"]
     lines = []
-    for row in (row for row in informed if row.evidence == level):
+    for row in real or informed:
         others = [other for other in table if other is not row]
         said = [
             f"beats {other.label.removeprefix(f'{row.label}, ')}: "

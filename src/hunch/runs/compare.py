@@ -87,20 +87,35 @@ class Outcome:
 def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
     """Label the runs to compare, and add the controls of each method that has any.
 
+    A method with several models is labelled by its name for the first one, and by both names for the others.
+
     Raises:
-        UsageError: if a method is named twice.
+        UsageError: if a method is named twice, or a model.
     """
-    names = [config.method for config in configs]
-    if len(set(names)) < len(names):
-        raise UsageError("A method can be named only once in a comparison.")
-    listed = [Arm(config.method, config) for config in configs]
+    pairs = [(config.method, config.lm) for config in configs]
+    if len(set(pairs)) < len(pairs):
+        raise UsageError("A method, or a model, can be named only once in a comparison.")
+    by_method: dict[str, list[RunConfig]] = {}
     for config in configs:
-        label = methods.find(config.method).control
-        if control and label and config.lm != "uniform":
-            listed.append(Arm(f"{config.method}, {label}", replace(config, lm="uniform")))
-            if similar(config):
-                listed.append(Arm(f"{config.method}, {LEXICAL[0]}", replace(config, lm=LEXICAL[0])))
-    return listed
+        by_method.setdefault(config.method, []).append(config)
+    listed = [
+        Arm(name if config is own[0] else f"{name}, {config.lm}", config)
+        for name, own in by_method.items()
+        for config in own
+    ]
+    return listed + [arm for own in by_method.values() if control for arm in _controls(own)]
+
+
+def _controls(own: Sequence[RunConfig]) -> Iterator[Arm]:
+    """Yield the controls of a method that fills a role with these models."""
+    first, models = own[0], {config.lm for config in own}
+    label = methods.find(first.method).control
+    if not label or models == {"uniform"}:
+        return
+    if "uniform" not in models:
+        yield Arm(f"{first.method}, {label}", replace(first, lm="uniform"))
+    if LEXICAL[0] not in models and any(map(similar, own)):
+        yield Arm(f"{first.method}, {LEXICAL[0]}", replace(first, lm=LEXICAL[0]))
 
 
 def similar(config: RunConfig) -> bool:
