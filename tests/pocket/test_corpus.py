@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from hunch.envs import make
-from hunch.pocket import corpus, processes, wording
+from hunch.pocket import corpus, policies, processes, wording
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 TEXTS = [corpus.text(corpus.document(f"test-{i}", 600)) for i in range(300)]
@@ -134,11 +134,58 @@ def test_what_is_hit_is_gone():
     assert "None" not in words.state((2, 0, 2, 2, 4, 2))
 
 
-def test_a_directed_policy_goes_to_the_goal():
+def test_a_searched_policy_goes_to_the_goal():
     line, goal = processes.Number(0, 9, "clip", "shift"), processes.Goal("equal", (4.0,), 2)
     process = processes.Process((line,), ((-1,), (1,), (0,)), {}, frozenset(), goal, 1, True, True)
-    policy = corpus._directed(Random(0), process)
+    policy = policies.best(Random(0), process)
     assert [policy((float(x),)) for x in range(9)] == [1, 1, 1, 1, 2, 0, 0, 0, 0]
+
+
+def test_a_searched_policy_goes_around_a_wall():
+    board = processes.Number(0, 3, "clip", "shift"), processes.Number(0, 2, "clip", "shift")
+    moves = (0, -1), (1, 0), (-1, 0), (0, 1)
+    walls = frozenset({((0.0, 0.0), 3), ((0.0, 1.0), 0), ((1.0, 0.0), 3), ((1.0, 1.0), 0)})
+    goal = processes.Goal("place", (0.0, 1.0), None)
+    process = processes.Process(board, moves, {}, walls, goal, 1, True, False)
+    policy = policies.best(Random(0), process)
+    assert [policy(place) for place in ((0, 0), (1, 0), (2, 0), (2, 1), (1, 1))] == [1, 1, 3, 2, 2]
+
+
+@pytest.mark.parametrize("draw", [policies.best, policies.by_state, policies.by_number])
+def test_a_policy_takes_one_action_per_state_whatever_chance_does(draw):
+    place, noise = processes.Number(0, 5, "wrap", "shift"), processes.Number(0, 4, "clip", "noise")
+    goal = processes.Goal("equal", (2.0,), None)
+    process = processes.Process((place, noise), ((1, 0), (-1, 0)), {}, frozenset(), goal, 1, True, False)
+    policy = draw(Random(1), process)
+    for x in range(5):
+        assert len({policy((float(x), y)) for y in (0, 1, 2, 3, 0)}) == 1
+
+
+def test_ends_are_asked_where_episodes_can_end():
+    told = [corpus.text(corpus.document(f"can-{i}", 400, shape="ends")) for i in range(60)]
+    both = [text for text in told if re.search(r"(?m)^(assert )?(not (done|end)|done = 0|over: no)$", text)]
+    never = [text for text in both if not re.search(r"(?m)^(assert )?(done|end|done = 1|over: yes)$", text)]
+    assert len(never) < 20
+
+
+def test_rewards_are_asked_of_last_steps_alone_too():
+    """As in ICPI's prompts, where only the meeting tells one reward from another, and not the clock."""
+    across, clock = processes.Number(0, 5, "clip", "shift"), processes.Number(0, 5, "clip", "countdown")
+    still = processes.Number(0, 1, "clip", "shift")
+    moves, goal = ((-1, 0, 0, 1), (1, 0, 0, 1)), processes.Goal("meet", (0.0,), None, (0, 2), final=True)
+    process = processes.Process(
+        (across, still, across, clock), moves, {}, frozenset(), goal, 1, False, False, True
+    )
+    words, last = wording.draw(Random(0), process), 0
+    rewarding = {words.state((x, 0, x, 0)) for x in range(5)}
+    missing = {words.state((x, 0, y, 0)) for x in range(5) for y in range(5) if x != y}
+    for i in range(30):
+        document = corpus.rewards(Random(i), process, words, 4000)
+        shown = {line for piece in document for line in rewarding | missing if piece.text.startswith(line)}
+        others = [p for p in document[::3] if not p.text.startswith(tuple(rewarding | missing))]
+        assert shown & rewarding
+        last += not others and bool(shown & missing)
+    assert last >= 5
 
 
 def test_instructions_offer_the_right_action():

@@ -12,8 +12,8 @@ from itertools import combinations
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
-from hunch.pocket import instructions, processes, wording
-from hunch.pocket.processes import GONE, MOST_STEPS, Process, Vector
+from hunch.pocket import instructions, policies, processes, wording
+from hunch.pocket.processes import MOST_STEPS, Process, Vector
 from hunch.pocket.wording import Wording
 
 CONTEXT_WEIGHT: Final = 0.1
@@ -58,9 +58,18 @@ def document(seed: str, length: int, ease: float = 0.0, shape: str | None = None
     rng = Random(seed)
     if shape is None and rng.random() < 0.05 * (1 - ease):
         return errands(rng, length)
+    name = shape or rng.choices(list(SHAPES), WEIGHTS)[0]
     process = processes.draw(rng, ease)
-    words = wording.draw(rng, process, ease)
-    return SHAPES[shape or rng.choices(list(SHAPES), WEIGHTS)[0]](rng, process, words, length)
+    while not _telling(name, process) and rng.random() < 0.7:
+        process = processes.draw(rng, ease)
+    return SHAPES[name](rng, process, wording.draw(rng, process, ease), length)
+
+
+def _telling(name: str, process: Process) -> bool:
+    """Return whether a shape has much to tell about a process: ends that occur, rewards by two numbers."""
+    if name == "ends":
+        return process.can_end
+    return name != "rewards" or process.goal.kind == "meet"
 
 
 def errands(rng: Random, length: int) -> Document:
@@ -94,9 +103,14 @@ def states(rng: Random, process: Process, words: Wording, length: int) -> Docume
 
 
 def rewards(rng: Random, process: Process, words: Wording, length: int) -> Document:
-    """Return examples of the rewards of one action, with balanced rewards."""
-    flag = rng.random() < 0.3
-    steps = _steps_of_both(rng, process, lambda s: s.reward, lambda s: flag or not s.done or process.ends)
+    """Return examples of the rewards of one action, balanced: of steps that end alike, or of all.
+
+    Where all of these steps have one reward, others are shown.
+    """
+    for keep in rng.sample(ENDING, len(ENDING)):
+        steps = _steps_of_both(rng, process, lambda step: step.reward, keep)
+        if len({step.reward for step in steps}) > 1:
+            break
     return _examples(rng, words, steps, lambda step: words.reward(step.reward), length)
 
 
@@ -118,7 +132,7 @@ def transitions(rng: Random, process: Process, words: Wording, length: int) -> D
 
 def episodes(rng: Random, process: Process, words: Wording, length: int) -> Document:
     """Return parts of episodes of a policy that makes fewer and fewer mistakes, or none, in any order."""
-    policy, told_end = _policy(rng, process), rng.random() < 0.4
+    policy, told_end = policies.draw(rng, process), rng.random() < 0.4
     last_state = rng.random() < 0.4
     share = rng.choice((0.0, 0.5, 1.0))
     runs = [_episode(rng, process, policy, mistakes=share * (1 - 0.13 * i)) for i in range(1, 8)]
@@ -142,6 +156,12 @@ def episodes(rng: Random, process: Process, words: Wording, length: int) -> Docu
     return written
 
 
+ENDING: Final[Sequence[Callable[[Step], bool]]] = (
+    lambda step: step.done,
+    lambda step: not step.done,
+    lambda step: True,
+)
+"""Which steps a document about rewards shows."""
 SHAPES: dict[str, Shape] = {
     "states": states,
     "rewards": rewards,
@@ -149,7 +169,7 @@ SHAPES: dict[str, Shape] = {
     "episodes": episodes,
     "transitions": transitions,
 }
-WEIGHTS: Final = (0.27, 0.1, 0.18, 0.3, 0.15)
+WEIGHTS: Final = (0.2, 0.28, 0.1, 0.34, 0.08)
 
 
 def _steps(rng: Random, process: Process, single: bool, keep: Callable[[Step], bool]) -> list[Step]:
@@ -207,50 +227,7 @@ def _examples(
     return written
 
 
-def _policy(rng: Random, process: Process) -> Callable[[Vector], int]:
-    """Draw a policy: towards the goal, or depending on one number, by a table or a threshold."""
-    actions = list(process.actions)
-    if rng.random() < 0.5:
-        return _directed(rng, process)
-    i = rng.randrange(2 if process.things else len(process.numbers))
-    number = process.numbers[i]
-    if rng.random() < 0.4:
-        table = [rng.choice(actions) for _ in range(number.size)]
-        return lambda state: table[int(state[i]) - number.low]
-    below, same, above = (rng.choice(actions) for _ in range(3))
-    bound = number.low + number.size // 2
-    return lambda state: below if state[i] < bound else above if state[i] > bound else same
-
-
-def _directed(rng: Random, process: Process) -> Callable[[Vector], int]:
-    """Return the policy that brings each number to the goal, and then takes the action that counts."""
-    goal = process.goal
-    there = rng.choice(process.actions) if goal.action is None else goal.action
-    shifts = rng.sample(process.moves, len(process.moves))
-    nearer = {
-        (i, sign): process.moves.index(max(shifts, key=lambda move: sign * move[i]))
-        for i in range(len(process.numbers))
-        for sign in (-1, 1)
-    }
-
-    def policy(state: Vector) -> int:
-        wanted = (_target(process, state),) if process.things or goal.kind == "meet" else goal.values
-        for i, (value, other) in enumerate(zip(state, wanted, strict=False)):
-            if value != other and not (goal.kind == "reach" and value > other):
-                return nearer[i, 1 if value < other else -1]
-        return there
-
-    return policy
-
-
-def _target(process: Process, state: Vector) -> float:
-    """Return what the first number must reach: the other number of its pair, or the first remaining thing."""
-    if process.goal.kind == "meet":
-        return state[process.goal.pair[1]]
-    return min(state[2::2], key=lambda x: x == GONE)
-
-
-def _episode(rng: Random, process: Process, policy: Callable[[Vector], int], mistakes: float) -> list[Step]:
+def _episode(rng: Random, process: Process, policy: policies.Policy, mistakes: float) -> list[Step]:
     state, run = process.start(rng), []
     for _ in range(rng.randint(2, 8)):
         action = rng.choice(process.actions) if rng.random() < mistakes else policy(state)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import inf
 from random import Random
 from typing import Final, Literal, TypeAlias
@@ -62,11 +63,11 @@ class Goal:
     """The condition of the reward: a test of the state before the action, and optionally a certain action.
 
     Attributes:
-        kind: The first number equals ``value``, or reaches it; all equal ``values``; a pair is equal; or the
-            action hits: things in the first one's column are removed, each for a reward.
+        kind: One number equals a value, or reaches it; the first ones equal ``values``; a pair is equal; or
+            the action hits: things in the first one's column are removed, each for a reward.
         values: Required values of the tested numbers.
         action: The only action that counts; ``None`` for any.
-        pair: The two numbers that must be equal.
+        pair: The two numbers that must be equal; the first of them is the one that must have a value.
         final: True if it counts only when the clock runs out.
     """
 
@@ -81,9 +82,9 @@ class Goal:
         if self.action is not None and action != self.action:
             return False
         if self.kind == "equal":
-            return state[0] == self.values[0]
+            return state[self.pair[0]] == self.values[0]
         if self.kind == "reach":
-            return state[0] >= self.values[0]
+            return state[self.pair[0]] >= self.values[0]
         if self.kind == "place":
             return state[: len(self.values)] == self.values
         i, j = self.pair
@@ -120,6 +121,11 @@ class Process:
     def actions(self) -> range:
         """The indices of the actions."""
         return range(len(self.moves))
+
+    @property
+    def can_end(self) -> bool:
+        """Whether an episode can end at all."""
+        return self.ends or self.always_ends or any(number.kind == "countdown" for number in self.numbers)
 
     def start(self, rng: Random) -> Vector:
         """Draw a first state."""
@@ -186,11 +192,12 @@ def draw(rng: Random, ease: float = 1.0) -> Process:
 
 
 def _draw(rng: Random, simple: bool) -> Process:
-    if rng.random() < 0.35:
-        return _things(rng)
+    sort = rng.random()
+    if sort < 0.52:
+        return _things(rng) if sort < 0.38 else _maze(rng)
     count = rng.choice((1, 1, 2, 2, 2) if simple else (1, 2, 2, 3, 3, 4))
     numbers = tuple(_number(rng, simple, i) for i in range(count))
-    if rng.random() < (0.04 if simple else 0.2):
+    if rng.random() < (0.08 if simple else 0.2):
         numbers = _moving(rng)
     actions = rng.choice((2, 3, 3, 4))
     moves = tuple(tuple(_move(rng, number, a) for number in numbers) for a in range(actions))
@@ -228,11 +235,31 @@ def _things(rng: Random) -> Process:
         for _ in range(rng.choice((2, 3, 3, 4)))
     )
     action = rng.randrange(len(moves)) if rng.random() < 0.4 else None
-    goal = Goal("meet", (0.0,), action, (0, 2), final=up is clock and rng.random() < 0.6)
+    goal = Goal("meet", (0.0,), action, (0, 2), final=up is clock and rng.random() < 0.7)
     if action is not None and rng.random() < 0.6:
         goal = Goal("hit", (0.0,), action)
     reward = rng.choice((1, 1, 1, 2, 5, -1))
     return Process(numbers, moves, {}, frozenset(), goal, reward, rng.random() < 0.4, False, things=True)
+
+
+def _maze(rng: Random) -> Process:
+    """Draw a board with a wall between some neighbours, four directions, and a place to find."""
+    rows, columns = (Number(rng.choice((0, 0, 0, 1)), rng.randint(2, 6), "clip", "shift") for _ in "ij")
+    moves = tuple(rng.sample([(0, -1), (1, 0), (-1, 0), (0, 1)], 4))
+    share = rng.choice((0.0, 0.1, 0.2, 0.3))
+    walls = set()
+    for place in product(*(range(n.low, n.low + n.size) for n in (rows, columns))):
+        for down, right in ((1, 0), (0, 1)):
+            if rng.random() < share:
+                beyond = (float(place[0] + down), float(place[1] + right))
+                walls |= {
+                    ((float(place[0]), float(place[1])), moves.index((down, right))),
+                    (beyond, moves.index((-down, -right))),
+                }
+    values = tuple(float(n.low + rng.randrange(n.size)) for n in (rows, columns))
+    goal = Goal("place", values, rng.randrange(4) if rng.random() < 0.2 else None)
+    reward = rng.choice((1, 1, 1, 2, 5, -1))
+    return Process((rows, columns), moves, {}, frozenset(walls), goal, reward, rng.random() < 0.9, False)
 
 
 def _moving(rng: Random) -> tuple[Number, Number]:
@@ -271,10 +298,11 @@ def _table(rng: Random, size: int) -> tuple[int, ...]:
 def _goal(rng: Random, numbers: Sequence[Number], actions: int) -> Goal:
     kinds = ["equal", "equal", "reach"] + (["place", "place", "meet", "meet"] if len(numbers) > 1 else [])
     kind = rng.choice(kinds)
-    width = 2 if kind == "place" else 1
-    values = tuple(float(n.low + rng.randrange(n.size)) for n in numbers[:width])
+    i = rng.randrange(len(numbers)) if kind in ("equal", "reach") and rng.random() < 0.5 else 0
+    tested = numbers[:2] if kind == "place" else numbers[i : i + 1]
+    values = tuple(float(n.low + rng.randrange(n.size)) for n in tested)
     action = rng.randrange(actions) if rng.random() < 0.4 else None
-    return Goal(kind, values, action)  # type: ignore[arg-type]
+    return Goal(kind, values, action, (i, 1 - i if i < 2 else 0))  # type: ignore[arg-type]
 
 
 def _walls(rng: Random, numbers: Sequence[Number], actions: int) -> frozenset[tuple[Vector, int]]:
@@ -282,8 +310,7 @@ def _walls(rng: Random, numbers: Sequence[Number], actions: int) -> frozenset[tu
     if len(numbers) > 2 or any(n.kind != "shift" or n.real for n in numbers) or rng.random() < 0.4:
         return frozenset()
     share = rng.choice((0.1, 0.2, 0.3))
-    spans = [range(n.low, n.low + n.size) for n in numbers]
-    places = [(x,) for x in spans[0]] if len(spans) == 1 else [(x, y) for x in spans[0] for y in spans[1]]
+    places = product(*(range(n.low, n.low + n.size) for n in numbers))
     return frozenset(
         (tuple(map(float, place)), a) for place in places for a in range(actions) if rng.random() < share
     )

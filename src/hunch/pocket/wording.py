@@ -1,4 +1,4 @@
-"""The wording of a random decision process: names, brackets, operators, hints, forms of actions and rewards.
+"""The wording of a random decision process: names, brackets, operators, forms of actions and rewards.
 
 Every document of the corpus has its own wording, drawn here. Names do not include words of the domains on
 which the model is evaluated, but they include words of the form, such as ``assert``, ``state`` and
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from string import ascii_lowercase
-from typing import Final, TypeAlias
+from typing import Final
 
 from hunch.pocket.processes import GONE, Process, Vector
 
@@ -22,7 +22,10 @@ def listed(words: str) -> tuple[str, ...]:
 
 
 HELD_OUT: Final = frozenset(
-    listed("paddle ball descend ship alien aliens shoot try_goal left right up down stay pos vel accel decel")
+    listed(
+        "paddle ball descend ship alien aliens shoot try_goal left right up down stay pos vel accel decel "
+        "tug aft fore winch bulbs tap nudge knock"
+    )
 )
 """Words that only the domains of the evaluation use; no document about a process contains them."""
 
@@ -46,8 +49,6 @@ SYLLABLES: Final = listed(
     "ba co de fi gu ha jo ke li mu no pa re si to vu wa xe yo za br st ion er al "
     "ight ing en ow ay oo sh ch tr pl ent ad el or an in"
 )
-Hint: TypeAlias = tuple[str, tuple[int, ...]]
-"""The kind of a hint, and its numbers."""
 
 
 def name(rng: Random, pool: Sequence[str]) -> str:
@@ -92,9 +93,6 @@ class Wording:
         prefix: Beginning of a state.
         relation: Text between a name and its value.
         joint: Text between clauses.
-        hints: Additional statements: the goal, comparisons, some numbers again (each or together), the side
-            of a bound, in or out of a range, or whether a number is zero.
-        other: Numbers to which the hint compares.
         actions: The text of each action.
         rewards: Text before and after the number of a reward.
         real_rewards: True if a reward is written with a decimal point.
@@ -108,8 +106,6 @@ class Wording:
     prefix: str
     relation: str
     joint: str
-    hints: tuple[Hint, ...]
-    other: Vector
     actions: tuple[str, ...]
     rewards: tuple[str, str]
     real_rewards: bool
@@ -120,8 +116,7 @@ class Wording:
     def state(self, state: Vector) -> str:
         """Return the text of a state."""
         texts = [_told(v, real) for v, real in zip(state, self.reals, strict=True)]
-        hints = [clause for hint in self.hints for clause in self._hint(hint, state, texts)]
-        return self.prefix + self.joint.join(self._clauses(texts) + hints) + "\n"
+        return self.prefix + self.joint.join(self._clauses(texts)) + "\n"
 
     def reward(self, reward: float) -> str:
         """Return the text of a reward."""
@@ -152,44 +147,6 @@ class Wording:
             return [f"{n}{r}{pair}" for n, pair in zip(self.names, pairs, strict=False)]
         return [f"{n}{r}{text}" for n, text in zip(self.names, texts, strict=False)]
 
-    def _part(self, i: int) -> str:
-        """Return the name of a single number in a hint."""
-        if self.layout == "pairs":
-            return f"{self.names[i // 2]}.{'xy'[i % 2]}"
-        if self.layout == "group":
-            thing = f"{self.names[1]}[{i // 2 - 1}]" if i > 1 else self.names[0]
-            return f"{thing}.{'xy'[i % 2]}"
-        return self.names[i] if self.layout == "alone" else f"{self.names[0]}[{i}]"
-
-    def _hint(self, hint: Hint, state: Vector, texts: Sequence[str]) -> list[str]:
-        kind, which = hint
-        which = tuple(i for i in which if state[i] != GONE)
-        parts, told = [self._part(i) for i in which], [texts[i] for i in which]
-        if kind == "goal":
-            goal = [str(int(v)) for v in self.other] + list(texts[len(self.other) :])
-            same = state[: len(self.other)] == self.other
-            return [self._clauses(goal)[0].replace(self.relation, " == " if same else " != ", 1)]
-        if kind == "again":
-            return [f"{part} == {text}" for part, text in zip(parts, told, strict=True)]
-        if kind == "together":
-            return [f"({', '.join(parts)}) == ({', '.join(told)})"]
-        if kind == "zero":
-            return [f"{parts[0]} {'==' if state[which[0]] == 0 else '!='} 0"]
-        if kind == "range":
-            return [self._range(parts[0], state[which[0]])]
-        if kind == "compare" and len(which) < 2:
-            return []
-        value, bound = state[which[0]], self.other[0] if kind == "side" else state[which[1]]
-        other = str(int(bound)) if kind == "side" else parts[1]
-        return [f"{parts[0]} {'<' if value < bound else '>' if value > bound else '=='} {other}"]
-
-    def _range(self, part: str, value: float) -> str:
-        """State on which side of a range around zero a number is, or that it is within."""
-        far = abs(int(self.other[0]))
-        if abs(value) <= far:
-            return f"{-far} <= {part} <= {far}"
-        return f"{part} < {-far}" if value < 0 else f"{far} < {part}"
-
 
 def _told(value: float, real: bool) -> str:
     """Return the text of a number; None for a thing that is gone."""
@@ -213,7 +170,6 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
     if layout in ("list", "call", "keywords") and rng.random() < 0.4:
         own[0] = "state"
     pointed = rng.random() < (0.5 if process.numbers[0].kind == "drift" else 0.03)
-    goal = process.goal.values if not process.things else (float(process.numbers[0].low),)
     return Wording(
         layout=layout,
         names=tuple(own),
@@ -221,8 +177,6 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
         prefix="assert " if code else rng.choice(("", "# ", "now ", "obs: ", ">>> ", "- ")),
         relation=" == " if code else rng.choice((" = ", ": ", " is ", " == ", "=")),
         joint=" and " if code or count == 1 else rng.choice((" and ", ", ", "; ")),
-        hints=_hints(rng, process, layout, plain),
-        other=goal,
         actions=_actions(rng, len(process.moves), own, layout, count),
         rewards=_rewards(rng, code, own),
         real_rewards=rng.random() < 0.3,
@@ -230,41 +184,6 @@ def draw(rng: Random, process: Process, ease: float = 1.0) -> Wording:
         reset=_reset(rng, own),
         reals=tuple(number.real or pointed for number in process.numbers),
     )
-
-
-def _hints(rng: Random, process: Process, layout: str, plain: bool) -> tuple[Hint, ...]:
-    """Draw the hints: many for things, few for other states."""
-    count = len(process.numbers)
-    if process.things:
-        across = tuple(range(0, count, 2))
-        again: Hint = rng.choice((("again", across), ("together", across), ("again", (*across, count - 1))))
-        compare: list[Hint] = [("compare", (0, i)) for i in across[1:]]
-        last: Hint = ("again", (count - 1,))
-        orders: Sequence[list[Hint]] = (
-            [],
-            [again],
-            compare,
-            [again, *compare],
-            [*compare, again],
-            [again, *compare, last],
-        )
-        return tuple(rng.choice(orders))
-    if process.numbers[0].kind == "drift" and rng.random() < 0.5:
-        return (("range", (0,)), ("zero", (1,)))
-    which: dict[str, tuple[int, ...]] = {
-        "again": tuple(range(min(count, 3))),
-        "side": (0,),
-        "compare": (0, 1),
-        "range": (0,),
-        "zero": (count - 1,),
-    }
-    kinds = ["none", "goal"] if plain else ["none", "goal", "goal", *which]
-    drawn = dict.fromkeys(rng.choices(kinds, k=1 if plain else rng.choice((1, 1, 2))))
-    if layout == "pairs":
-        drawn.pop("goal", None)
-    if count == 1:
-        drawn.pop("compare", None)
-    return tuple((kind, which.get(kind, ())) for kind in drawn if kind != "none")
 
 
 def _actions(rng: Random, count: int, own: Sequence[str], layout: str, size: int) -> tuple[str, ...]:
