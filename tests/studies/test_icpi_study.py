@@ -36,9 +36,11 @@ def test_each_role_is_filled_by_the_model_and_by_rules(tmp_path):
     parts = find("icpi-roles").parts(replace(FULL, lms=("openai:mine",)), tmp_path)
     assert [part.title for part in parts] == [*DOMAINS, *NEW]
     for part in parts:
-        filled = {(a.config.lm, a.config.options.policy_lm) for a in part.arms}
+        *informed, look_up = part.arms
+        filled = {(a.config.lm, a.config.options.policy_lm) for a in informed}
         mine = {("openai:mine", "openai:mine"), ("openai:mine", SCRIPTED), (SCRIPTED, "openai:mine")}
         assert filled == mine | {("uniform", "uniform"), (SCRIPTED, SCRIPTED)}
+        assert look_up.config.method == "matching"
         assert {a.config.env_options["hints"] for a in part.arms} == {False}
 
 

@@ -30,6 +30,8 @@ CONTEXT: Final = 4000
 """Context in tokens if a model does not state it: that of code-davinci-002, in the released code."""
 RESERVE: Final = 100
 """Tokens of the context left free in addition to the completion, as in the released code."""
+SPECIAL: Final = 4
+"""Tokens for the special tokens with which a model begins a text, which no count of a text includes."""
 STEP: Final = 16
 """The room for answers is a multiple of this, so that prompts rarely change with it."""
 
@@ -167,7 +169,8 @@ class Completer:
             for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree, spare), strict=True):
                 answers[i] = read(text.removesuffix(stop))
             return answers
-        sampling = Sampling(min(self.config.max_tokens, spare), degree, self.config.top_p, (stop,))
+        most = min(self.config.max_tokens, spare - SPECIAL)
+        sampling = Sampling(most, degree, self.config.top_p, (stop,))
         for attempt in range(self.config.resamples):
             if not open_:
                 break

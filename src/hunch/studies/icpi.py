@@ -97,7 +97,7 @@ def _models(scale: Scale, data: Path) -> list[Part]:
 
 
 def _roles(scale: Scale, data: Path) -> list[Part]:
-    """Yield each domain, with the pocket model in both roles, in one of them, and in none."""
+    """Yield each domain, with the pocket model in both roles, in one of them, and in none, and look-up."""
     model = scale.lms[0] if scale.lms else "pocket"
     parts = []
     for domain in DOMAINS[:1] if scale.smoke else (*DOMAINS, *NEW):
@@ -111,6 +111,7 @@ def _roles(scale: Scale, data: Path) -> list[Part]:
                 ("rules", SCRIPTED, SCRIPTED),
             )
         )
+        arms += (arm("Matching Model", domain, "matching", hints=False),)
         parts.append(Part(domain, arms, beside=partial(regrets, domain, arms, scale.seeds)))
     return parts
 
