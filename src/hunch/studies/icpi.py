@@ -101,17 +101,20 @@ def _roles(scale: Scale, data: Path) -> list[Part]:
     model = scale.lms[0] if scale.lms else "pocket"
     parts = []
     for domain in DOMAINS[:1] if scale.smoke else (*DOMAINS, *NEW):
-        arms = tuple(
-            arm(label, domain, "icpi", world, hints=False, policy_lm=policy, **CHOOSING)
-            for label, world, policy in (
-                ("knowing nothing", "uniform", "uniform"),
-                (model, model, model),
-                (f"{model} as the world model only", model, SCRIPTED),
-                (f"{model} as the policy only", SCRIPTED, model),
-                ("rules", SCRIPTED, SCRIPTED),
-            )
+        filled = (
+            ("knowing nothing", "uniform", "uniform"),
+            (model, model, model),
+            (f"{model} as the world model only", model, SCRIPTED),
+            (f"{model} as the policy only", SCRIPTED, model),
+            ("rules", SCRIPTED, SCRIPTED),
         )
-        arms += (arm("Matching Model", domain, "matching", hints=False),)
+        arms = (
+            *(
+                arm(label, domain, "icpi", world, hints=False, policy_lm=policy, **CHOOSING)
+                for label, world, policy in filled
+            ),
+            arm("Matching Model", domain, "matching", hints=False),
+        )
         parts.append(Part(domain, arms, beside=partial(regrets, domain, arms, scale.seeds)))
     return parts
 
