@@ -187,8 +187,9 @@ class Completer:
     def spare(self, blanks: Sequence[Blank]) -> int:
         """Return the tokens to leave free for answers: twice the longest possible one, at most the setting's.
 
-        An answer is one of the options, or shorter than an example, which has one. ``SPECIAL`` of the tokens are
-        for the model's own, so an answer has the rest. If the model does not state its context, tokens are estimates, and the released code's reserve stays.
+        An answer is one of the options, or shorter than an example, which has one. ``SPECIAL`` of the tokens
+        are for the model's own, so an answer has the rest. If the model does not state its context,
+        tokens are estimates, and the released code's reserve stays.
         """
         reserve = self.config.max_tokens + RESERVE
         if self.lm.context is None:
