@@ -13,7 +13,7 @@ import pytest
 from hunch.core import UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles import PriorConfig
-from hunch.runs.compare import arms, jobs
+from hunch.runs.compare import arms, compare, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 
@@ -109,3 +109,16 @@ def test_a_killed_comparison_goes_on(whole, tmp_path, blow):
     done = subprocess.run([*COMMAND, str(killed)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert episodes(killed) == episodes(whole)
+
+
+def test_more_steps_extend_a_comparison(tmp_path):
+    """A finished shorter run is no result of the longer one that is asked for."""
+    played = {}
+    for folder, lengths in (("extended", (300, 900)), ("whole", (900,))):
+        for steps in lengths:
+            config = RunConfig(method="zero-shot", env=LAKE, lm="scripted:frozenlake?error=0.5", steps=steps)
+            (found,) = compare(jobs(arms([config], control=False), 1, tmp_path / folder))
+            assert found.result is not None
+            assert found.result.steps >= steps
+        played[folder] = found.result.episodes
+    assert played["extended"] == played["whole"]

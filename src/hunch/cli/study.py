@@ -15,7 +15,8 @@ from hunch.core import UsageError
 from hunch.runs.compare import Job
 from hunch.runs.folder import missing, require_folder
 from hunch.runs.progress import JobBars
-from hunch.studies.study import FULL, SMOKE, Part, Study, Watch, conduct
+from hunch.studies.archive import archived
+from hunch.studies.study import FULL, SMOKE, Part, Scale, Study, Watch, conduct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,8 @@ class StudyOptions:
     """Runs per method. Default: 3 (icpi: 8), with --smoke 1."""
     out: Path | None = None
     """Folder of the study. Default: runs/study-NAME."""
+    archive: Path | None = None
+    """File of results, NAME.tar.xz: runs that it holds are not repeated, and those that finish are added."""
     workers: int | None = None
     """Runs at a time. Default: the number of processors."""
     data: str = ""
@@ -50,15 +53,30 @@ def study(arguments: Sequence[str]) -> None:
         sys.exit(0 if arguments else 2)
     found = studies.find(arguments[0])
     options = read(StudyOptions, prog=f"hunch study {found.name}", args=list(arguments[1:]))
-    scale = SMOKE if options.smoke else replace(FULL, seeds=found.seeds)
+    scale = _scale(found, options)
+    out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
+    require_folder(out)
+    made = missing(out)
+    try:
+        page = _conduct(found, scale, out, options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped; the runs are saved in {out}, and the same command continues them."
+        ) from None
+    except UsageError:
+        if made and not any(path.is_file() for path in made.rglob("*")):
+            shutil.rmtree(made, ignore_errors=True)
+        raise
+    print(f"Page: {page}")
+
+
+def _scale(found: Study, options: StudyOptions) -> Scale:
+    """Return the size of the study that the options ask for, if the study has these options."""
     for name in ("seeds", "workers"):
         if (value := getattr(options, name)) is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
-    if options.seeds is not None:
-        scale = replace(scale, seeds=options.seeds)
     if options.lm:
         _check(found, options.lm)
-        scale = replace(scale, lms=options.lm)
     if bool(options.data) != bool(found.recorded):
         needs = (
             f"reads {found.recorded}: give their folder with --data" if found.recorded else "reads no data"
@@ -66,28 +84,31 @@ def study(arguments: Sequence[str]) -> None:
         raise UsageError(f"{found.name} {needs}.")
     if options.data and not Path(options.data).is_dir():
         raise UsageError(f"There is no folder {options.data!r}.")
-    scale = replace(scale, data=options.data, parts=options.part, arms=options.arm)
-    out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"
-    require_folder(out)
-    made = missing(out)
-    with ExitStack() as stack:
+    full = SMOKE if options.smoke else replace(FULL, seeds=found.seeds)
+    return replace(
+        full,
+        seeds=options.seeds or full.seeds,
+        lms=options.lm,
+        data=options.data,
+        parts=options.part,
+        arms=options.arm,
+    )
+
+
+def _conduct(found: Study, scale: Scale, out: Path, options: StudyOptions) -> Path:
+    """Run the study, with bars of progress for one part at a time; return the path of its page."""
+    with ExitStack() as stack, ExitStack() as bars:
 
         def watch(part: Part, todo: Sequence[Job]) -> Watch:
-            stack.close()  # the bars of the previous part
+            bars.close()
             print(part.title)
-            return stack.enter_context(JobBars(todo)).follow
+            return bars.enter_context(JobBars(todo)).follow
 
-        try:
-            page = conduct(found, out, scale, workers=options.workers, watch=watch, report=print)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"stopped; the runs are saved in {out}, and the same command continues them."
-            ) from None
-        except UsageError:
-            if made and not any(path.is_file() for path in made.rglob("*")):
-                shutil.rmtree(made, ignore_errors=True)
-            raise
-    print(f"Page: {page}")
+        if options.archive:
+            parts = [part.folder for part in found.parts(scale, out / "data")]
+            restored = stack.enter_context(archived(options.archive, out, parts))
+            print(f"Runs restored from {options.archive}: {restored:,}")
+        return conduct(found, out, scale, workers=options.workers, watch=watch, report=print)
 
 
 def _check(found: Study, specs: Sequence[str]) -> None:

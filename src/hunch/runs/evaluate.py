@@ -164,6 +164,8 @@ def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
     there = record.get("evaluation")
     if not isinstance(there, dict):
         raise UsageError(f"{out / FILE} is not an evaluation: choose another --out.")
+    if not question["checkpoint"]:  # an evaluation outlives the agent, as in the archive of a study
+        question = {**question, "checkpoint": there.get("checkpoint", "")}
     if there != question:
         what = differences(leaves(there), leaves(question))
         raise UsageError(f"{out} holds another evaluation ({what}): choose another --out.")

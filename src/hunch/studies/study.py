@@ -11,7 +11,7 @@ from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
-from hunch.runs.files import write_atomically
+from hunch.runs.files import read_json, write_atomically
 from hunch.studies.transfer import Transfer, carry_out
 
 
@@ -216,7 +216,18 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
     beside = f"{part.beside(folder)}\n\n" if part.beside else ""
-    return f"### {part.title}\n\n{markdown(table)}\n\n{beside}![{part.title}]({folder.name}/curves.png)\n"
+    return (
+        f"### {part.title}\n\n{markdown(table)}\n\n{_models(outcomes)}{beside}"
+        f"![{part.title}]({folder.name}/curves.png)\n"
+    )
+
+
+def _models(outcomes: Sequence[Outcome]) -> str:
+    """Name the revision of each language model: results of an archive may be those of an earlier one."""
+    records = [read_json(o.job.folder / "config.json") or {} for o in outcomes if o.result]
+    used = [model for record in records for model in record.get("models", {}).values()]
+    names = sorted({f"`{model['name']}` {model['revision'].partition(':')[0]}" for model in used})
+    return f"Revisions of the models: {', '.join(names)}.\n\n" if names else ""
 
 
 def markdown(table: Sequence[Row]) -> str:
