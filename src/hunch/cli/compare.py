@@ -31,6 +31,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs import make
 from hunch.methods import Method
 from hunch.report.curves import draw_curves
+from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
@@ -154,6 +155,7 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
         write(table, out)
         Console().print(_render(table, title))
         print("".join(f"Verdict: {line}.\n" for line in verdict(table)), end="")
+        print("".join(f"Lead: {lead}.\n" for lead in leads(outcomes)), end="")
         done = [outcome.job for outcome in outcomes if outcome.result]
         print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")
     failed = [outcome for outcome in outcomes if outcome.result is None]

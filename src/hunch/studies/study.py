@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
+from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
 from hunch.runs.files import read_json, write_atomically
@@ -148,8 +149,9 @@ Success and return are those of the episodes in the last quarter of the steps: i
 seeds (plain mean below four seeds) with its 95 % bootstrap interval, or, below five seeds, with their range.
 Area: mean of the success rates in the ten tenths of the steps. Half: median over seeds of the steps until
 half of 50 episodes, and half of the 50 after them, succeeded. Beats: one-sided rank-sum test over seeds, p <=
-0.05; "no" means that it was not shown. Requests are counted by role. Cache hits are those that the cache
-answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
+0.05; "no" means that it was not shown. Lead and share: paired by seed, with Student's 95 % interval; a run
+that did not get to half counts with all of its steps. Requests are counted by role. Cache hits are those that
+the cache answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
 
@@ -217,9 +219,17 @@ def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
     beside = f"{part.beside(folder)}\n\n" if part.beside else ""
     return (
-        f"### {part.title}\n\n{markdown(table)}\n\n{_models(outcomes)}{beside}"
+        f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{beside}"
         f"![{part.title}]({folder.name}/curves.png)\n"
     )
+
+
+def _leads(outcomes: Sequence[Outcome]) -> str:
+    """Return the table of what each model saves, paired by seed; empty if there is nothing to compare."""
+    lines = ["| arm | beside | pairs | lead in area | share of its steps to half |", "|---|---|---|---|---|"]
+    found = leads(outcomes)
+    lines += [f"| {x.arm} | {x.baseline} | {x.seeds} | {x.area.short()} | {x.share.short()} |" for x in found]
+    return "\n".join([*lines, "", ""]) if found else ""
 
 
 def _models(outcomes: Sequence[Outcome]) -> str:

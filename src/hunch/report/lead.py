@@ -1,0 +1,72 @@
+"""What a model saves: each arm with a model beside each baseline without one, paired by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from hunch.rl.statistics import Estimate, area, first_reached, over_pairs
+from hunch.runs.compare import Arm, Outcome
+from hunch.runs.result import Result
+
+
+@dataclass(frozen=True)
+class Lead:
+    """An arm beside a baseline, over the seeds that both have.
+
+    Attributes:
+        area: Mean difference of the areas under the success curves, with Student's 95 % interval.
+        share: Mean share of the baseline's steps to half of the episodes (see
+            :func:`hunch.rl.statistics.first_reached`) that the arm needs, with the same interval. A run that
+            did not get there counts with all of its steps. nan if no run of either got there.
+    """
+
+    arm: str
+    baseline: str
+    seeds: int
+    area: Estimate
+    share: Estimate
+
+    def __str__(self) -> str:
+        needs = "" if isnan(self.share.value) else f"; {self.share.short()} of its steps to half"
+        return (
+            f"{self.arm} beside {self.baseline}, {self.seeds} pairs: lead in area {self.area.short()}{needs}"
+        )
+
+
+def leads(outcomes: Sequence[Outcome]) -> list[Lead]:
+    """Return the lead of each arm with a model over each baseline that has two seeds in common with it."""
+    by_arm: dict[Arm, dict[int, Result]] = {}
+    for outcome in outcomes:
+        if outcome.result:
+            by_arm.setdefault(outcome.job.arm, {})[outcome.job.seed] = outcome.result
+    baselines = [arm for arm in by_arm if arm.model == "none"]
+    found = [
+        _lead(arm, baseline, by_arm[arm], by_arm[baseline])
+        for baseline in baselines
+        for arm in by_arm
+        if arm not in baselines
+    ]
+    return [lead for lead in found if lead.seeds > 1]
+
+
+def _lead(arm: Arm, baseline: Arm, own: Mapping[int, Result], others: Mapping[int, Result]) -> Lead:
+    pairs = [(own[seed], others[seed]) for seed in own if seed in others]
+    halves = [(_half(mine), _half(its), its.asked) for mine, its in pairs]
+    reached = any(mine or its for mine, its, _ in halves)
+    return Lead(
+        arm=arm.label,
+        baseline=baseline.label,
+        seeds=len(pairs),
+        area=over_pairs([_area(mine) - _area(its) for mine, its in pairs]),
+        share=over_pairs([(mine or steps) / (its or steps) for mine, its, steps in halves if reached]),
+    )
+
+
+def _area(run: Result) -> float:
+    return area(*run.course, run.asked)
+
+
+def _half(run: Result) -> int | None:
+    return first_reached(*run.course, 0.5)
