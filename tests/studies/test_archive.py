@@ -39,6 +39,7 @@ def test_archived_runs_are_not_repeated(done, capsys):
     assert not list(again.rglob("state.pt")), "nothing was run"
     pages = [(study / "page.md").read_text() for study in (done / "first", again)]
     assert pages[0] == pages[1]
+    assert "| rules | 1 |" in pages[0], "the regret of the chosen arms is told, too"
     assert archive.read_bytes() == before, "equal results give equal bytes"
 
 

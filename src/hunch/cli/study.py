@@ -40,8 +40,8 @@ class StudyOptions:
     part: tuple[str, ...] = ()
     """Only the part of this title, or else the parts whose title contains one of these texts."""
     arm: tuple[str, ...] = ()
-    """Only the arm of this label, or else those whose label contains one of these texts. Further tables of
-    the parts are left out."""
+    """Only the arm of this label, or else those whose label contains one of these texts. Tables that come
+    from no runs are left out."""
 
 
 def study(arguments: Sequence[str]) -> None:

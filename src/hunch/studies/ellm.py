@@ -80,7 +80,7 @@ def achieved(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Different achievements in an episode of the last quarter, by line, in Markdown."""
     found = {arm: [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))] for arm in listed}
     scores = {arm: [final_return(result) for result in results] for arm, results in found.items()}
-    head = f"arm | evidence | achievements | ELLM is above | calls per step | {COST}"
+    head = f"arm | evidence | achievements | {listed[0].label} is above | calls per step | {COST}"
     rows = []
     for arm, results in found.items():
         runs = [spent(result, "lm") for result in results]
@@ -155,7 +155,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = []
     for title, pastimes in (("With pastimes", 12), ("Without pastimes", 0)):
         listed = arms(scale.steps(STEPS), pastimes, scale.lms, short=not pastimes)
-        parts.append(Part(title, listed, beside=partial(achieved, listed, scale.seeds)))
+        parts.append(Part(title, listed, measure=achieved))
     later = partial(after, scale.steps(STEPS), scale.steps(LATER), scale.seeds)
     return [*parts, Part("After the pretraining", (), beside=later)]
 

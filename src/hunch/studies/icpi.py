@@ -76,7 +76,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         for hints in (True, False):
             title = domain if hints else f"{domain} without hints"
             arms = tuple(_arms(domain, scale.lms, hints))
-            parts.append(Part(title, arms, beside=partial(regrets, title, arms, scale.seeds)))
+            parts.append(Part(title, arms, measure=partial(regrets, title)))
     return parts
 
 
@@ -92,7 +92,7 @@ def _models(scale: Scale, data: Path) -> list[Part]:
             for prompts in ("per-episode", "per-prediction")
         ]
         for title, arms in ((domain, by_model), (f"{domain} by prompts", by_prompts)):
-            parts.append(Part(title, tuple(arms), beside=partial(regrets, title, arms, scale.seeds)))
+            parts.append(Part(title, tuple(arms), measure=partial(regrets, title)))
     return parts
 
 
@@ -115,7 +115,7 @@ def _roles(scale: Scale, data: Path) -> list[Part]:
             ),
             arm("Matching Model", domain, "matching", hints=False),
         )
-        parts.append(Part(domain, arms, beside=partial(regrets, domain, arms, scale.seeds)))
+        parts.append(Part(domain, arms, measure=partial(regrets, domain)))
     return parts
 
 

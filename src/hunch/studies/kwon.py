@@ -15,7 +15,6 @@ import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +100,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = []
     for title, (env, options, steps) in PLACES.items():
         listed = arms(env, options, scale.steps(steps), scale.lms)
-        parts.append(Part(title, listed, beside=partial(alignment, listed, scale.seeds)))
+        parts.append(Part(title, listed, measure=alignment))
     return parts
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,9 +206,9 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     listed, hard, goals = arms(steps, scale.lms), hard_to_find(steps), steering(scale.steps(STEPS // 2))
     return [
         Part("The fit by noise", (), beside=lambda folder: fits(scale.seeds, folder)),
-        Part("DoorKey-5x5", listed, beside=partial(speeds, listed, scale.seeds)),
-        Part(f"Episodes of {SHORT} steps", hard, beside=partial(speeds, hard, scale.seeds)),
-        Part("Two goals", goals, beside=partial(behaviours, goals, scale.seeds)),
+        Part("DoorKey-5x5", listed, measure=speeds),
+        Part(f"Episodes of {SHORT} steps", hard, measure=speeds),
+        Part("Two goals", goals, measure=behaviours),
     ]
 
 

@@ -26,7 +26,8 @@ class Scale:
         lms: Additional models, for studies that accept them.
         data: Folder of recorded answers, for studies that read them.
         parts: Only parts whose title contains one of these texts; all if there is none.
-        arms: Only arms whose label contains one of these texts, and no further results; all if there is none.
+        arms: Only arms whose label contains one of these texts, and no results that come from no runs; all if
+            there is none.
     """
 
     seeds: int
@@ -62,6 +63,8 @@ class Part:
         title: Title of the comparison.
         arms: Label and settings of each arm; empty if there is only ``beside``.
         transfer: Evaluations of the trained agents of the first arm, if any.
+        measure: Called after the runs with the arms that have any, the number of seeds and the part's folder;
+            returns further results of these runs in Markdown.
         beside: Called after the runs with the part's folder; returns further results in Markdown.
         prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
     """
@@ -69,11 +72,12 @@ class Part:
     title: str
     arms: tuple[Arm, ...]
     transfer: Transfer | None = None
+    measure: Callable[[Sequence[Arm], int, Path], str] | None = None
     beside: Callable[[Path], str] | None = None
     prepare: Callable[[], None] | None = None
 
     def only(self, labels: Collection[str]) -> Part:
-        """The part with the arms of these labels, and without further results."""
+        """The part with the arms of these labels, and without the results that come from no runs of its."""
         arms = tuple(arm for arm in self.arms if arm.label in labels)
         trained = self.transfer if arms[:1] == self.arms[:1] else None
         return replace(self, arms=arms, transfer=trained, beside=None)
@@ -195,7 +199,7 @@ def conduct(
         refuse_others(todo)
         outcomes = compare(todo, workers=workers, watch=watch(part, todo)) if todo else []
         failed += [f"{o.job.arm.label}, seed {o.job.seed}: {o.reason}" for o in outcomes if o.result is None]
-        sections.append(_section(part, outcomes, folder))
+        sections.append(_section(part, outcomes, scale.seeds, folder))
         if part.transfer:
             trained = [o.job for o in outcomes if o.result and o.job.arm is part.arms[0]]
             section, failures = carry_out(part.transfer, trained, folder, workers, report)
@@ -210,16 +214,18 @@ def conduct(
     return page
 
 
-def _section(part: Part, outcomes: Sequence[Outcome], folder: Path) -> str:
+def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) -> str:
     """Write a part's table and picture, and return its section of the page."""
     if not part.arms:
         return f"### {part.title}\n\n{part.beside(folder) if part.beside else ''}\n"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
+    done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
+    measured = f"{part.measure(done, seeds, folder)}\n\n" if part.measure and done else ""
     beside = f"{part.beside(folder)}\n\n" if part.beside else ""
     return (
-        f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{beside}"
+        f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{measured}{beside}"
         f"![{part.title}]({folder.name}/curves.png)\n"
     )
 
