@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -50,10 +51,12 @@ def test_last_and_best_checkpoint(tmp_path):
     assert evaluated(tmp_path / "cql" / "seed-0") == {10: 0.5, 20: 0.2}
     (tmp_path / "cql" / "seed-2").mkdir()  # a run that is not complete
     shutil.copytree(tmp_path / "cql" / "seed-0", tmp_path / "bc" / "seed-0")
-    _, _, of_bc, of_cql, *_, lead, nothing = checkpoints(
-        [("CQL", "BC"), ("BC", "soup")], tmp_path
+    arms = [arm for arm in _salad_published(SMOKE, tmp_path).arms if arm.label == "BC"]
+    arms.append(replace(arms[0], label="CQL"))
+    _, _, of_bc, of_cql, *_, lead = checkpoints(
+        [("CQL", "BC"), ("BC", "soup")], arms, 3, tmp_path
     ).splitlines()
-    assert of_bc == "| bc | 0.20 | 0.50 | 10 |"
+    assert of_bc == "| BC | 0.20 | 0.50 | 10 |"
     best = "0.45 (range of 2 seeds: 0.40 to 0.50)"
-    assert of_cql == f"| cql | 0.30 (range of 2 seeds: 0.20 to 0.40) | {best} | 15 |"
-    assert (lead, nothing) == ("| CQL | BC | 0.00 | 0.00 |", "| BC | soup | - | - |")
+    assert of_cql == f"| CQL | 0.30 (range of 2 seeds: 0.20 to 0.40) | {best} | 15 |"
+    assert lead == "| CQL | BC | 0.00 | 0.00 |", "an arm that was not run has no lead"

@@ -1,5 +1,5 @@
-"""Studies of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR "
-"2025): offline.
+"""Studies of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR
+2025): offline.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hunch import methods
 from hunch.rl import dataset
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior_kinds import PriorConfig
-from hunch.runs.compare import Arm, folder_name
+from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.record import collect, parse_mix
@@ -152,7 +152,7 @@ def _salad_published(scale: Scale, data: Path) -> Part:
             ),
             arm("CQL-Prior, random k, beta 5/128", "cql-prior", lm="uniform", beta=5 / 128),
         ),
-        beside=partial(
+        measure=partial(
             checkpoints,
             [
                 *((f"CQL-Prior, beta {name}", f"CQL, beta {name}") for name in BETAS),
@@ -183,7 +183,7 @@ def _pick_published(scale: Scale, data: Path) -> Part:
             arm("CQL-Prior, words, floor", "cql-prior", lm="words", floor=True, prior=words),
             arm("CQL-Prior, random k, floor", "cql-prior", lm="uniform", floor=True),
         ),
-        beside=partial(
+        measure=partial(
             checkpoints,
             [
                 ("CQL-Prior, floor", other)
@@ -194,33 +194,37 @@ def _pick_published(scale: Scale, data: Path) -> Part:
     )
 
 
-def checkpoints(leads: Sequence[tuple[str, str]], folder: Path) -> str:
+def checkpoints(leads: Sequence[tuple[str, str]], arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the mean return of the last and of the best evaluation of each run; the paper reports the best.
 
     The best is chosen on the same episodes on which it is reported, so it is too optimistic for every arm.
 
     Args:
         leads: Pairs of arms; the difference of the returns of each pair is told, paired by seed.
+        arms: The arms of the table.
+        seeds: Runs per arm.
         folder: Folder of the runs.
     """
-    found = {arm.name: _returns(arm) for arm in sorted({run.parent for run in folder.glob("*/seed-*")})}
+    found = {arm.label: _returns([job.folder for job in jobs([arm], seeds, folder)]) for arm in arms}
     lines = ["| arm | return, last checkpoint | return, best checkpoint | at update |", "|---|---|---|---|"]
-    for name, seeds in found.items():
-        if seeds:
-            last, best, at = zip(*seeds.values(), strict=True)
+    for name, runs in found.items():
+        if runs:
+            last, best, at = zip(*runs.values(), strict=True)
             lines.append(f"| {name} | {over_seeds(last)} | {over_seeds(best)} | {int(np.median(at)):,} |")
     lines += ["", "| arm | less | last checkpoint | best checkpoint |", "|---|---|---|---|"]
     for pair in leads:
-        one, other = (found.get(folder_name(label), {}) for label in pair)
+        one, other = (found.get(label, {}) for label in pair)
         both = sorted(one.keys() & other.keys())
+        if not both:
+            continue
         ahead = [over_pairs([one[seed][i] - other[seed][i] for seed in both]) for i in (0, 1)]
         lines.append(f"| {pair[0]} | {pair[1]} | {ahead[0]} | {ahead[1]} |")
     return "\n".join(lines)
 
 
-def _returns(arm: Path) -> dict[str, tuple[float, float, int]]:
-    """Return the last return, the best, and the updates before the best, of each finished run of an arm."""
-    curves = {run.name: points for run in arm.glob("seed-*") if (points := evaluated(run))}
+def _returns(runs: Sequence[Path]) -> dict[str, tuple[float, float, int]]:
+    """Return the last return, the best, and the updates before the best, of each finished run."""
+    curves = {run.name: points for run in runs if (points := evaluated(run))}
     best = {seed: max(points, key=lambda step: points[step]) for seed, points in curves.items()}
     return {
         seed: (list(points.values())[-1], points[best[seed]], best[seed]) for seed, points in curves.items()
