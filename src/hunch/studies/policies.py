@@ -73,20 +73,17 @@ def arm(label: str, method: str, steps: int, options: Any, lm: str = "", env: st
 def glam(scale: Scale, data: Path) -> list[Part]:
     """The network pretrained, with a shuffled vocabulary, and from scratch; and other methods."""
     steps = scale.steps(STEPS)
-    trained = (
+    lines = (
         arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN)),
         arm("GLAM, vocabulary shuffled", "glam", steps, GLAMConfig(start="shuffled", **EVEN)),
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
         *(arm(f"GLAM, {lm}", "glam", steps, GLAMConfig(**EVEN), lm) for lm in scale.lms),
-    )
-    lines = (
-        *trained,
         arm("pretrained, not trained", "zero-shot", steps, ZeroShotConfig(prior=AS_IT_IS), WALKS),
         arm("PPO on bags of words", "ppo", steps, PerceptronPPOConfig(encoder="bag-of-words", horizon=40)),
         arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform"),
     )
     return [
-        Part("GoToRedBall", lines, beside=partial(elsewhere, trained, scale)),
+        Part("GoToRedBall", lines, measure=partial(elsewhere, scale)),
         Part("Only the ball in the room", alone(scale.steps(STEPS_ALONE))),
     ]
 
@@ -101,11 +98,11 @@ def alone(steps: int) -> tuple[Arm, ...]:
     )
 
 
-def elsewhere(listed: Sequence[Arm], scale: Scale, folder: Path) -> str:
-    """Success of the trained agents with other targets and other words for the actions, in Markdown."""
+def elsewhere(scale: Scale, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Success of the trained policies with other targets and other words for the actions, in Markdown."""
     lines = [f"| after training | {' | '.join(ELSEWHERE)} |", "|---|" + "---|" * len(ELSEWHERE)]
-    for each in listed:
-        runs = [job.folder for job in jobs([each], scale.seeds, folder) if finished(job.folder)]
+    for each in (arm for arm in listed if arm.config.method == "glam"):
+        runs = [job.folder for job in jobs([each], seeds, folder) if finished(job.folder)]
         found = [_tried(run, scale) for run in runs]
         cells = [str(over_seeds([own[place] for own in found])) for place in ELSEWHERE] if found else []
         lines.append(f"| {each.label} | {' | '.join(cells)} |")
