@@ -15,10 +15,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 setup: $(VENV)/.ready
 
-# The main comparison with the embedded model: DQN, DQN-Prior, the prior alone, and k random proposals.
+# The main comparison: DQN, DQN-Prior and the prior alone, with an encoder and with a model that writes its
+# actions, and the controls.
 demo: setup
 	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 8 \
-		--lm minilm --steps 9000 --seeds $(SEEDS) --out runs/demo
+		--lm minilm "pocket?corpus=households" --prior.no-listed --steps 9000 --seeds $(SEEDS) --out runs/demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2 -m "not ray"
