@@ -199,8 +199,8 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) 
         curve = learning_curve(runs, "steps", y)
         if curve is None:
             continue
-        model = arm.model
-        label = f"{arm.label} ({model}, {len(runs)} seed{'s' * (len(runs) > 1)})"
+        model = "" if arm.model in arm.label else f"{arm.model}, "
+        label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=label, linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     axes.set(xlabel=unit(arms), ylabel=Y.get(y, y))
