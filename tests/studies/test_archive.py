@@ -63,9 +63,11 @@ def test_what_the_folder_has_is_not_replaced(done, tmp_path):
         page.write_text((done / "first" / "chain" / "table.json").read_text())
 
 
-def test_an_unfinished_run_is_not_archived(done, tmp_path):
+@pytest.mark.parametrize("summary", [None, "{"])
+def test_an_unfinished_or_damaged_run_is_not_archived(done, tmp_path, summary):
     shutil.copytree(done / "first", tmp_path / "study")
-    (tmp_path / "study" / "chain" / "rules" / "seed-0" / "summary.json").unlink()
+    path = tmp_path / "study" / "chain" / "rules" / "seed-0" / "summary.json"
+    path.write_text(summary) if summary else path.unlink()
     with suppress(KeyboardInterrupt), archived(tmp_path / "new.tar.xz", tmp_path / "study", ["chain"]):
         raise KeyboardInterrupt
     held = names(tmp_path / "new.tar.xz")
@@ -81,7 +83,7 @@ def test_foreign_files_are_refused(name, tmp_path):
     with tarfile.open(tmp_path / "odd.tar.xz", "w:xz") as tar:
         tar.add(tmp_path / "file", name)
     with (
-        pytest.raises(UsageError, match="another study"),
+        pytest.raises(UsageError, match="another study or size"),
         archived(tmp_path / "odd.tar.xz", tmp_path, ["chain"]),
     ):
         pass

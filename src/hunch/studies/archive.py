@@ -12,7 +12,7 @@ import lzma
 import os
 import tarfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -43,7 +43,8 @@ def archived(archive: Path, out: Path, parts: Collection[str]) -> Iterator[int]:
 
     Raises:
         HunchError: if the archive is damaged.
-        UsageError: if its name has another ending, its folder does not exist, or it is another study's.
+        UsageError: if its name has another ending, its folder does not exist, or it is another study's or
+            that of another size.
     """
     if not archive.name.endswith(ENDING):
         raise UsageError(f"The name of an archive of results ends in {ENDING}, unlike {archive.name!r}.")
@@ -53,7 +54,7 @@ def archived(archive: Path, out: Path, parts: Collection[str]) -> Iterator[int]:
     for name in held:
         path = PurePosixPath(name)
         if path.parts[0] not in parts or ".." in path.parts or path.suffix not in RESULTS:
-            raise UsageError(f"{archive} holds the results of another study, such as {name}.")
+            raise UsageError(f"{archive} holds results of another study or size, such as {name}.")
     missing = [name for name in held if not ((out / name).exists() or _is_run((out / name).parent))]
     for name in missing:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -80,9 +81,15 @@ def _results(folder: Path) -> Iterator[Path]:
         here = Path(place)
         if _is_run(here):
             below.clear()
-            if finished(here) is None:
+            if not _complete(here):
                 continue
         yield from (here / name for name in names if name.endswith(RESULTS) and name != JOURNAL)
+
+
+def _complete(run: Path) -> bool:
+    with suppress(HunchError):  # damage is reported where the run is read
+        return finished(run) is not None
+    return False
 
 
 def _read(archive: Path) -> dict[str, bytes]:
