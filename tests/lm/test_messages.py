@@ -95,6 +95,13 @@ def test_a_template_makes_the_text(folders: dict[str, Path], tmp_path: Path) -> 
     asked = lm.load(f"hf:{folder}?chat=true", cache=None)
     assert asked.model._tokens("plain") == usual._tokens("<|user|>\nplain\n<|assistant|>\n")
     assert "chat=True" in asked.name
+    assert asked.context == usual.context - len(usual._tokens("<|user|>\n\n<|assistant|>\n"))
+    full = "mug " * 2 * asked.context
+    while asked.count_tokens(full) > asked.context - 3:
+        full = full[4:]
+    assert asked.generate([full], sampling=lm.Sampling(max_tokens=3))
+    with pytest.raises(UsageError, match=f"reads at most {usual.context}"):
+        asked.generate([full + "mug mug "], sampling=lm.Sampling(max_tokens=3))
     assert lm.describe(f"hf:{folder}").prompting.endswith("messages by its chat template")
 
 

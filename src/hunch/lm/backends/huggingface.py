@@ -123,6 +123,7 @@ class CausalModel(TransformerModel):
 
     Attributes:
         chat: True if a text prompt also goes through the template, as a user message.
+        context: Maximum number of tokens of a text prompt and its continuation, less those of the template.
         tokens_saved: Prompt tokens that were found in the prefix cache instead of being computed.
     """
 
@@ -155,7 +156,9 @@ class CausalModel(TransformerModel):
         self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
             raise UsageError(f"{name} has no chat template, so chat=true cannot be used.")
-        self.chat = chat
+        self.chat, self._positions = chat, self.context
+        if chat and self.context is not None:
+            self.context -= len(self._tokens(""))
         by = "by its chat template" if self._template else "joined to one text (it has no chat template)"
         how = "as a user message" if chat else "unchanged"
         offer = "; chat=true sends it as a message" if self._template and not chat else ""
@@ -277,8 +280,8 @@ class CausalModel(TransformerModel):
         return head, tails
 
     def _check_length(self, tokens: int, what: str) -> None:
-        if self.context is not None and tokens > self.context:
-            raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self.context}.")
+        if self._positions is not None and tokens > self._positions:
+            raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self._positions}.")
 
 
 def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:
