@@ -69,6 +69,24 @@ def test_systematic_errors_are_of_the_observation_and_stay() -> None:
     assert situation(past(1, "Hall.")) == situation(past(2, "Hall.")) == "Hall.\nTake one:\n>"
 
 
+def test_each_draw_has_its_own_systematic_errors() -> None:
+    prompts = [past(0, f"Hall {j}.") for j in range(300)]
+    answers = {}
+    for draw in (0, 1, 2):
+        model = lm.load(f"scripted:first?error=0.3&systematic=1&draw={draw}", cache=None)
+        answers[draw] = [own[0] != "go left" for own in model.generate(prompts)]
+        assert np.mean(answers[draw]) == pytest.approx(0.3, abs=0.08)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        both = np.mean(np.logical_and(answers[one], answers[other]))
+        assert both == pytest.approx(0.09, abs=0.06), "errors of two draws are independent"
+    assert answers[0] == [
+        own[0] != "go left" for own in ScriptedModel(first, error=0.3, systematic=1.0).generate(prompts)
+    ]
+    for wrong in (-1, 0.5):
+        with pytest.raises(UsageError, match="whole number"):
+            lm.load(f"scripted:first?draw={wrong}")
+
+
 def test_the_dial_says_in_which_share_of_situations_errors_stay() -> None:
     prompts = [past(0, f"Hall {j}.") for j in range(300)]
     alike = {}

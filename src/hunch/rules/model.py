@@ -57,7 +57,7 @@ def rule(name: str, options: Options = listed_options) -> Callable[[Rule], Rule]
     return register
 
 
-DIALS = ("error", "refusal", "malformed", "systematic")
+DIALS = ("error", "refusal", "malformed", "systematic", "draw")
 
 
 class RuleWriter(Model):
@@ -88,7 +88,7 @@ class ScriptedModel(Model):
 
     Such errors are noise: asked again, the model may be right. In a share ``systematic`` of the situations,
     errors are persistent. There every sample, whatever was done before, draws the same number from the last
-    observation in the prompt (:func:`situation`), and so is always wrong or never.
+    observation in the prompt (:func:`situation`), and so is always wrong or never; ``draw`` numbers them.
 
     ``score`` returns the same errors as probabilities, over n > 1 options: the rule's answer has
     0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n. Words are counted as tokens. ``label``
@@ -109,6 +109,7 @@ class ScriptedModel(Model):
         refusal: float = 0.0,
         malformed: float = 0.0,
         systematic: float = 0.0,
+        draw: float = 0,
         name: str | None = None,
         options: Options = listed_options,
     ) -> None:
@@ -120,11 +121,13 @@ class ScriptedModel(Model):
             refusal: Share of samples that refuse.
             malformed: Share of samples that do not name an option.
             systematic: Share of the situations in which all samples are equal.
+            draw: Number of the draw of these situations and their errors.
             name: Name of the model in tables. Default: the name of the function.
             options: Finds the answers among which ``generate`` chooses.
 
         Raises:
-            UsageError: if a share is not a number, is negative, or the shares sum to more than one.
+            UsageError: if a share is not a number, is negative, or the shares sum to more than one; if the
+                number of the draw is not a whole number from 0.
         """
         shares = {"error": error, "refusal": refusal, "malformed": malformed}
         for dial, share in {**shares, "systematic": systematic}.items():
@@ -132,13 +135,16 @@ class ScriptedModel(Model):
                 raise UsageError(f"The dial {dial} of a scripted model must be from 0 to 1, not {share!r}.")
         if sum(shares.values()) > 1:
             raise UsageError(f"The dials of a scripted model sum to more than 1: {shares}.")
+        if isinstance(draw, bool) or draw != int(draw) or draw < 0:
+            raise UsageError(f"The dial draw of a scripted model is a whole number from 0, not {draw!r}.")
         self.rule, self.options = rule, options
         self.refusals = 0
         self.error, self.refusal, self.malformed = map(float, shares.values())
         self.name = name or f"scripted:{getattr(rule, '__name__', type(rule).__name__)}"
-        self.systematic = float(systematic)
+        self.systematic, self.drawn = float(systematic), (int(draw),) if draw else ()
         dials = f"error={self.error},refusal={self.refusal},malformed={self.malformed}"
         dials += f",systematic={self.systematic}" if systematic else ""
+        dials += f",draw={self.drawn[0]}" if draw else ""
         own = "" if options is listed_options else _fingerprint(options)
         self.revision = f"{_fingerprint(rule)}{own}:{dials}"
 
@@ -167,7 +173,7 @@ class ScriptedModel(Model):
 
     def _fixed(self, prompt: str) -> np.random.Generator | None:
         """Return the draws of a situation in which all samples are equal; None if they differ."""
-        rng = sample_rng(situation(prompt), "systematic")
+        rng = sample_rng(situation(prompt), "systematic", *self.drawn)
         return rng if rng.random() < self.systematic else None
 
     def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:

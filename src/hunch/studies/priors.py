@@ -27,6 +27,8 @@ RECALLS = (1.0, 0.9, 0.8, 0.7, 0.6)
 """recall@5 of the scripted priors in the kitchens, whose errors are noise."""
 KEPT_AT = 0.8
 """recall@5 at which kept proposals and systematic errors are compared."""
+DRAWS = 8
+"""Draws of systematic errors."""
 
 
 def dqn(env: str, steps: int, env_options: dict[str, Any], **changed: Any) -> Arm:
@@ -133,9 +135,20 @@ def _kitchen(scale: Scale, env: str, history: int) -> Part:
     return Part(f"{env.split('/')[1].removesuffix('-v0')}, history {history}", lines)
 
 
+def _systematic(scale: Scale) -> Part:
+    """Return Salad with priors whose errors stay, in several draws of these errors."""
+    steps, place = scale.steps(12_000), {"history": 3, "max_steps": KITCHENS[SALAD]}
+    rule = f"scripted:kitchen?error={error(KEPT_AT, 5, 1.0)}&systematic=1&draw="
+    lines = [
+        dqn_prior(f"draw {n}", SALAD, f"{rule}{n}", steps, place, proposals="visited") for n in range(DRAWS)
+    ]
+    return Part("Salad, systematic errors", tuple(lines))
+
+
 def _online(scale: Scale, data: Path) -> list[Part]:
     return [
         *(_kitchen(scale, env, history) for env, history in ((SALAD, 3), (SALAD, 0), (TOMATO, 3))),
+        _systematic(scale),
         _with_rule(scale, "hunch/FrozenLake-v0", "FrozenLake", "frozenlake", 4_000, k=2),
         _with_minilm(scale, "hunch/Household-Pick-v0", "Household-Pick"),
         _with_minilm(scale, "hunch/Household-Examine-v0", "Household-Examine"),
