@@ -141,10 +141,10 @@ class ScriptedModel(Model):
         self.refusals = 0
         self.error, self.refusal, self.malformed = map(float, shares.values())
         self.name = name or f"scripted:{getattr(rule, '__name__', type(rule).__name__)}"
-        self.systematic, self.drawn = float(systematic), (int(draw),) if draw else ()
+        self.systematic, self.draw = float(systematic), int(draw)
         dials = f"error={self.error},refusal={self.refusal},malformed={self.malformed}"
         dials += f",systematic={self.systematic}" if systematic else ""
-        dials += f",draw={self.drawn[0]}" if draw else ""
+        dials += f",draw={self.draw}" if draw else ""
         own = "" if options is listed_options else _fingerprint(options)
         self.revision = f"{_fingerprint(rule)}{own}:{dials}"
 
@@ -173,7 +173,7 @@ class ScriptedModel(Model):
 
     def _fixed(self, prompt: str) -> np.random.Generator | None:
         """Return the draws of a situation in which all samples are equal; None if they differ."""
-        rng = sample_rng(situation(prompt), "systematic", *self.drawn)
+        rng = sample_rng(situation(prompt), "systematic", *([self.draw] if self.draw else []))
         return rng if rng.random() < self.systematic else None
 
     def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
