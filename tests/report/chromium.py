@@ -95,6 +95,8 @@ class Chromium:
         self.ask("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
+        self.wait(f"innerWidth === {width}")
+        self.js("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(1))))")
 
     def open(self, path: Path) -> None:
         """Open a file and wait until the viewer shows a step, or says why not."""

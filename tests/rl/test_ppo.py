@@ -11,7 +11,7 @@ from hunch.core import HunchError, State, Transition
 
 torch = pytest.importorskip("torch")
 
-from hunch.rl.ppo import PPOConfig, PPOLearner  # noqa: E402
+from hunch.rl.ppo import PPOConfig, PPOLearner, standardised  # noqa: E402
 
 
 class Table:
@@ -148,3 +148,21 @@ def test_a_single_admissible_action_can_be_learnt_from():
     only = [step(0, "1", 1.0, 1, end="terminated", actions=("1",))]
     told = learner.update([only], np.random.default_rng(0))
     assert told["entropy"] == 0
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 1.0, -3.3e4])
+def test_equal_advantages_move_nothing(value):
+    """Their mean is off by rounding, and their deviation by as much: the quotient would be about one."""
+    for n in range(2, 200):
+        equal = torch.full((n,), value)
+        noisy = equal * (1 + torch.tensor([1e-7, 0.0] * n)[:n])
+        assert not standardised(equal).any()
+        assert not standardised(noisy).any()
+
+
+def test_other_advantages_have_mean_zero_and_variance_one():
+    given = torch.tensor([1.0, 0.0, 0.5, 1.0]) * 1e-3 + 1.0
+    told = standardised(given)
+    assert told.mean().item() == pytest.approx(0, abs=1e-3)
+    assert told.std(correction=0).item() == pytest.approx(1, abs=1e-3)
+    assert told.argmin() == 1

@@ -16,7 +16,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ from hunch.core import FloatArray, HunchError, IntArray, State, Transition
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
 Part: TypeAlias = Literal["both", "policy", "value"]
+ROUNDING: Final = 1e-6
+"""Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +193,7 @@ class PPOLearner:
         """Make one gradient step with the mean gradient over some rows."""
         c, told = self.config, list[dict[str, float]]()
         self.optimiser.zero_grad()
-        advantages = batch.advantages[rows]
-        advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
+        advantages = standardised(batch.advantages[rows])
         for few, gained in zip(cut(rows, c.micro), cut(advantages, c.micro), strict=True):
             loss, figures = self._loss(batch, few, gained, part)
             (loss * (len(few) / len(rows))).backward()  # type: ignore[no-untyped-call]
@@ -331,3 +332,15 @@ def _with_last(stream: Sequence[Transition]) -> Iterator[tuple[Transition, bool]
 def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for figures in told for name in figures)
     return {name: float(np.mean([f[name] for f in told if name in f])) for name in names}
+
+
+def standardised(advantages: Tensor) -> Tensor:
+    """Return advantages with mean 0 and variance 1; zeros if they are equal up to rounding.
+
+    Equal advantages differ from their mean by its rounding error alone. Divided by an equally small
+    deviation, this would raise or lower the probability of every action of the batch.
+    """
+    spread = advantages.std(correction=0)
+    if spread <= ROUNDING * advantages.abs().max():
+        return torch.zeros_like(advantages)
+    return (advantages - advantages.mean()) / (spread + 1e-8)
