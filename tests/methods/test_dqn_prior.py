@@ -161,12 +161,13 @@ def test_joint_encoding_learns_too(table):
     assert q[0] - q[1] > 0.5
 
 
-def test_state_dict_goes_on_as_the_original(table, lake):
+@pytest.mark.parametrize("joint", [False, True])
+def test_state_dict_goes_on_as_the_original(table, lake, joint):
     """Also with another text table, whose rows are other ones."""
     table.add(["a text of another agent"])
-    agent = DQNPrior(SimilarityPrior(table), table, k=3, **SMALL)
+    agent = DQNPrior(SimilarityPrior(table), table, k=3, joint=joint, **SMALL)
     hunch.train(agent, lake, 200)
-    other = DQNPrior(SimilarityPrior(lm.load("minilm")), None, k=3, **SMALL)
+    other = DQNPrior(SimilarityPrior(lm.load("minilm")), None, k=3, joint=joint, **SMALL)
     other.load_state_dict(agent.state_dict())
     state = agent.features.states[0]
     for _ in range(5):

@@ -67,10 +67,11 @@ def test_joint_network_has_no_state_part():
 
 def test_candidates_of_several_states_have_the_values_that_they_have_alone():
     """Whatever stands beside them, and in padded tables too."""
+    actions = [np.array([0, 1, 2]), np.array([4]), np.array([3, 0])]
     features = SimpleNamespace(
         state_dim=6,
         action_dim=4,
-        rows=[np.array([0, 1, 2]), np.array([4]), np.array([3, 0])],
+        rows=lambda states, own: np.concatenate([actions[i][a] for i, a in zip(states, own, strict=True)]),
         vectors=np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32),
         matrix=np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32),
     )

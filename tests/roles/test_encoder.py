@@ -50,12 +50,18 @@ def test_a_player_can_look_a_state_up_without_adding_it(table):
     assert features.find(B) == -1
 
 
-def test_joint_encoding_is_one_text_a_pair(table):
+def test_joint_encoding_is_one_text_a_pair_and_embeds_only_what_is_asked(table):
     features = StateFeatures(table, joint=True)
-    (i,) = features.number([A])
+    i, j = features.number([A, B])
     assert features.vectors[i].shape == (0,)
-    expected = table.lm.embed([pair_text(A, action) for action in A.actions])
-    assert np.array_equal(table.matrix[features.rows[i]], expected)
+    assert len(table) == 0
+    first = features.rows([i, j], [np.array([1]), np.array([0, 1])])
+    assert len(table) == 3
+    both = features.rows([i, j, i], [np.array([0, 1]), np.array([1]), np.array([1])])
+    assert len(table) == 4
+    assert both[1] == both[3] == first[0]
+    texts = [pair_text(A, "left"), pair_text(A, "right"), pair_text(B, "up")]
+    assert np.array_equal(table.matrix[both[:3]], table.lm.embed(texts))
 
 
 def test_tables_grow(table):

@@ -9,7 +9,7 @@ behaviour-cloning agents share this code.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -75,7 +75,6 @@ class Features(Protocol):
 
     state_dim: int
     action_dim: int
-    rows: list[IntArray]
 
     @property
     def vectors(self) -> NDArray[np.float32]:
@@ -85,6 +84,10 @@ class Features(Protocol):
     @property
     def matrix(self) -> NDArray[np.float32]:
         """Vectors of the actions, shape (texts, action_dim)."""
+        ...
+
+    def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
+        """Rows of each state's candidates in the matrix, one state after the other, shape (n,)."""
         ...
 
 
@@ -244,7 +247,7 @@ def forward(
     network: nn.Module, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
 ) -> Tensor:
     """Return Q of numbered states with indices of their actions, one state after the other, shape (n,)."""
-    rows = np.concatenate([features.rows[i][own] for i, own in zip(states, candidates, strict=True)])
+    rows = features.rows(states, candidates)  # first, because it may replace the matrix by a larger one
     owner = np.repeat(np.arange(len(states)), [len(own) for own in candidates])
     # The order of rows decides the last bits of a product. The order of appearance belongs to the run, while
     # the numbers of texts depend on what else the process has embedded.

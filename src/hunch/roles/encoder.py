@@ -77,7 +77,8 @@ class StateFeatures:
 
     *Factored* (default): the state's vector joins the task's embedding, the recency-weighted mean of its
     lines, and the mean over its admissible actions, which shows what is possible; an action is its own
-    text. *Joint* (the paper's setting): state and action are one text, so the state's own vector is empty.
+    text. *Joint* (the paper's setting): state and action are one text, so the state's own vector is empty. A
+    pair is embedded when its value is first asked for, so actions that are never candidates cost nothing.
 
     Args:
         table: Embeddings of texts.
@@ -86,7 +87,7 @@ class StateFeatures:
 
     Attributes:
         states: The states by number.
-        rows: Rows of each state's actions in the table.
+        actions: Rows of each state's actions in the table; -1 for a pair that is not embedded yet.
     """
 
     def __init__(self, table: TextTable, *, joint: bool = False, known: StateFeatures | None = None) -> None:
@@ -96,7 +97,7 @@ class StateFeatures:
         self.state_dim = 0 if joint else 3 * table.dim
         self.action_dim = table.dim
         self.states: list[State] = []
-        self.rows: list[IntArray] = []
+        self.actions: list[IntArray] = []
         self._numbers: dict[State, int] = {}
         self._vectors: Vectors = np.zeros((256, self.state_dim), dtype=np.float32)
 
@@ -119,18 +120,32 @@ class StateFeatures:
         known = [self._numbers.get(state) for state in states]
         if None in known:
             new = dict.fromkeys(s for s, number in zip(states, known, strict=True) if number is None)
-            self.table.add(text for s in new if self._elsewhere(s) < 0 for text in self._texts(s))
+            if not self.joint:
+                self.table.add(text for s in new if self._elsewhere(s) < 0 for text in self._texts(s))
             for state in new:
                 self._append(state)
             known = [self._numbers[state] for state in states]
         return [number for number in known if number is not None]
 
+    def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
+        """Return the rows of each state's candidates in the matrix, one state after the other, shape (n,)."""
+        pairs = list(zip(states, candidates, strict=True))
+        if self.joint:
+            self._embed([(i, a) for i, own in pairs for a in own if self.actions[i][a] < 0])
+        return np.concatenate([self.actions[i][own] for i, own in pairs])
+
+    def _embed(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Embed pairs of a state's number and the index of an action, in one batch."""
+        states = [self.states[i] for i, _ in pairs]
+        texts = [pair_text(s, s.options[a]) for s, (_, a) in zip(states, pairs, strict=True)]
+        for (i, a), row in zip(pairs, self.table.ids(texts), strict=True):
+            self.actions[i][a] = row
+
     def _elsewhere(self, state: State) -> int:
         return -1 if self.known is None else self.known.find(state)
 
-    def _texts(self, state: State) -> list[str]:
-        if self.joint:
-            return [pair_text(state, action) for action in state.options]
+    @staticmethod
+    def _texts(state: State) -> list[str]:
         return [state.task, *state.lines(), *state.options]
 
     def _append(self, state: State) -> None:
@@ -138,14 +153,14 @@ class StateFeatures:
         if index == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
         self.states.append(state)
-        number = self._elsewhere(state)
-        if self.known is not None and number >= 0:
-            self.rows.append(self.known.rows[number])
+        if self.joint:
+            self.actions.append(np.full(len(state.options), -1))
+        elif self.known is not None and (number := self._elsewhere(state)) >= 0:
+            self.actions.append(self.known.actions[number])
             self._vectors[index] = self.known.vectors[number]
-            return
-        self.rows.append(self.table.ids(self._texts(state) if self.joint else state.options))
-        if not self.joint:
-            self._vectors[index] = self._compose(state, self.rows[-1])
+        else:
+            self.actions.append(self.table.ids(state.options))
+            self._vectors[index] = self._compose(state, self.actions[-1])
 
     def _compose(self, state: State, actions: IntArray) -> Vectors:
         texts = state.lines()

@@ -15,7 +15,7 @@ This module imports torch, so import it only where a policy is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -87,9 +87,9 @@ class PerceptronPolicy:
             self.features = StateFeatures(self.features.table)
         own = self.features
         numbers, place = np.unique(own.number(states), return_inverse=True)
-        rows = [own.rows[number] for number in numbers]
+        actions = [own.actions[number] for number in numbers]
         vectors = self.spread(own.vectors[numbers])
-        return Seen(own.state_dim, own.action_dim, rows, vectors, own.matrix), place
+        return Seen(own.state_dim, own.action_dim, actions, vectors, own.matrix), place
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """The weights of both."""
@@ -113,9 +113,13 @@ class Seen:
 
     state_dim: int
     action_dim: int
-    rows: list[IntArray]
+    actions: list[IntArray]
     vectors: Vectors
     matrix: Vectors
+
+    def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
+        """Rows of each state's candidates in the matrix."""
+        return np.concatenate([self.actions[i][own] for i, own in zip(states, candidates, strict=True)])
 
 
 class Scorer(nn.Module):

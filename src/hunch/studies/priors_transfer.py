@@ -5,6 +5,7 @@ trained with one model's proposals, used with another's.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from hunch.roles.prior_kinds import PriorConfig
 from hunch.studies.priors import PICK, SALAD, WRONG, dqn_prior
@@ -50,18 +51,28 @@ def _pick(scale: Scale) -> Part:
     )
 
 
-def _by_games(scale: Scale, games: int) -> Part:
+def _by_games(
+    scale: Scale, games: int, ks: tuple[int, ...] = (1, 5, 10, 15), variant: str = "", **options: Any
+) -> Part:
     """Return a Q trained on some games, on these and on games with other goals, by number of proposals."""
-    models = {"similarity": ("minilm", PriorConfig())}
+    models = {"similarity": ("minilm", options.get("prior", PriorConfig()))}
+    env, steps = "hunch/Household-Pick-v0", scale.steps(9_000)
     return Part(
-        f"Household-Pick, {games} games",
-        (dqn_prior("DQN-Prior", "hunch/Household-Pick-v0", "minilm", scale.steps(9_000), {"games": games}),),
+        f"Household-Pick, {games} games{variant}",
+        (dqn_prior("DQN-Prior", env, "minilm", steps, {"games": games}, **options),),
         Transfer(
-            _fillings(scale, (1, 5) if scale.smoke else (1, 5, 10, 15), models),
-            scale.episodes(2 * EPISODES),
-            HELD_OUT,
+            _fillings(scale, (1, 5) if scale.smoke else ks, models), scale.episodes(2 * EPISODES), HELD_OUT
         ),
     )
+
+
+def _why(scale: Scale) -> list[Part]:
+    """Return two differences from the paper, one at a time: the input of Q, and the rule of the prior."""
+    prior = PriorConfig(repeat=0.0)
+    return [
+        _by_games(scale, 28, (1, 5, 10), ", state and action as one text", joint=True),
+        _by_games(scale, 28, (1, 5, 10), ", without the rule against repetition", prior=prior),
+    ]
 
 
 def _salad(scale: Scale) -> Part:
@@ -80,7 +91,7 @@ def _salad(scale: Scale) -> Part:
 
 
 def _transfer(scale: Scale, data: Path) -> list[Part]:
-    return [_pick(scale), _salad(scale), *(_by_games(scale, games) for games in GAMES)]
+    return [_pick(scale), _salad(scale), *(_by_games(scale, games) for games in GAMES), *_why(scale)]
 
 
 STUDIES = {
