@@ -70,7 +70,7 @@ def _why(scale: Scale) -> list[Part]:
     """Return two differences from the paper, one at a time: the input of Q, and the rule of the prior."""
     prior = PriorConfig(repeat=0.0)
     return [
-        _by_games(scale, 28, (1, 5, 10), ", state and action as one text", joint=True),
+        _by_games(scale, 28, (1, 5), ", state and action as one text", joint=True),
         _by_games(scale, 28, (1, 5, 10), ", without the rule against repetition", prior=prior),
     ]
 
