@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE := .venv-engine
-SEEDS ?= 3
+SEEDS ?= 5
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .PHONY: setup demo test test-engine test-ray test-served lint check study docs bench clean
@@ -16,10 +16,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 setup: $(VENV)/.ready
 
 # The main comparison: DQN, DQN-Prior and the prior alone, with an encoder and with a model that writes its
-# actions, and the controls.
+# actions, and the controls. Each seed has its own eight games.
 demo: setup
 	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 8 \
-		--lm minilm "pocket?corpus=households" --prior.no-listed --steps 9000 --seeds $(SEEDS) --out runs/demo
+		--env.pool_seed seed --lm minilm "pocket?corpus=households" --prior.no-listed --steps 9000 \
+		--seeds $(SEEDS) --out runs/demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2 -m "not ray"

@@ -96,6 +96,21 @@ def test_the_verdict_of_the_page_is_that_of_the_table(tmp_path):
     assert found["verdict"][0].endswith(": yes")
 
 
+def test_seeds_with_their_own_games_are_one_arm(tmp_path):
+    """Beside an arm whose games are the same for all seeds."""
+    one = "compare zero-shot --env hunch/Household-Pick-v0 --env.games 1 --lm scripted:first --no-control"
+    for pools in ("seed", "0"):
+        main([*one.split(), "--steps", "60", "--env.pool_seed", pools, "--out", f"{tmp_path / pools}"])
+    for pools in ("seed", "0"):
+        (found,), _ = collect([tmp_path / pools])
+        assert found.title == f"Household-Pick-v0 (games=1, pool_seed={pools}), 60 steps"
+        ((arm, members),) = found.arms.items()
+        assert arm.varies == (pools == "seed")
+        assert [run.config.env_options["pool_seed"] for run in members] == (
+            [0, 1, 2] if arm.varies else [0] * 3
+        )
+
+
 def test_every_episode_is_there_with_its_texts(made, runs):
     data = embedded(made)
     words = unpacked(data["words"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from hunch.report.table import Row, verdict, write
@@ -21,7 +22,7 @@ def row(label: str, model: str, evidence: str, *scores: float) -> Row:
         returns=over_seeds(scores),
         area=over_seeds(scores),
         steps_to_half=None,
-        by_seed=scores,
+        by_seed=dict(enumerate(scores)),
         requests={"action prior": 7} if model != "none" else {},
         calls=0,
         hits=0,
@@ -59,7 +60,7 @@ def test_the_verdict_turns_with_the_data() -> None:
     assert verdict([*TABLE[:1], worse, *TABLE[2:]]) == [
         "dqn-prior (L3) beats dqn: no; beats random k: no; beats words: no"
     ]
-    two = [row(r.label, r.model, r.evidence, *r.by_seed[:2]) for r in TABLE]
+    two = [row(r.label, r.model, r.evidence, *list(r.by_seed.values())[:2]) for r in TABLE]
     assert "yes" not in verdict(two)[0], "two seeds show nothing"
 
 
@@ -71,6 +72,19 @@ def test_below_five_seeds_the_ranges_must_be_disjoint() -> None:
     assert above((0.4, 0.6, 0.7, 0.8, 0.9), (*others, 0.0))
     assert not above((0.51, 0.6, 0.7, 0.8), (*others, 0.52))
     assert not above((0.3, 0.3, 0.3), (0.3, 0.3, 0.3))
+
+
+def test_where_games_vary_with_the_seed_runs_in_the_same_games_are_compared() -> None:
+    """Pools differ more than methods do; a run without a partner does not count."""
+    own = row("dqn-prior", "minilm", "L3", 0.3, 0.5, 0.7, 0.8, 0.95)
+    words = row("dqn-prior, words", "words", "L0", 0.2, 0.41, 0.59, 0.7, 0.86, 1.0)
+    assert verdict([own, words]) == ["dqn-prior (L3) beats words: no"]
+    paired = [replace(each, varies=True) for each in (own, words)]
+    assert verdict(paired) == ["dqn-prior (L3) beats words: yes, by 0.10 [0.09, 0.11]"]
+    worse = replace(paired[1], by_seed={0: 0.2, 1: 0.61, 2: 0.59, 3: 0.7, 4: 0.86})
+    assert verdict([paired[0], worse]) == ["dqn-prior (L3) beats words: no, by 0.06 [-0.06, 0.17]"]
+    alone = replace(paired[1], by_seed={0: 0.1})
+    assert verdict([paired[0], alone]) == ["dqn-prior (L3) beats words: no, by 0.20"]
 
 
 def test_without_a_model_nothing_is_claimed() -> None:
@@ -87,5 +101,5 @@ def test_it_is_written_beside_the_table(tmp_path: Path) -> None:
     )
     stored = json.loads((tmp_path / "table.json").read_text())
     assert (stored[1]["requests, action prior"], "requests, action prior" in stored[0]) == (7, False)
-    assert stored[1]["by_seed"] == [0.7, 0.75, 0.73]
+    assert stored[1]["by_seed"] == {"0": 0.7, "1": 0.75, "2": 0.73}
     assert (stored[1]["success_low"], stored[1]["success_range_of"]) == (0.7, 3)

@@ -83,6 +83,17 @@ def test_seeds_are_paired(tmp_path):
     assert len({job.folder for job in todo}) == 9
 
 
+def test_games_can_vary_with_the_seed(tmp_path):
+    options = {"games": 8, "pool_seed": "seed"}
+    pick = RunConfig(method="dqn", env="hunch/Household-Pick-v0", env_options=options)
+    todo = jobs(arms([pick]), 3, tmp_path)
+    assert [(job.config.seed, job.config.env_options) for job in todo] == [
+        (seed, {"games": 8, "pool_seed": seed}) for seed in range(3)
+    ]
+    assert todo[0].arm.varies
+    assert not arms([replace(pick, env_options={"games": 8})])[0].varies
+
+
 def episodes(out: Path) -> dict[str, list]:
     return {str(path.relative_to(out)): read_lines(path) for path in sorted(out.rglob("episodes.jsonl"))}
 

@@ -36,9 +36,9 @@ from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
 from hunch.runs.build import build, require_fit
-from hunch.runs.compare import Arm, Job, Outcome, arms, jobs, refuse_others, refuse_run
+from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
-from hunch.runs.config import Setting, check
+from hunch.runs.config import RunConfig, Setting, check
 from hunch.runs.progress import JobBars
 
 
@@ -50,7 +50,8 @@ class CompareOptions(Setting):
     """Language models that fill the role, such as minilm, uniform or hf:<name or folder>; each method that
     uses one runs with each of them. Default: the method's own."""
     seeds: int = 3
-    """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds."""
+    """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds. An option of the environment
+    with the value seed varies with them: --env.pool_seed seed gives each seed its own games."""
     control: bool = True
     """Add a control for each method whose model fills a role: the same method with an uninformed model, and
     with a bag of words if its prior uses similarity."""
@@ -93,9 +94,10 @@ def compare(arguments: Sequence[str]) -> None:
     todo = jobs(listed, max(1, where.seeds), out)
     refuse_run(out)
     refuse_others(todo)
-    _check(listed, where)
+    first = [job.config for job in todo[: len(listed)]]
+    _check(first, where)
     if where.dry_run:
-        return dry_run([arm.label for arm in listed], [arm.config for arm in listed], where.seeds)
+        return dry_run([arm.label for arm in listed], first, where.seeds)
     if where.wandb:
         os.environ[PROJECT] = where.wandb
     try:
@@ -123,20 +125,20 @@ def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
 
 
-def _check(listed: Sequence[Arm], where: CompareOptions) -> None:
-    """Check the options of all runs before the first one starts."""
+def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
+    """Check the options of all arms before the first run starts."""
     for name in ("seeds", "workers"):
         if (value := getattr(where, name)) is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
     budget = where.budget.budget()
     if where.on == "ray" and (where.workers is not None or where.budget):
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
-    for arm in listed:
-        check(arm.config)
-    env = make(where.env, **listed[0].config.env_options)
-    for arm in listed:
-        require_fit(arm.config.method, env)
-    models = [model for arm in listed for model in build(arm.config)[1].values()]
+    for config in listed:
+        check(config)
+    env = make(where.env, **listed[0].env_options)
+    for config in listed:
+        require_fit(config.method, env)
+    models = [model for config in listed for model in build(config)[1].values()]
     budget.check_prices(models)
 
 
@@ -198,5 +200,6 @@ CAPTION = (
     "over seeds with bootstrap interval (range below five seeds). half at: steps until half of 50 episodes, "
     "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
     "cached or not; calls: requests that reached a model. beats: rank-sum test over seeds, p <= 0.05 (below "
-    "five seeds: all of one above all of the other); no means that it was not shown."
+    "five seeds: all of one above all of the other); where games vary with the seed: 95 % interval of the "
+    "paired lead above 0. no means that it was not shown."
 )

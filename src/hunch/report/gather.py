@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonpath
 from pathlib import Path
@@ -13,7 +13,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.report.curves import Points, points
 from hunch.report.table import place
-from hunch.runs.compare import Arm, Job, Outcome
+from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import CHECKPOINT, read_json, read_lines
 from hunch.runs.folder import STREAMS, leaves
@@ -29,6 +29,8 @@ class Run:
 
     Attributes:
         name: Its folder, relative to the common parent of all folders.
+        arm: The settings of its arm: its own, with "seed" for a seed of the environment that equals the run's
+            in all of several runs that differ in nothing else.
         record: Contents of ``config.json``.
         points: Points of its learning curves.
     """
@@ -36,6 +38,7 @@ class Run:
     folder: Path
     name: str
     config: RunConfig
+    arm: RunConfig
     record: dict[str, Any]
     result: Result
     points: Points
@@ -152,14 +155,32 @@ def _complete(folder: Path, name: str) -> Run:
         raise HunchError("metrics.jsonl is truncated.")
     for known in ("evidence", "models", "versions"):
         record[known]
-    return Run(folder, name, config, record, result, points(lines))
+    return Run(folder, name, config, config, record, result, points(lines))
 
 
 def _comparisons(runs: Sequence[Run]) -> list[Comparison]:
     places: dict[tuple[str, int], list[Run]] = {}
-    for run in runs:
-        places.setdefault((place(run.config), run.config.steps), []).append(run)
+    for run in _varied(runs):
+        places.setdefault((place(run.arm), run.config.steps), []).append(run)
     return [Comparison(where, steps, _arms(members)) for (where, steps), members in sorted(places.items())]
+
+
+def _varied(runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the runs with the settings of their arms."""
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        fixed = {name: value for name, value in run.config.env_options.items() if not name.endswith("seed")}
+        alike.setdefault(repr(replace(run.config, seed=0, env_options=fixed)), []).append(run)
+    for group in alike.values():
+        several = len({run.config.seed for run in group}) > 1
+        for run in group:
+            options = run.config.env_options
+            own = {name: SEED for name in options if several and all(_is_seed(each, name) for each in group)}
+            yield replace(run, arm=replace(run.config, env_options={**options, **own}))
+
+
+def _is_seed(run: Run, name: str) -> bool:
+    return name.endswith("seed") and run.config.env_options.get(name) == run.config.seed
 
 
 def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
@@ -167,9 +188,9 @@ def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
     order = {name: number for number, name in enumerate(methods.registered())}
     alike: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: (_label(run.config), run.config.seed)):
-        alike.setdefault(repr(replace(run.config, seed=0)), []).append(run)
+        alike.setdefault(repr(replace(run.arm, seed=0)), []).append(run)
     groups = sorted(alike.values(), key=lambda group: order.get(group[0].config.method, len(order)))
-    configs = [group[0].config for group in groups]
+    configs = [group[0].arm for group in groups]
     return {
         Arm(_told_apart(config, configs), config): group
         for config, group in zip(configs, groups, strict=True)

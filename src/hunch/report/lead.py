@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from hunch.rl.statistics import Estimate, area, first_reached, over_pairs
-from hunch.runs.compare import Arm, Outcome
+from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.result import Result
 
 
@@ -37,15 +37,12 @@ class Lead:
 
 def leads(outcomes: Sequence[Outcome]) -> list[Lead]:
     """Return the lead of each arm with a model over each baseline that has two seeds in common with it."""
-    by_arm: dict[Arm, dict[int, Result]] = {}
-    for outcome in outcomes:
-        if outcome.result:
-            by_arm.setdefault(outcome.job.arm, {})[outcome.job.seed] = outcome.result
-    baselines = [arm for arm in by_arm if arm.model == "none"]
+    results = by_arm(outcomes)
+    baselines = [arm for arm in results if arm.model == "none"]
     found = [
-        _lead(arm, baseline, by_arm[arm], by_arm[baseline])
+        _lead(arm, baseline, results[arm], results[baseline])
         for baseline in baselines
-        for arm in by_arm
+        for arm in results
         if arm not in baselines
     ]
     return [lead for lead in found if lead.seeds > 1]

@@ -14,8 +14,8 @@ import numpy as np
 
 from hunch import methods
 from hunch.lm.usage import Usage
-from hunch.rl.statistics import Estimate, above, area, first_reached, over_seeds
-from hunch.runs.compare import Arm, Outcome
+from hunch.rl.statistics import Estimate, above, area, first_reached, over_pairs, over_seeds
+from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.result import Result, last_quarter, mean_return
@@ -35,6 +35,7 @@ class Row:
         steps_to_half: Median over seeds of the steps until half of 50 episodes succeeded, and half of the 50
             after them; None if fewer than half of the seeds reached it.
         by_seed: Success of each seed.
+        varies: True if the games vary with the seed.
         requests: Requests over all seeds, cached or not, by role.
         calls: Requests over all seeds that reached a model; ``hits`` are those that a cache answered.
         tokens: Tokens that the model read and wrote, over all seeds.
@@ -52,7 +53,7 @@ class Row:
     returns: Estimate
     area: Estimate
     steps_to_half: int | None
-    by_seed: tuple[float, ...]
+    by_seed: dict[int, float]
     requests: dict[str, int]
     calls: int
     hits: int
@@ -60,6 +61,7 @@ class Row:
     model_seconds: float
     seconds: float
     others: dict[str, float] = field(default_factory=dict)
+    varies: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row with plain values, for JSON and CSV."""
@@ -77,16 +79,13 @@ class Row:
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
     """Return one row per arm, in the order of the comparison; arms without a finished run are left out."""
-    by_arm: dict[Arm, list[Result]] = {}
-    for outcome in outcomes:
-        if outcome.result:
-            by_arm.setdefault(outcome.job.arm, []).append(outcome.result)
-    return [_row(arm, results) for arm, results in by_arm.items()]
+    return [_row(arm, found) for arm, found in by_arm(outcomes).items()]
 
 
-def _row(arm: Arm, results: Sequence[Result]) -> Row:
+def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
+    results = list(found.values())
     courses = [result.course for result in results]
-    by_seed = tuple(result.success.value for result in results)
+    by_seed = {seed: result.success.value for seed, result in found.items()}
 
     def total(*names: str) -> float:
         return sum(result.usage.get(name, 0) for result in results for name in names)
@@ -98,11 +97,12 @@ def _row(arm: Arm, results: Sequence[Result]) -> Row:
         evidence=results[0].evidence or "-",
         seeds=len(results),
         steps=results[0].steps,
-        success=over_seeds(by_seed),
+        success=over_seeds(list(by_seed.values())),
         returns=over_seeds([final_return(result) for result in results]),
         area=over_seeds([area(*own, result.asked) for own, result in zip(courses, results, strict=True)]),
         steps_to_half=_median_reached([first_reached(*own, 0.5) for own in courses]),
         by_seed=by_seed,
+        varies=arm.varies,
         requests=requests(arm.config, [result.models for result in results]),
         calls=int(total("calls")),
         hits=int(total("cache_hits")),
@@ -136,8 +136,9 @@ def verdict(table: Sequence[Row]) -> list[str]:
     Each method with a model in a role that is no control is compared with every other method; where there are
     only rules and controls, these are. They are compared by the success of their seeds
     (:func:`hunch.rl.statistics.above`): *yes* if the one-sided rank-sum test gives p <= 0.05, or, below five
-    seeds, if all of one are above all of the other. *No* means that it was not shown, not that the methods
-    are equal. A control is named without its method.
+    seeds, if all of one are above all of the other. If the games vary with the seed, they are compared in
+    pairs with the same seed: *yes* if Student's 95 % interval of the lead, which is given, is above 0. *No*
+    means that it was not shown, not that the methods are equal. A control is named without its method.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
@@ -145,12 +146,18 @@ def verdict(table: Sequence[Row]) -> list[str]:
     for row in real or informed:
         others = [other for other in table if other is not row]
         said = [
-            f"beats {other.label.removeprefix(f'{row.label}, ')}: "
-            + ("yes" if above(row.by_seed, other.by_seed) else "no")
-            for other in others
+            f"beats {other.label.removeprefix(f'{row.label}, ')}: {_beats(row, other)}" for other in others
         ]
         lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
     return lines
+
+
+def _beats(row: Row, other: Row) -> str:
+    if not (row.varies and other.varies):
+        return "yes" if above([*row.by_seed.values()], [*other.by_seed.values()]) else "no"
+    both = row.by_seed.keys() & other.by_seed.keys()
+    lead = over_pairs([row.by_seed[seed] - other.by_seed[seed] for seed in both])
+    return f"{'yes' if lead.low > 0 else 'no'}, by {lead.short()}"
 
 
 def place(config: RunConfig) -> str:

@@ -30,6 +30,8 @@ from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""
+SEED = "seed"
+"""Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
 POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 """Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
 
@@ -59,6 +61,11 @@ class Arm:
         method = methods.find(self.config.method)
         return self.config.lm or method.lm or ("its own" if method.takes_lm else "none")
 
+    @property
+    def varies(self) -> bool:
+        """True if the games vary with the seed."""
+        return SEED in self.config.env_options.values()
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -70,8 +77,10 @@ class Job:
 
     @property
     def config(self) -> RunConfig:
-        """The run's settings."""
-        return replace(self.arm.config, seed=self.seed)
+        """The run's settings, with its seed for options of the environment that are :data:`SEED`."""
+        options = self.arm.config.env_options
+        own = {name: self.seed if value == SEED else value for name, value in options.items()}
+        return replace(self.arm.config, seed=self.seed, env_options=own)
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,15 @@ class Outcome:
     result: Result | None
     reason: str = ""
     stopped: bool = False
+
+
+def by_arm(outcomes: Iterable[Outcome]) -> dict[Arm, dict[int, Result]]:
+    """Return the results by arm and seed, in the order of the comparison; arms without any are left out."""
+    found: dict[Arm, dict[int, Result]] = {}
+    for outcome in outcomes:
+        if outcome.result:
+            found.setdefault(outcome.job.arm, {})[outcome.job.seed] = outcome.result
+    return found
 
 
 def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:

@@ -153,9 +153,10 @@ Success and return are those of the episodes in the last quarter of the steps: i
 seeds (plain mean below four seeds) with its 95 % bootstrap interval, or, below five seeds, with their range.
 Area: mean of the success rates in the ten tenths of the steps. Half: median over seeds of the steps until
 half of 50 episodes, and half of the 50 after them, succeeded. Beats: one-sided rank-sum test over seeds, p <=
-0.05; "no" means that it was not shown. Lead and share: paired by seed, with Student's 95 % interval; a run
-that did not get to half counts with all of its steps. Requests are counted by role. Cache hits are those that
-the cache answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
+0.05, or, where the games vary with the seed, Student's 95 % interval of the paired lead is above 0; "no"
+means that it was not shown. Lead and share: paired by seed, with Student's 95 % interval; a run that did not
+get to half counts with all of its steps. Requests are counted by role. Cache hits are those that the cache
+answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
 
