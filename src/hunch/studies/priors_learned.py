@@ -1,7 +1,7 @@
 """Study of "Efficient Reinforcement Learning with Large Language Model Priors" (Yan et al., ICLR 2025): a
 small causal model that has read searches in other houses, instead of a large one.
 
-Three lengths of training give three priors that write their actions, with measured recall.
+Four lengths of training give four priors that write their actions, with measured recall.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hunch.studies.study import Part, Scale, Study
 from hunch.studies.transfer import Filling, Transfer
 
 ENV: Final = "hunch/Household-Pick-v0"
-TOKENS: Final = (300_000, 1_000_000, 4_000_000)
+TOKENS: Final = (300_000, 1_000_000, 2_000_000, 4_000_000)
 """Training tokens of the priors, from weak to strong."""
 STEPS: Final = 9_000
 K: Final = 5
