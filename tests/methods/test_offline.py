@@ -34,7 +34,7 @@ def q_values(agent, network, i):
     features = agent.features
     with torch.no_grad():
         vector = torch.from_numpy(features.vectors[[i]])
-        texts = [torch.from_numpy(features.table.matrix[[row]]) for row in features.rows[i]]
+        texts = [torch.from_numpy(features.table.matrix[[row]]) for row in features.actions[i]]
         first = torch.zeros(1, dtype=torch.long)
         return [float(network(vector, text, first, first)) for text in texts]
 
