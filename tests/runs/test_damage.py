@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -158,6 +159,7 @@ def test_a_file_that_does_not_fit_leaves_the_old_one(tmp_path):
 
 READ_ONLY = """
 import sys
+import threading
 from hunch.core import HunchError
 from hunch.runs.folder import RunFolder
 try:
@@ -213,3 +215,17 @@ def test_figures_for_tensorboard_are_neither_doubled_nor_missing(tmp_path):
     events = accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     assert [(e.step, e.value) for e in events.Scalars("return")] == [(1, 1.0), (2, 2.0), (3, 3.0)]
+
+
+def test_a_run_that_fails_closes_its_writers(tmp_path):
+    """The thread of an open writer would fail as soon as somebody deletes the folder."""
+    pytest.importorskip("tensorboard")
+    others = set(threading.enumerate())
+
+    def fail(line):
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        execute(CONFIG, tmp_path / "run", report=fail)
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))
+    assert set(threading.enumerate()) <= others

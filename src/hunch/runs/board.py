@@ -120,8 +120,9 @@ class Boards:
             self._try(type(board).__name__, board.flush)
 
     def close(self) -> None:
-        """Close all boards."""
-        for board in self.boards:
+        """Close all boards. Closing them again does nothing."""
+        while self.boards:
+            board = self.boards.pop()
             self._try(type(board).__name__, board.close)
 
     def _try(self, name: str, work: Callable[[], Any]) -> bool:

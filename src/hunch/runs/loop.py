@@ -107,6 +107,8 @@ def train(
             folder.forsake()
         raise
     finally:
+        if training and training.boards:
+            training.boards.close()  # also after an error: a writer left open fails once its folder is gone
         if rollout:
             rollout.close()
         if folder and folder is not out:
@@ -164,6 +166,4 @@ def _loop(
         if due or (logged and training.ledger.budget and training.due(0.0, SAVING_SHARE)):
             training.save()
     training.save()
-    if training.boards:
-        training.boards.close()
     return f"{ended} ended the run after {training.steps:,} steps." if ended else ""
