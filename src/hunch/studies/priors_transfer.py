@@ -104,8 +104,10 @@ STUDIES = {
         "and from 0 to 0.08 on unseen ones (table 2).",
         "Training is as in [DQN-Prior](../methods/dqn_prior.md#settings), where each setting has its "
         "source: k = 5, alpha 0.02, gamma 0.9; 9,000 steps of Household-Pick, 6,000 of Overcooked-Salad. "
-        "Seen tasks are the eight games of pool 0. Unseen tasks are the 28 games of pool 7, which may share"
-        " goals with them. Household games are generated with ALFWorld's words, so scores are not ALFWorld "
+        "Where a part names its number of games, unseen tasks are 28 games of the held-out split, whose "
+        "pairs of thing and place are in no training game. In the part Household-Pick they are the 28 games "
+        "of pool 7, which may share goals with the eight seen ones of pool 0. "
+        "Household games are generated with ALFWorld's words, so scores are not ALFWorld "
         "scores. `minilm` with our similarity prior replaces models with 4 to 7 billion parameters: with "
         "and without the rule against repetition it is a stronger and a weaker prior over one model, not "
         "two models. The rule alone, the uniform prior and the scripted models (L0) are controls and "
