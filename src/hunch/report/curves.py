@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 WIDE = 40
 """Maximum characters of labels that fit side by side."""
+LINE = 90
+"""Characters in a line of the legend."""
 FEWEST = 10
 """Minimum number of episodes before a running mean is drawn."""
 
@@ -201,7 +204,7 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) 
             continue
         model = "" if arm.model in arm.label else f"{arm.model}, "
         label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
-        axes.plot(curve.x, curve.value, style, color=colour, label=label, linewidth=2)
+        axes.plot(curve.x, curve.value, style, color=colour, label=fill(label, LINE), linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     axes.set(xlabel=unit(arms), ylabel=Y.get(y, y))
     if y == "success":
