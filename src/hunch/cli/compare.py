@@ -201,5 +201,5 @@ CAPTION = (
     "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
     "cached or not; calls: requests that reached a model. beats: rank-sum test over seeds, p <= 0.05 (below "
     "five seeds: all of one above all of the other); where games vary with the seed: 95 % interval of the "
-    "paired lead above 0. no means that it was not shown."
+    "paired lead above 0. No means that it was not shown."
 )
