@@ -202,7 +202,8 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) 
         curve = learning_curve(runs, "steps", y)
         if curve is None:
             continue
-        model = "" if arm.model in arm.label else f"{arm.model}, "
+        name = arm.model if len(arm.model) <= WIDE else f"…{arm.model[-WIDE:]}"  # of a folder, its end
+        model = "" if arm.model in arm.label else f"{name}, "
         label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=fill(label, LINE), linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
