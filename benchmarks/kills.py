@@ -20,18 +20,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.rl.comparison import difference
 from hunch.runs import folder, loop
 from hunch.runs.execute import RunConfig, execute, finished
-from hunch.runs.files import read_checkpoint, read_lines
+from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint, read_lines
 
 LAKE = "hunch/FrozenLake-v0"
 RULE = "scripted:frozenlake?error=0.3&malformed=0.1"
@@ -132,28 +130,25 @@ def differences(first: Path, second: Path) -> list[str]:
         [{k: v for k, v in line.items() if k not in CLOCK} for line in read_lines(path / "metrics.jsonl")]
         for path in (first, second)
     ]
-    if lines[0] != lines[1]:
+    if not same(*lines):
         found.append("metrics.jsonl")
-    states = [read_checkpoint(path) or {} for path in (first, second)]
-    names = states[0].keys() | states[1].keys()
-    found += [n for n in sorted(names - {*CLOCK, "offsets"}) if not same(*(s.get(n) for s in states))]
+    for which in (CHECKPOINT, BEST):
+        states = [read_checkpoint(path, which) or {} for path in (first, second)]
+        names = (states[0].keys() | states[1].keys()) - {*CLOCK, "offsets"}
+        found += [f"{which.name}: {n}" for n in sorted(names) if not same(*(s.get(n) for s in states))]
     results = [finished(path) for path in (first, second)]
-    if results[0] is None or results[1] is None or results[0].episodes != results[1].episodes:
+    if None in results or not same(*(list(map(astuple, r.episodes)) for r in results if r)):
         found.append("summary.json")
     return found
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal to the last bit, tensors included, whatever holds them."""
-    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return torch.equal(a, b)
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
+    """Equal to the last bit, tensors and the order of keys included, whatever holds them; nan equals nan."""
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
+    return difference(a, b) is None
 
 
 def kill(config: RunConfig, whole: Path, out: Path, seed: int) -> Iterator[list[str]]:

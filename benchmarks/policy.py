@@ -18,10 +18,10 @@ import sys
 import numpy as np
 import torch
 
-from hunch.lm.backends.lora import adapt
-from hunch.lm.backends.trainable import sums
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import grow
+from hunch.lm.training.adapters import Adapters
+from hunch.lm.training.model import sums
 from scoring import commands, fastest, llama
 
 STREAMS, ACTIONS = 8, 20
@@ -50,7 +50,7 @@ def main() -> None:
 def adapters() -> None:
     network = llama("100M")
     whole = network.num_parameters()
-    adapt(network, rank=8, alpha=16.0, seed=0)
+    Adapters(network, rank=8, alpha=16.0, seed=0)
     own = sum(weight.numel() for weight in network.parameters() if weight.requires_grad)
     print(f"{own / 1e6:.1f} M of {whole / 1e6:.0f} M weights: {own / whole:.1%}")
 

@@ -27,9 +27,9 @@ import hunch
 from hunch import lm
 from hunch.core import State
 from hunch.methods.policy.ppo import PPO, PolicyAgent
-from hunch.rl.ppo import PPOConfig
+from hunch.rl.policy import ListedPolicy, padded
+from hunch.rl.policy_gradient import UpdateConfig
 from hunch.roles import TextTable
-from hunch.roles.policy import padded
 
 STREAMS = 4
 Ended = list[tuple[int, float, bool]]
@@ -58,7 +58,7 @@ def main() -> None:
 def ours(name: str, features: str, steps: int, seed: int) -> Ended:
     agent: PolicyAgent
     if features == "numbers":
-        agent = OnNumbers(PPOConfig(anneal=True))
+        agent = OnNumbers(UpdateConfig(anneal=True))
     else:
         agent = PPO(TextTable(lm.load(features, cache=None)), anneal=True)
     envs = [hunch.make(f"hunch/{name}-v0") for _ in range(STREAMS)]
@@ -74,7 +74,7 @@ class OnNumbers(PolicyAgent):
         return Numbers(seed)
 
 
-class Numbers:
+class Numbers(ListedPolicy):
     """Two perceptrons, whose first layers are as wide as the first state that they see."""
 
     def __init__(self, seed: int) -> None:
@@ -82,15 +82,11 @@ class Numbers:
             torch.manual_seed(seed)
             self.actor, self.critic = perceptron(2, 0.01), perceptron(1, 1.0)
 
-    def both(self, states: list[State]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and values."""
-        return self.logprobs(states), self.values(states)
-
     def logprobs(self, states: list[State]) -> torch.Tensor:
         """Log-probabilities of the actions."""
         return padded(list(self.actor(self.read(states))))
 
-    def values(self, states: list[State]) -> torch.Tensor:
+    def judge(self, states: list[State]) -> torch.Tensor:
         """Values."""
         return self.critic(self.read(states))[:, 0]
 

@@ -67,7 +67,7 @@ def decide(
         agent.observe(rollout.step([str(rng.choice(state.options)) for state in rollout.states]))
     start = time.perf_counter()
     for states in moments[-decisions:]:
-        agent.values(states, rng)
+        agent.q(states, rng)
     count = decisions * streams
     return (time.perf_counter() - start) / count, (
         lm.usage.prompt_tokens + lm.usage.completion_tokens

@@ -8,7 +8,6 @@ six a run explained. The page is opened from disk in headless Chromium, a new on
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
 import sys
@@ -23,6 +22,7 @@ from hunch.report.gather import collect
 from hunch.report.page import page
 from hunch.roles.prior_kinds import PriorConfig
 from hunch.runs.execute import RunConfig, execute
+from hunch.runs.files import read_json, write_json
 
 ARMS, SEEDS, OPENINGS, LONGEST = 10, 5, 5, 50
 DRAWN = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd / 1000"
@@ -63,9 +63,9 @@ def fabricate(folder: Path, arm: int, steps: int) -> None:
     execute(config, first)
     for copy in range(1, SEEDS):
         other = Path(shutil.copytree(first, first.with_name(f"seed-{copy}")))
-        record = json.loads((other / "config.json").read_text())
+        record = read_json(other / "config.json") or {}
         record["run"]["seed"] += copy
-        (other / "config.json").write_text(json.dumps(record))
+        write_json(other / "config.json", record)
 
 
 def opening(file: Path) -> tuple[float, float]:

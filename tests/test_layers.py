@@ -1,4 +1,4 @@
-"""A room never imports upwards, and importing the library stays light."""
+"""A room never imports upwards, nothing names the studies, and importing the library stays light."""
 
 import ast
 import re
@@ -10,26 +10,26 @@ from pathlib import Path
 import hunch
 
 SOURCE = Path(hunch.__file__).parent
-GROUND = {"core", "ranges"}
+GROUND = {"core", "ranges", "seal", "plugins"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
-ALL = RUNS | {"runs", "rules", "pocket"}
+ALL = RUNS | {"runs", "pocket"}
 MAY_IMPORT = {
     "core": set(),
     "ranges": {"core"},
+    "seal": set(),
+    "plugins": {"core"},
     "lm": GROUND,
     "sandbox": GROUND,
     "rl": GROUND,
     "envs": GROUND | {"sandbox", "rl"},
     "roles": BELOW_ROLES,
-    "rules": GROUND | {"lm", "envs"},
     "pocket": GROUND | {"lm", "envs", "rl"},
     "methods": METHODS,
     "runs": RUNS,
     "report": ALL,
-    "studies": ALL | {"report"},
-    "cli": ALL | {"report", "studies"},
+    "cli": ALL | {"report"},
 }
 
 
@@ -78,6 +78,11 @@ def test_no_room_imports_upwards():
     assert not wrong
 
 
+def test_nothing_in_the_library_names_the_studies():
+    """They find the library; the library finds them by entry points alone."""
+    assert [str(path) for path in SOURCE.rglob("*.py") if "hunch_studies" in path.read_text()] == []
+
+
 def test_no_files_import_each_other_in_a_circle():
     """Not even for types alone. What a package shows in its ``__init__`` is left out."""
     homes = {".".join(p.relative_to(SOURCE.parent).with_suffix("").parts): p for p in SOURCE.rglob("*.py")}
@@ -107,4 +112,4 @@ def test_import_is_light():
 
 
 def test_core_is_short():
-    assert len((SOURCE / "core.py").read_text().splitlines()) < 300
+    assert len((SOURCE / "core.py").read_text().splitlines()) < 540

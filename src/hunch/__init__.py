@@ -24,7 +24,7 @@ from hunch import core, envs, lm, methods, roles
 from hunch.envs import make
 
 if TYPE_CHECKING:
-    from hunch import rules, sandbox
+    from hunch import sandbox
     from hunch.runs.callbacks import Callback, StopAt
     from hunch.runs.train import evaluate, train
     from hunch.runs.trained import Trained, load
@@ -46,7 +46,6 @@ __all__ = [
     "make",
     "methods",
     "roles",
-    "rules",
     "sandbox",
     "train",
 ]
@@ -61,7 +60,7 @@ _HOMES = {name: f"{__name__}.runs.{file}" for file, named in _FILES.items() for 
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("rules", "sandbox"):
+    if name == "sandbox":
         return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

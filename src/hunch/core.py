@@ -24,10 +24,13 @@ This file imports nothing else from Hunch. A package never imports from a layer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from hashlib import sha256
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +106,24 @@ def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = Non
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as PNG bytes, compared and hashed by its digest.
+
+    Attributes:
+        digest: SHA-256 of the bytes, in hex.
+        data: The bytes of a PNG file.
+    """
+
+    digest: str
+    data: bytes = field(compare=False, repr=False)
+
+    @classmethod
+    def read(cls, data: bytes) -> Picture:
+        """Make a picture from the bytes of a PNG file."""
+        return cls(sha256(data).hexdigest(), data)
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """What the agent knows at one step.
 
@@ -111,19 +132,26 @@ class State:
         task: The task in one sentence; empty if the environment states none.
         actions: The admissible actions, which vary from state to state; None if any text is allowed.
         history: Earlier (observation, action) pairs of the episode, oldest first, if they are recorded.
-        raw: Numeric state, image or finished trial of the environment; ignored in comparisons.
-        stream: Index of the parallel environment (the "stream"); ignored in comparisons.
+        goals: The goals that a goal source added.
+        pictures: What a model with eyes sees.
+        raw: Numbers or finished trial of the environment, for methods that declare that they read it; ignored
+            in comparisons.
+        stream: Index of the stream, one per environment and player; ignored in comparisons.
+        seat: The player to whom the state belongs, in environments of several players; ignored likewise.
     """
 
     observation: str
     task: str = ""
     actions: tuple[str, ...] | None = None
     history: tuple[tuple[str, str], ...] = ()
+    goals: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
     raw: Any = field(default=None, compare=False, repr=False)
     stream: int = field(default=0, compare=False)
+    seat: int = field(default=0, compare=False)
 
     @classmethod
-    def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0) -> State:
+    def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0, seat: int = 0) -> State:
         """Make a state from what ``reset`` or ``step`` of a text environment returned.
 
         Raises:
@@ -134,9 +162,38 @@ class State:
                 "The environment does not say which actions are admissible: info['actions'] is missing, and "
                 "info['free_text'] is not True."
             )
-        actions = tuple(info["actions"]) if "actions" in info else None
-        history = tuple(info.get("history", ()))
-        return cls(observation, info.get("task", ""), actions, history, info.get("raw"), stream)
+        return cls(
+            observation,
+            info.get("task", ""),
+            tuple(info["actions"]) if "actions" in info else None,
+            tuple(info.get("history", ())),
+            pictures=tuple(map(Picture.read, info.get("pictures", ()))),
+            raw=info.get("raw"),
+            stream=stream,
+            seat=seat,
+        )
+
+    def plain(self, *, compared: bool = False) -> dict[str, Any]:
+        """Return the state as JSON values, without defaults, and without ``raw`` where it is not plain.
+
+        Args:
+            compared: Return only what comparisons consider.
+        """
+        wanted = [f for f in fields(self) if f.name != "raw" and (f.compare or not compared)]
+        kept = {f.name: value for f in wanted if (value := getattr(self, f.name)) != f.default}
+        if self.pictures:
+            kept["pictures"] = [b64encode(picture.data).decode() for picture in self.pictures]
+        return kept if compared or self.raw is None or not is_plain(self.raw) else {**kept, "raw": self.raw}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> State:
+        """Make a state from the result of :meth:`plain`, also after JSON turned its tuples into lists."""
+        kept = dict(plain)
+        for name in kept.keys() & {"actions", "goals"}:
+            kept[name] = None if kept[name] is None else tuple(kept[name])
+        kept["history"] = tuple(map(tuple, kept.get("history", ())))
+        kept["pictures"] = tuple(Picture.read(b64decode(data)) for data in kept.get("pictures", ()))
+        return cls(**kept)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -151,6 +208,11 @@ class State:
             )
         return self.actions
 
+    @property
+    def aim(self) -> str:
+        """What to pursue, as one text: the goals, one per line, or without any the task."""
+        return "\n".join(self.goals) or self.task
+
     def lines(self, mark: str = "> ") -> list[str]:
         """History and observation as non-empty lines, oldest first; ``mark`` is the prefix of an action."""
         texts = [text for past, action in self.history for text in (*past.splitlines(), f"{mark}{action}")]
@@ -159,6 +221,15 @@ class State:
     def text(self) -> str:
         """History and observation as one text: the joined :meth:`lines`."""
         return "\n".join(self.lines())
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether JSON can hold a value: numbers, texts, None, and lists and dictionaries of such."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and is_plain(item) for key, item in value.items())
+    if type(value) in (list, tuple):
+        return all(map(is_plain, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +260,51 @@ class Transition:
         """Index of the stream that made this step."""
         return self.state.stream
 
+    def plain(self) -> dict[str, Any]:
+        """Return the transition as JSON values."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return {**own, "state": self.state.plain(), "next_state": self.next_state.plain()}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Transition:
+        """Make a transition from the result of :meth:`plain`."""
+        states = {name: State.of(plain[name]) for name in ("state", "next_state")}
+        return cls(**{**plain, **states})
+
+
+@dataclass(frozen=True, slots=True)
+class Episode(Sequence[Transition]):
+    """A recorded episode: a sequence of transitions, and which others it belongs to.
+
+    Attributes:
+        transitions: The steps, in order.
+        lifetime: Number of its lifetime, whose episodes share one task.
+        number: Number of the episode in its environment.
+        group: Number of the prompt that it answers; answers to one prompt are compared with each other.
+    """
+
+    transitions: tuple[Transition, ...]
+    lifetime: int = 0
+    number: int = 0
+    group: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.transitions)
+
+    @overload
+    def __getitem__(self, index: int) -> Transition: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Transition, ...]: ...
+    def __getitem__(self, index: int | slice) -> Transition | tuple[Transition, ...]:
+        return self.transitions[index]
+
+    def __iter__(self) -> Iterator[Transition]:
+        return iter(self.transitions)
+
+    def with_steps(self, steps: Iterable[Transition]) -> Episode:
+        """Return the same episode with other transitions, such as relabelled ones."""
+        return replace(self, transitions=tuple(steps))
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -197,24 +313,34 @@ class World:
     Attributes:
         env: Id of the environment.
         task: The task at the beginning.
-        streams: Number of environments side by side; 0 if the agent learns from recorded data only.
+        streams: Number of streams: environments times players; 0 if the agent learns from data only.
         steps: Length of the whole run: environment steps, or updates if there are no streams.
-        source: Source code of the environment without its reward, if the environment shows it.
-        texts: How states and actions of the domain are written in prompts, if the environment defines it.
-        manual: The rules that a player may read, if the environment has such a text.
-        data: Recorded episodes to learn from, each a sequence of transitions.
+        code: Source code of the environment without its reward, if the environment shows it.
+        data: Recorded episodes to learn from.
         copy: Makes an environment to plan or train in, with its own randomness; None if there is none.
+        lifetime: Episodes per lifetime; they share one task, and a player's memory lasts as long.
+        problem: The design problem, if actions are programs (:class:`hunch.envs.design.problem.Problem`).
+        wording: How states and actions are written in prompts (:class:`hunch.envs.icpi.texts.Texts`).
+        examples: Examples for planners, pairs of an instruction and its plan, the names of skills in order.
+        things: Names of the things in the environment.
+        manual: The rules that a player may read, if the environment has such a text.
+        models: The language models that the environment itself asks, by name.
     """
 
     env: str = ""
     task: str = ""
     streams: int = 1
     steps: int = 0
-    source: str = ""
-    texts: Any = None
-    manual: str = ""
-    data: Sequence[Sequence[Transition]] = ()
+    code: str = ""
+    data: Sequence[Episode] = ()
     copy: Callable[[], Any] | None = None
+    lifetime: int = 1
+    problem: object | None = None
+    wording: object | None = None
+    examples: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    things: tuple[str, ...] = ()
+    manual: str = ""
+    models: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +372,118 @@ class Player(Protocol):
         ...
 
 
+class Memoryless(Player):
+    """A player that applies a function to states and remembers nothing.
+
+    Args:
+        choose: Returns an action for each state, drawn with a random generator.
+        seed: Seed of the generator.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("rng",)
+
+    def __init__(
+        self, choose: Callable[[Sequence[State], np.random.Generator], list[str]], seed: int = 0
+    ) -> None:
+        self.choose, self.rng = choose, np.random.default_rng(seed)
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Apply the function."""
+        return self.choose(states, self.rng)
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Do nothing."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the random state."""
+        return save(self)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        restore(self, state)
+
+
+@runtime_checkable
+class Valued(Protocol):
+    """Says what states are worth, to skills and searches."""
+
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the value of each state, shape (n,)."""
+        ...
+
+
+def save(thing: Any) -> dict[str, Any]:
+    """Return the attributes of an object that it names in ``saved``, for a checkpoint.
+
+    An attribute is a random generator, an object with ``state_dict`` and ``load_state_dict``, or plain:
+    tensors, numbers, strings, and lists, tuples and dictionaries of them.
+    """
+    return {name: _saved(getattr(thing, name)) for name in getattr(thing, "saved", ())}
+
+
+def restore(thing: Any, state: Mapping[str, Any]) -> None:
+    """Set the attributes of an object to the result of :func:`save`."""
+    for name in getattr(thing, "saved", ()):
+        own, value = getattr(thing, name), deepcopy(state[name])  # else both would share tensors and lists
+        if isinstance(own, np.random.Generator):
+            own.bit_generator.state = value
+        elif hasattr(own, "load_state_dict"):
+            own.load_state_dict(value)
+        else:
+            setattr(thing, name, value)
+
+
+def _saved(value: Any) -> Any:
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.state
+    return value.state_dict() if hasattr(value, "state_dict") else deepcopy(value)
+
+
+class Source(Protocol):
+    """Provides rewards or goals to the agent around which it is wrapped. Its getters never train it.
+
+    ``models`` and ``saved`` are optional, as for an agent.
+    """
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest evidence level of its models; None if it asks none."""
+        return None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings that a checkpoint must share; plain values by name."""
+        return {}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget everything and start again."""
+        return
+
+    def learn(self) -> dict[str, float]:
+        """Learn, if an update is due, and return the metrics to log."""
+        return {}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return everything worth keeping so far, oldest first."""
+        return []
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to resume exactly."""
+        return save(self)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        restore(self, state)
+
+
 @runtime_checkable
 class Agent(Player, Protocol):
     """A player that learns. The methods that have a default here are optional in a subclass.
 
-    Three more attributes are optional. ``models`` maps names to the language models that the run meters and
-    budgets. ``records_file`` names the file for the records (default: ``records.jsonl``). ``files()`` returns
-    whole files to keep in the run's folder, as a mapping from name to text, such as ``best.py``.
+    Most agents name the attributes that a checkpoint holds in ``saved``. Three more are optional. ``models``
+    maps names to the language models that the run meters and budgets. ``records_file`` names the file for the
+    records (default: ``records.jsonl``). ``files()`` returns whole files to keep in the run's folder, as a
+    mapping from name to text, such as ``best.py``.
     """
 
     @property
@@ -292,8 +523,8 @@ class Agent(Player, Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume exactly: tensors, numbers, strings, lists."""
-        ...
+        return save(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`, after :meth:`begin` in the same world."""
-        ...
+        restore(self, state)

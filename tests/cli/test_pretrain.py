@@ -9,7 +9,7 @@ from hunch.lm import load
 
 pytest.importorskip("transformers")
 
-from hunch.pocket import pretrain, tokenizer
+from hunch_studies.laboratory import pretrain, tokenizer
 
 SMALL = ["--tokens", "2048", "--width", "32", "--layers", "1", "--context", "128", "--batch-tokens", "512"]
 

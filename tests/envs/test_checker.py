@@ -187,6 +187,12 @@ class OldReset(Maze):
         return super().reset(seed=seed)[0]
 
 
+class Silent(Maze):
+    """It says that it tells events and shows a state, and shows no state."""
+
+    offers = ("events", "raw")
+
+
 class NumberedRooms(Maze):
     def look(self):
         return self.passed
@@ -216,6 +222,7 @@ BROKEN = {
     "reward is None": ("reward", after(lambda env, o, r, *rest: (o, None, *rest))),
     "terminated is a number": ("end", after(lambda env, o, r, end, *rest: (o, r, int(end), *rest))),
     "both ends": ("end", after(lambda env, o, r, end, late, info: (o, r, end or late, late, info))),
+    "offers what it never shows": ("offers", Silent),
     "a wall": ("admissible", Liar),
     "strings only": ("index", NoIndices),
     "indices from the end": ("index", WrongIndices),

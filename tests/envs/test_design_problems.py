@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import time
 
 import gymnasium as gym
 import numpy as np
@@ -105,6 +106,39 @@ def test_prose_after_bare_code_is_found_at_once():
     """Also where much code follows, which no shorter beginning can hold."""
     answer = "import math\nx = 1\nThis is what I would do (if I could:\n" + "y = 2\n" * 20_000
     assert extract(answer) == "import math\nx = 1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda n: "x = 1\n" + "@a\n" * n,
+        lambda n: "x = 1\n" + "y = 2 + \\\n" * n,
+        lambda n: "```" + " " * 20 * n + "`",
+        lambda n: "```" + "a" * 20 * n + "`",
+        lambda n: "```\nx = 1\n" + " " * 20 * n + "`",
+        lambda n: "```" * n,
+        lambda n: "``` " * n,
+    ],
+    ids=["decorators", "continued", "spaces", "tag", "end", "fences", "spaced"],
+)
+def test_reading_an_answer_takes_linear_time(answer):
+    """Four times the answer takes four times as long, where a square would be sixteen times."""
+
+    def cost(n):
+        start = time.thread_time()
+        extract(answer(n), "f")
+        return time.thread_time() - start
+
+    n = 250
+    while (short := min(cost(n) for _ in range(3))) < 0.005 and n < 16_000:
+        n *= 2
+    assert min(cost(4 * n) for _ in range(3)) < 9 * max(short, 0.005)
+
+
+def test_code_that_was_cut_off_keeps_what_is_whole():
+    whole = "import math\n\ndef f(a):\n    return a"
+    cut = "@cached\n@other\ndef g(a):\n    for b in a:\n        while b:\n            if b > (1 +"
+    assert extract(f"{whole}\n\n{cut}", "f").strip() == whole
 
 
 def test_the_last_version_is_meant():
@@ -351,7 +385,7 @@ def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
 def test_they_keep_the_contract(id):
     env = hunch.make(id, **SMALL[id])
     assert hunch.envs.check(env) is None
-    assert env.unwrapped.texts.flaw(env.unwrapped.texts.start or "") == "" or "RewardDesign" in id
+    assert env.unwrapped.problem.flaw(env.unwrapped.problem.start or "") == "" or "RewardDesign" in id
     assert copy.deepcopy(env).reset(seed=1)[0] == env.reset(seed=1)[0]
 
 

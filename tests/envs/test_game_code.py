@@ -14,7 +14,7 @@ from hunch.rl.games.game import END, PLAYERS, Known, View, at_random
 from hunch.rl.games.inference import Filtering
 from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.roles.program import best
-from hunch.rules.game_code import GAME_CODE, KUHN
+from hunch_studies.rules.game_code import GAME_CODE, KUHN
 
 CODE = {
     name: next(code for words, code in GAME_CODE.items() if words in rules.text)

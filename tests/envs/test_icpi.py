@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hunch.core import UsageError
-from hunch.envs.icpi.bulbs import Bulbs
 from hunch.envs.icpi.chain import Chain, DistractorChain
 from hunch.envs.icpi.maze import Maze
 from hunch.envs.icpi.mini_catch import MiniCatch
 from hunch.envs.icpi.mini_invaders import MiniInvaders
 from hunch.envs.icpi.point_mass import PointMass
-from hunch.envs.icpi.tug import Tug
+from hunch_studies.worlds.bulbs import Bulbs
+from hunch_studies.worlds.tug import Tug
 
 DOMAINS = (Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, PointMass, Tug, Bulbs)
 every_domain = pytest.mark.parametrize("domain", DOMAINS)
@@ -182,7 +182,7 @@ def test_the_optimum_is_that_of_value_iteration(domain):
             steps.setdefault(key(state), []).append((reward, None if terminated else key(info["state"])))
     values, changed = dict.fromkeys(steps, 0.0), True
     while changed:
-        before, gamma = values, domain.texts.log_gamma
+        before, gamma = values, domain.wording.log_gamma
         values = {s: max(r + gamma * before.get(n, 0.0) for r, n in ways) for s, ways in steps.items()}
         changed = values != before
     assert values == pytest.approx(optimal, abs=1e-12)
@@ -215,7 +215,7 @@ def test_the_optimum_of_a_mass_that_never_rests_in_time(state):
 @given(seed=seeds, choices=choices)
 @settings(max_examples=50)
 def test_no_episode_beats_the_optimum(domain, seed, choices):
-    env, total, gamma = domain(), 0.0, domain.texts.log_gamma
+    env, total, gamma = domain(), 0.0, domain.wording.log_gamma
     _, info = env.reset(seed=seed)
     for step, choice in enumerate(choices):
         _, reward, terminated, truncated, later = env.step(choice % len(info["actions"]))

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hunch.envs.icpi.bulbs import Bulbs
 from hunch.envs.icpi.chain import Chain, DistractorChain
 from hunch.envs.icpi.maze import Maze
 from hunch.envs.icpi.mini_catch import MiniCatch
 from hunch.envs.icpi.mini_invaders import MiniInvaders
 from hunch.envs.icpi.point_mass import PointMass
-from hunch.envs.icpi.tug import Tug
+from hunch_studies.worlds.bulbs import Bulbs
+from hunch_studies.worlds.tug import Tug
 
 DOMAINS = (Chain, DistractorChain, Maze, MiniCatch, MiniInvaders, PointMass, Tug, Bulbs)
 every_domain = pytest.mark.parametrize("domain", DOMAINS)
@@ -85,8 +85,8 @@ def test_texts_of_states(domain, state, plain, hint):
     options = {"state": state}
     assert domain().reset(options=options)[0] == f"{plain}{hint}\n"
     assert domain(hints=False).reset(options=options)[0] == f"{plain}\n"
-    assert domain.texts.without_hint(f"{plain}{hint}\n") == f"{plain}\n"
-    assert domain.texts.without_hint(f"{plain}\n") == f"{plain}\n"
+    assert domain.wording.without_hint(f"{plain}{hint}\n") == f"{plain}\n"
+    assert domain.wording.without_hint(f"{plain}\n") == f"{plain}\n"
 
 
 def test_a_landed_alien_is_below_the_ship():
@@ -147,8 +147,8 @@ def test_a_landed_alien_is_below_the_ship():
 )
 def test_resets_and_actions(domains, reset, actions):
     for domain in domains:
-        assert domain.texts.reset == reset
-        assert domain.texts.actions == actions
+        assert domain.wording.reset == reset
+        assert domain.wording.actions == actions
         assert domain().reset(seed=0)[1]["actions"] == tuple(actions)
 
 
@@ -164,7 +164,7 @@ def test_resets_and_actions(domains, reset, actions):
     ],
 )
 def test_numbers_and_stops(domain, gamma, log_gamma, steps, threshold, reward_stop, action_stop):
-    texts = domain.texts
+    texts = domain.wording
     assert (texts.gamma, texts.log_gamma) == (gamma, log_gamma)
     assert (texts.max_rollout_steps, texts.success_threshold) == (steps, threshold)
     assert (texts.reward_stop, texts.action_stop) == (reward_stop, action_stop)
@@ -186,7 +186,7 @@ DESCENT = "for a in aliens:\n    a.descend()\n"
     ],
 )
 def test_rewards_and_ends(domain, reward, policy_reward):
-    texts = domain.texts
+    texts = domain.wording
     for number in (1, 1.0):
         assert (texts.reward(number), texts.policy_reward(number)) == (reward, policy_reward)
     assert texts.reward(0.0) == reward.replace("1", "0")
@@ -231,8 +231,8 @@ def test_rewards_and_ends(domain, reward, policy_reward):
     ],
 )
 def test_transitions_of_policy_prompts(domain, action, going_on, last):
-    assert domain.texts.transition("S\n", action, 0.0, False, "N\n") == going_on
-    assert domain.texts.transition("S\n", action, 1.0, True, "N\n") == last
+    assert domain.wording.transition("S\n", action, 0.0, False, "N\n") == going_on
+    assert domain.wording.transition("S\n", action, 1.0, True, "N\n") == last
 
 
 @every_domain
@@ -240,7 +240,7 @@ def test_transitions_of_policy_prompts(domain, action, going_on, last):
 @given(seed=seeds, choices=choices)
 def test_what_is_written_is_read(domain, seed, choices):
     """Completions end before the stop string; the pieces of real transitions are read as they are."""
-    env, texts = domain(), domain.texts
+    env, texts = domain(), domain.wording
     text, info = env.reset(seed=seed)
     for choice in choices:
         name = info["actions"][choice % len(info["actions"])]
@@ -255,7 +255,7 @@ def test_what_is_written_is_read(domain, seed, choices):
 
 @every_domain
 def test_answers_that_are_no_answers(domain):
-    texts = domain.texts
+    texts = domain.wording
     for completion in ("", "left", "assert", "state", "reward == x", *texts.actions):
         assert texts.read_action(completion) is None
         assert texts.read_done(completion) is None
@@ -278,7 +278,7 @@ def test_answers_that_are_no_answers(domain):
     ],
 )
 def test_reading_the_end(completion, done):
-    assert Chain.texts.read_done(completion) is done
+    assert Chain.wording.read_done(completion) is done
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_reading_the_end(completion, done):
     ],
 )
 def test_reading_rewards(completion, reward):
-    assert Chain.texts.read_reward(completion) == reward
+    assert Chain.wording.read_reward(completion) == reward
 
 
 @pytest.mark.parametrize(
@@ -308,6 +308,6 @@ def test_reading_rewards(completion, reward):
     ],
 )
 def test_reading_states(domain, beginning):
-    assert domain.texts.read_state(f" {beginning}whatever") == f"{beginning}whatever\n"
-    assert domain.texts.read_state(beginning[:-1]) is None
-    assert domain.texts.read_state(f"x{beginning}") is None
+    assert domain.wording.read_state(f" {beginning}whatever") == f"{beginning}whatever\n"
+    assert domain.wording.read_state(beginning[:-1]) is None
+    assert domain.wording.read_state(f"x{beginning}") is None

@@ -7,7 +7,7 @@ import hunch
 from hunch.core import State, Transition, UsageError
 from hunch.envs.minigrid_numbers import LEVELS
 from hunch.rl.world_model import TrueCopy, alike, frozen, steps_of
-from hunch.rules.dynamics import GRID_GOAL, GRID_MOVES, GRID_OPENED
+from hunch_studies.rules.dynamics import GRID_GOAL, GRID_MOVES, GRID_OPENED
 
 pytest.importorskip("minigrid")
 EARNS = {"empty": GRID_GOAL, "door-key": GRID_GOAL, "unlock": GRID_OPENED}

@@ -11,8 +11,8 @@ from hunch.envs.design.transitions import refuse_contradictions
 from hunch.envs.design.world_model import match, score
 from hunch.rl.episodes import play
 from hunch.rl.world_model import Prediction, Step, TrueCopy, measure
-from hunch.rules.dynamics import CART_POLE, CLIFF_WALKING, PENDULUM, TAXI
 from hunch.sandbox import Sandbox
+from hunch_studies.rules.dynamics import CART_POLE, CLIFF_WALKING, PENDULUM, TAXI
 
 KNOWN = {"CliffWalking": CLIFF_WALKING, "Taxi": TAXI, "CartPole": CART_POLE}
 

@@ -28,8 +28,8 @@ from hunch.lm.answers import memory, store
 from hunch.lm.answers.cache import REQUESTS_A_COMMIT, decode, encode
 from hunch.lm.answers.question import Question
 from hunch.lm.answers.store import Source
-from hunch.rules import ScriptedModel
-from hunch.rules.words import overlap
+from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.words import overlap
 
 PROMPTS = [
     f"Room {i}. Your task is to: open the fridge.\n- open the fridge\n- go left\n- look" for i in range(40)

@@ -49,12 +49,12 @@ def test_faults_are_survived(server: Server) -> None:
 
 def test_the_key_is_sent_and_not_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.key = "right"
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "wrong-key")
-    with pytest.raises(HunchError, match=r"comes from ANTHROPIC_API_KEY\): .*\[key\]") as caught:
+    monkeypatch.setenv("HUNCH_API_KEY", "wrong-key")
+    with pytest.raises(HunchError, match=r"comes from HUNCH_API_KEY\): .*\[key\]") as caught:
         load(server).generate(PROMPTS[:1])
     assert "wrong-key" not in repr(caught.value)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "right")
+    monkeypatch.setenv("HUNCH_API_KEY", "right")
     assert load(server).generate(PROMPTS[:1])
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.delenv("HUNCH_API_KEY")
     with pytest.raises(UsageError, match="HUNCH_API_KEY or ANTHROPIC_API_KEY"):
         lm.load("anthropic:x", cache=None)

@@ -14,8 +14,8 @@ from hunch.core import FloatArray, UsageError
 from hunch.lm import Cached, Store, choose
 from hunch.lm.base import Model
 from hunch.lm.scoring.choose import LABELS, behind_letters, lettered
-from hunch.rules import ScriptedModel
-from hunch.rules.words import first, overlap
+from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.words import first, overlap
 
 PROMPT = "Your task is to: open the fridge."
 OPTIONS = ("go left", "open the fridge", "look")

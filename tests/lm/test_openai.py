@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from server import Server
 
 from hunch import lm
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Cached, Sampling
+from hunch.lm.backends.http import Request
 from hunch.lm.backends.openai import CONTINUE
 from hunch.lm.backends.replies import after_prompt, next_output
 
@@ -132,9 +133,13 @@ def test_what_cannot_be_a_log_probability_or_a_count_is_refused(server: Server) 
     choice = {"text": "x", "finish_reason": "stop", "logprobs": {"top_logprobs": [{}]}}
     with pytest.raises(HunchError, match="lists no candidates"):
         model._read_labels(["A"], {"choices": [choice]})
-    for wrong in (-50, "many", None, True, 1.5, 10**400):
-        model._count({"usage": {"prompt_tokens": wrong, "completion_tokens": wrong}})
-        assert (model.tokens_read, model.tokens_written) == (0, 0)
+    request = Request("/completions", {"prompt": "x" * 80, "max_tokens": 9}, str)
+    with pytest.warns(HunchWarning, match="states no valid token counts"):
+        model._count(request, {})
+    for times, wrong in enumerate((-50, "many", None, True, 1.5, 10**400, float("inf"), 0), 2):
+        model._count(request, {"usage": {"prompt_tokens": wrong, "completion_tokens": wrong}})
+        assert model.tokens_read > 80 * times
+        assert model.tokens_written == 9 * times
 
 
 def test_a_price_needs_counted_tokens(server: Server) -> None:

@@ -14,8 +14,8 @@ from hunch import lm
 from hunch.core import HunchError, UsageError
 from hunch.lm import Cached, Sampling, Store
 from hunch.lm.answers.archive import Archive
-from hunch.rules import ScriptedModel
-from hunch.rules.words import first, overlap
+from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.words import first, overlap
 
 PROMPTS = [f"Room {i}. Your task is to: open the fridge é.\n- open the fridge\n- look" for i in range(12)]
 OPTIONS = [["open the fridge", "look"]] * 12

@@ -24,7 +24,7 @@ RUN = ["--env", "hunch/FrozenLake-v0", "--steps", "12", "--threads", "1"]
 
 def hunch(place: Path, server: Server, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     places = {"HUNCH_CACHE": str(place / "cache" / "a.sqlite"), "OPENAI_BASE_URL": server.url}
-    env = os.environ | places | {"OPENAI_API_KEY": KEY, "HUNCH_DEBUG": "1", "OPENAI_LOG": "debug"} | more
+    env = os.environ | places | {"HUNCH_API_KEY": KEY, "HUNCH_DEBUG": "1", "OPENAI_LOG": "debug"} | more
     return subprocess.run(
         [sys.executable, "-m", "hunch", *arguments],
         cwd=place,
@@ -67,7 +67,7 @@ def test_a_run_through_failures_writes_no_key(server: Server, place: Path) -> No
 
 def test_no_key_in_an_error_or_what_it_holds_on_to(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also not in the local variables of a traceback, which some tools print."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("HUNCH_API_KEY", KEY)
     server.key = KEY
     model = lm.load("openai:gpt2", cache=None, base_url=server.url, retries=1)
     for fault in ("500", "drop", "malformed", "reset", "403"):
@@ -102,7 +102,7 @@ def test_a_key_is_hidden_however_a_server_writes_it(
     server: Server, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     odd = "ab+C/d=&<\"e\\>'.*(f" + KEY
-    monkeypatch.setenv("OPENAI_API_KEY", odd)
+    monkeypatch.setenv("HUNCH_API_KEY", odd)
     server.key, server.written = "another", WRITTEN[way]
     with pytest.raises(HunchError, match=r"Incorrect API key provided: \[key\]\.") as caught:
         lm.load("openai:gpt2", cache=None, base_url=server.url)
@@ -111,7 +111,7 @@ def test_a_key_is_hidden_however_a_server_writes_it(
 
 def test_a_key_in_the_address_is_refused_unseen(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be kept with the answers, as the address is part of the revision."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("HUNCH_API_KEY", KEY)
     for url in (f"{server.url}/{KEY}", f"{server.url}#{KEY}"):
         with pytest.raises(UsageError, match="base_url must") as caught:
             lm.load("openai:gpt2", cache=None, base_url=url)
@@ -122,7 +122,7 @@ def test_a_key_in_the_address_is_refused_unseen(server: Server, monkeypatch: pyt
 def test_what_files_put_around_a_key_is_left_out(
     server: Server, monkeypatch: pytest.MonkeyPatch, around: str
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", f"{around}{KEY}{around}")
+    monkeypatch.setenv("HUNCH_API_KEY", f"{around}{KEY}{around}")
     server.key = KEY
     assert lm.load("openai:gpt2", cache=None, base_url=server.url).generate(["Action:"])
 
@@ -134,7 +134,7 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(
     for kind, load in (("OPENAI", "openai:gpt2"), ("ANTHROPIC", "anthropic:gpt2")):
         monkeypatch.setenv(f"{kind}_API_KEY", f"{KEY}{inside}{KEY}")
         with pytest.raises(UsageError, match=f"The key in {kind}_API_KEY has .* at position 22 of") as caught:
-            lm.load(load, cache=None, base_url=server.url)
+            lm.load(load, cache=None, base_url=server.url, key_env=f"{kind}_API_KEY")
         assert KEY not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None
 
@@ -143,9 +143,9 @@ def test_a_key_that_turns_odd_while_running_is_not_quoted(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transport libraries quote the header that they refuse."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("HUNCH_API_KEY", KEY)
     model = lm.load("openai:gpt2", cache=None, base_url=server.url, retries=0)
-    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\r\nx-more: {KEY}")
+    monkeypatch.setenv("HUNCH_API_KEY", f"{KEY}\r\nx-more: {KEY}")
     model = pickle.loads(pickle.dumps(model))
     with pytest.raises(HunchError) as caught:
         model.generate(["Action:"])

@@ -12,7 +12,7 @@ from hunch.core import UsageError
 from hunch.lm.backends.words import FREQUENCIES, frequencies
 from hunch.roles.prior_kinds import PriorConfig, build_prior
 from hunch.roles.prior_similarity import SimilarityPrior
-from hunch.studies.priors_knowledge import document_frequencies, documents
+from hunch_studies.priors_knowledge import document_frequencies, documents
 
 CONTROLS = ("words", "tfidf", "random-words")
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.begun import begun
 
 import hunch
 from hunch import lm
@@ -40,7 +41,7 @@ def actions(result):
 
 
 def test_same_seed_same_run_and_another_seed_another(table, lake):
-    agent = DQNPrior(SimilarityPrior(table), table, k=3, **SMALL)
+    agent = begun(DQNPrior(SimilarityPrior(table), table, k=3, **SMALL))
     first, again, other = (hunch.train(agent, lake, 300, seed=seed) for seed in (0, 0, 1))
     assert actions(first) == actions(again)
     assert actions(first) != actions(other)
@@ -48,14 +49,14 @@ def test_same_seed_same_run_and_another_seed_another(table, lake):
 
 def test_dqn_is_dqn_prior_with_nothing_in_the_role(table, lake):
     dqn = hunch.methods.DQN(table, **SMALL)
-    same = DQNPrior(UniformPrior(), table, k=None, **SMALL)
+    same = begun(DQNPrior(UniformPrior(), table, k=None, **SMALL))
     assert actions(hunch.train(dqn, lake, 300)) == actions(hunch.train(same, lake, 300))
 
 
 @pytest.mark.parametrize("proposals", ["kept", "visited"])
 def test_only_proposals_are_taken(table, lake, proposals):
     """The agent never leaves C^k(s), and a set of k draws has at most k members."""
-    agent = DQNPrior(UniformPrior(), table, k=2, proposals=proposals, **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=2, proposals=proposals, **SMALL))
     hunch.train(agent, lake, 300)
     assert all(len(p.indices) <= 2 for p in agent.sets.values())
     batch = agent.learner.replay.sample(500, np.random.default_rng(0))
@@ -70,15 +71,15 @@ def test_when_candidates_are_drawn(table, lake):
     assert len(kept.sets) == len(kept.features.states)
     result = hunch.train(visited, lake, 300)
     nowhere = visited.learner.replay.rows[:300, 6].sum()  # in a hole, or at the goal
-    begun = len(result.episodes) + (sum(episode.length for episode in result.episodes) < 300)
-    assert len(visited.sets) == 300 - nowhere + begun
+    arrived = len(result.episodes) + (sum(episode.length for episode in result.episodes) < 300)
+    assert len(visited.sets) == 300 - nowhere + arrived
 
 
 @pytest.mark.parametrize("surplus", [None, 0])
 def test_candidates_that_no_stored_step_needs_are_forgotten(table, lake, surplus):
     """However long a run, and without a trace in what it does."""
     small = {**SMALL, "replay": 20, "surplus": surplus}
-    agents = [DQNPrior(UniformPrior(), table, k=2, **small) for _ in range(2)]
+    agents = [begun(DQNPrior(UniformPrior(), table, k=2, **small)) for _ in range(2)]
     agents[1]._forget = lambda: None
     first, second = (actions(hunch.train(agent, lake, 200)) for agent in agents)
     assert first == second
@@ -93,7 +94,7 @@ def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
     others = [replace(state, history=()), replace(state, actions=("b", "a", "c")), replace(state, task="new")]
     assert prompt(state) == prompt(same)
     assert len({prompt(each) for each in (state, *others)}) == 4
-    agent = DQNPrior(UniformPrior(), table, k=2, proposals="kept", **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=2, proposals="kept", **SMALL))
     agent.begin(World(streams=4), 0)
     for number, each in enumerate((state, same, *others)):
         agent.act([replace(each, stream=number)])
@@ -102,7 +103,7 @@ def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
 
 def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
     """visited: the set that was drawn when s' was reached, stored with the transition, and used to act."""
-    agent = DQNPrior(UniformPrior(), table, k=1, proposals="visited", **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=1, proposals="visited", **SMALL))
     s = State("here", "go", tuple("abcdefghijkl"))
     for _ in range(50):
         (action,) = agent.act([s])
@@ -115,7 +116,7 @@ def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
 
 def test_targets_by_hand(table):
     """r + gamma * max over the candidates of s' under the target network; r alone at a terminal s'."""
-    agent = DQNPrior(UniformPrior(), table, k=None, gamma=0.9, **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=None, gamma=0.9, **SMALL))
     s, t = State("here", "go", ("left", "right")), State("there", "go", ("left", "right", "up"))
     agent.observe([Transition(s, "right", 0.5, t, False, False), Transition(s, "left", 1.0, t, True, False)])
     learner, everything = agent.learner, [np.arange(2), np.arange(3)]
@@ -127,7 +128,7 @@ def test_targets_by_hand(table):
 
 
 def test_truncation_still_bootstraps(table):
-    agent = DQNPrior(UniformPrior(), table, k=1, **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=1, **SMALL))
     s = State("here", "go", ("left",))
     agent.observe([Transition(s, "left", 0.0, s, False, True)])
     assert agent.learner.replay.sample(1, np.random.default_rng(0)).terminated[0] == 0
@@ -137,8 +138,10 @@ def test_truncation_still_bootstraps(table):
 @pytest.mark.parametrize("explore", ["posterior", "epsilon"])
 def test_learning_solves_a_one_step_choice(table, target, explore):
     """A bandit in words: after learning, the posterior is on the rewarded action."""
-    agent = DQNPrior(
-        UniformPrior(), table, DQNPriorConfig(target=target, explore=explore, target_every=20, **EAGER)
+    agent = begun(
+        DQNPrior(
+            UniformPrior(), table, DQNPriorConfig(target=target, explore=explore, target_every=20, **EAGER)
+        )
     )
     s = State("A coin lies on the table.", "take the coin", ("take the coin", "leave"))
     for _ in range(600):
@@ -151,7 +154,7 @@ def test_learning_solves_a_one_step_choice(table, target, explore):
 
 
 def test_joint_encoding_learns_too(table):
-    agent = DQNPrior(UniformPrior(), table, DQNPriorConfig(joint=True, **EAGER))
+    agent = begun(DQNPrior(UniformPrior(), table, DQNPriorConfig(joint=True, **EAGER)))
     s = State("A coin lies on the table.", "take the coin", ("take the coin", "leave"))
     for i in range(300):
         action = s.actions[i % 2]
@@ -165,9 +168,9 @@ def test_joint_encoding_learns_too(table):
 def test_state_dict_goes_on_as_the_original(table, lake, joint):
     """Also with another text table, whose rows are other ones."""
     table.add(["a text of another agent"])
-    agent = DQNPrior(SimilarityPrior(table), table, k=3, joint=joint, **SMALL)
+    agent = begun(DQNPrior(SimilarityPrior(table), table, k=3, joint=joint, **SMALL))
     hunch.train(agent, lake, 200)
-    other = DQNPrior(SimilarityPrior(lm.load("minilm")), None, k=3, joint=joint, **SMALL)
+    other = begun(DQNPrior(SimilarityPrior(lm.load("minilm")), None, k=3, joint=joint, **SMALL))
     other.load_state_dict(agent.state_dict())
     state = agent.features.states[0]
     for _ in range(5):
@@ -180,9 +183,9 @@ def test_state_dict_goes_on_as_the_original(table, lake, joint):
 
 
 def test_kept_candidates_of_another_prior_are_forgotten(table, lake):
-    agent = DQNPrior(SimilarityPrior(table), table, k=3, **SMALL)
+    agent = begun(DQNPrior(SimilarityPrior(table), table, k=3, **SMALL))
     hunch.train(agent, lake, 60)
-    same, fewer = (DQNPrior(SimilarityPrior(table), table, k=k, **SMALL) for k in (3, 2))
+    same, fewer = (begun(DQNPrior(SimilarityPrior(table), table, k=k, **SMALL)) for k in (3, 2))
     for other in (same, fewer):
         other.load_state_dict(agent.state_dict())
     assert same.sets.keys() == agent.sets.keys()
@@ -210,7 +213,7 @@ def test_a_checkpoint_of_another_encoder_is_refused(table, lake, spec, message):
 
 def test_an_empty_text_table_is_taken(lake):
     mine = TextTable(lm.load("bag-of-words"))
-    assert DQNPrior(UniformPrior(), mine, k=2).table is mine
+    assert begun(DQNPrior(UniformPrior(), mine, k=2)).table is mine
 
 
 def test_a_text_table_shared_with_others_changes_nothing(lake):
@@ -222,7 +225,7 @@ def test_a_text_table_shared_with_others_changes_nothing(lake):
 
 
 def test_explanation(table):
-    agent = DQNPrior(UniformPrior(), table, k=2, **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=2, **SMALL))
     state = State("here", "go", ("a", "b", "c", "d"))
     opinion = agent.explain(state)
     assert opinion.columns["prior"].sum() == pytest.approx(1)
@@ -236,28 +239,30 @@ def test_posterior_weighs_repeats():
 
 
 def test_scored_prior_drives_the_same_agent(table, lake):
-    agent = DQNPrior(LikelihoodPrior(lm.load("scripted:frozenlake"), normalise="sum"), table, k=2, **SMALL)
+    agent = begun(
+        DQNPrior(LikelihoodPrior(lm.load("scripted:frozenlake"), normalise="sum"), table, k=2, **SMALL)
+    )
     result = hunch.train(agent, lake, 300)
     assert result.evidence == "L0"
     assert result.success.value > 0.8, "a rule that knows the way hardly needs learning"
 
 
 def test_more_draws_than_actions_are_draws_with_replacement(table, lake):
-    agent = DQNPrior(UniformPrior(), table, k=9, **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, k=9, **SMALL))
     hunch.train(agent, lake, 30)
     assert all(p.weights.sum() == pytest.approx(1) and len(p.indices) <= 4 for p in agent.sets.values())
 
 
 def test_an_environment_without_listed_actions_is_refused(table):
     with pytest.raises(UsageError, match="accepts any text"):
-        DQNPrior(UniformPrior(), table, **SMALL).act([State("Write a program.")])
+        begun(DQNPrior(UniformPrior(), table, **SMALL)).act([State("Write a program.")])
 
 
 def test_data_and_streams_together(table, lake):
     """Recorded transitions are in the buffer from the beginning, and stay there beside those of its own."""
     s = State("here", "go", ("left", "right"))
     data = [[Transition(s, "left", 1.0, s, True, False)]] * 5
-    agent = DQNPrior(UniformPrior(), table, **{**SMALL, "replay": 10})
+    agent = begun(DQNPrior(UniformPrior(), table, **{**SMALL, "replay": 10}))
     hunch.train(agent, lake, 8, data=data)
     assert len(agent.learner.replay) == 13
     assert agent.learner.updates == 0, "its own warm-up is still on"
@@ -266,7 +271,7 @@ def test_data_and_streams_together(table, lake):
 
 
 def test_a_preset_changes_what_was_left_at_our_defaults(table):
-    agent = DQNPrior(UniformPrior(), table, preset="released", gamma=0.95)
+    agent = begun(DQNPrior(UniformPrior(), table, preset="released", gamma=0.95))
     assert (agent.config.target, agent.config.target_every, agent.config.clip) == ("hard", 20, 1.0)
     assert (agent.config.proposals, agent.config.round, agent.config.copies) == ("visited", 10, 1)
     assert agent.config.gamma == 0.95
@@ -283,12 +288,12 @@ def test_a_preset_changes_what_was_left_at_our_defaults(table):
 @pytest.mark.parametrize("preset", ["released", "released-kitchen"])
 def test_a_preset_keeps_the_contract(table, preset):
     """Resume, evaluation without a trace, and the like, with episodes that are held until they end."""
-    agent = DQNPrior(UniformPrior(), table, preset=preset, k=2, joint=False)
+    agent = begun(DQNPrior(UniformPrior(), table, preset=preset, k=2, joint=False))
     hunch.methods.check(agent, hunch.make("hunch/FrozenLake-v0"))
 
 
 def test_failures_are_stored_while_they_do_not_outweigh_successes(table):
-    agent = DQNPrior(UniformPrior(), table, surplus=1, copies=2, **SMALL)
+    agent = begun(DQNPrior(UniformPrior(), table, surplus=1, copies=2, **SMALL))
     s = State("here", "go", ("left", "right"))
 
     def play(success):
@@ -309,7 +314,7 @@ def test_updates_in_rounds(table):
     """Four passes over what is stored, or a number, when an episode of so many ends."""
     s = State("here", "go", ("left", "right"))
     for options, after in (({"round_updates": 7}, [0, 7, 7, 14]), ({}, [0, 1, 1, 3])):
-        agent = DQNPrior(UniformPrior(), table, **{**SMALL, "round": 2, "batch_size": 8, **options})
+        agent = begun(DQNPrior(UniformPrior(), table, **{**SMALL, "round": 2, "batch_size": 8, **options}))
         made = []
         for _ in range(4):
             agent.observe([Transition(s, "left", 0.0, s, True, False)])
@@ -323,7 +328,7 @@ def test_a_gradient_is_clipped(table):
     s = State("here", "go", ("left", "right"))
     norms = []
     for clip in (0.0, 1.0):
-        agent = DQNPrior(UniformPrior(), table, clip=clip, **SMALL)
+        agent = begun(DQNPrior(UniformPrior(), table, clip=clip, **SMALL))
         agent.observe([Transition(s, "left", 1000.0, s, True, False)])
         agent.learner.update(agent.learner.replay.sample(8, np.random.default_rng(0)), agent._candidates)
         grads = [p.grad for p in agent.learner.network.parameters() if p.grad is not None]
@@ -346,4 +351,4 @@ def test_a_gradient_is_clipped(table):
 )
 def test_bad_options(table, options, said):
     with pytest.raises(UsageError, match=said):
-        DQNPrior(UniformPrior(), table, **options)
+        begun(DQNPrior(UniformPrior(), table, **options))

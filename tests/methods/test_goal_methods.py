@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -14,8 +15,8 @@ from hunch.methods.goal.task_explore import TaskExplore
 from hunch.rl.episodes import evaluate
 from hunch.rl.temporal import parse, propositions
 from hunch.roles.mentor import SUMMARIES, Mentor, MentorConfig, comprehension
-from hunch.rules.mentor import MentorModel, suited
-from hunch.studies.rl_adapter import Rule, ToldByRule
+from hunch_studies.rl_adapter import Rule, ToldByRule
+from hunch_studies.rules.mentor import MentorModel, suited
 
 HOME = "hunch/HomeGrid-v0"
 WORDS = lm.load("bag-of-words")
@@ -33,8 +34,8 @@ class Alike(BagOfWords):
 
 
 def test_auxiliary_tasks_have_the_form_of_the_target_and_like_things():
-    agent = TaskExplore(encoder=Alike())
-    agent.begin(World(task="F (kettle & F (mug & F sofa))", texts=THINGS), 0)
+    agent = begun(TaskExplore(encoder=Alike()))
+    agent.begin(World(task="F (kettle & F (mug & F sofa))", things=THINGS), 0)
     target, *others = agent.tasks
     assert len(others) == len(set(others)) > 3
     for task in others:
@@ -44,10 +45,10 @@ def test_auxiliary_tasks_have_the_form_of_the_target_and_like_things():
 
 
 def test_words_find_no_two_names_alike_so_their_swaps_are_the_random_ones():
-    world = World(task="F (kettle & F (mug & F sofa))", texts=THINGS)
+    world = World(task="F (kettle & F (mug & F sofa))", things=THINGS)
     drawn = []
     for swaps in ("alike", "random"):
-        agent = TaskExplore(encoder=WORDS, swaps=swaps)
+        agent = begun(TaskExplore(encoder=WORDS, swaps=swaps))
         agent.begin(world, 5)
         drawn.append(list(agent.tasks))
     assert drawn[0] == drawn[1]
@@ -56,7 +57,7 @@ def test_words_find_no_two_names_alike_so_their_swaps_are_the_random_ones():
 @pytest.mark.parametrize(("behaviour", "counterfactual"), [("target", "each"), ("random", "all")])
 def test_policies_from_the_steps_of_one_run(behaviour, counterfactual):
     """The target's where it is pursued; those of all from aimless steps, if all formulas are updated."""
-    agent = TaskExplore(encoder=Alike(), tasks=2, behaviour=behaviour, counterfactual=counterfactual)
+    agent = begun(TaskExplore(encoder=Alike(), tasks=2, behaviour=behaviour, counterfactual=counterfactual))
     hunch.train(agent, hunch.make(HOME, goal="F (kettle & F mug)"), 2_500, seed=0)
     for task in list(agent.tasks)[: 3 if counterfactual == "all" else 1]:
         ended = evaluate(agent.player, [hunch.make(HOME, goal=task)], 2, 0)
@@ -66,18 +67,18 @@ def test_policies_from_the_steps_of_one_run(behaviour, counterfactual):
 def test_the_target_is_learnt_as_without_auxiliary_tasks():
     runs = []
     for tasks in (0, 4):
-        result = hunch.train(TaskExplore(encoder=Alike(), tasks=tasks), hunch.make(HOME), 600, seed=1)
+        result = hunch.train(begun(TaskExplore(encoder=Alike(), tasks=tasks)), hunch.make(HOME), 600, seed=1)
         runs.append([e.actions for e in result.episodes])
     assert runs[0] == runs[1]
 
 
 def test_task_explore_keeps_the_contract():
-    methods.check(TaskExplore(encoder=Alike(), tasks=2), hunch.make(HOME), steps=40)
+    methods.check(begun(TaskExplore(encoder=Alike(), tasks=2)), hunch.make(HOME), steps=40)
 
 
 def test_a_task_in_plain_words_is_refused():
     with pytest.raises(UsageError, match="not a task in temporal logic"):
-        hunch.train(TaskExplore(encoder=WORDS), hunch.make("hunch/FrozenLake-v0"), 10)
+        hunch.train(begun(TaskExplore(encoder=WORDS)), hunch.make("hunch/FrozenLake-v0"), 10)
 
 
 @pytest.mark.parametrize(("goal", "said"), [("F dragon", "no dragon"), ("kettle & mug", "impossible")])
@@ -131,14 +132,29 @@ def test_a_run_trains_the_adapter_after_each_stage():
     assert set(agent.mentor.lessons) == {0}
 
 
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_the_learner_sees_the_sub_goals_and_is_rewarded_for_them_only_by_a_setting(weight):
+    ppo = methods.PerceptronPPOConfig(horizon=1_000)
+    agent = RLAdapter(lm.load("scripted:mentor"), encoder=WORDS, weight=weight, ppo=ppo, threshold=0.3)
+    result = hunch.train(agent, hunch.make("hunch/Craft-v0"), 400, seed=0)
+    [steps] = agent.agent.agent.kept.values()  # what PPO has not learnt from yet
+    kept = [step.transition for step in steps]
+    assert all(len(t.state.goals) == 3 for t in kept[::100])
+    assert len({t.state.goals for t in kept[::100]}) == 4, "new ones in every episode"
+    extra = sum(t.reward for t in kept) - sum(e.episode_return for e in result.episodes)
+    assert (extra > 0) == (weight > 0), "words such as 'collect' are shared"
+
+
 def test_comprehension_is_the_published_formula():
     assert comprehension(0.1) == 0.5
     assert comprehension(0.2) == pytest.approx(1 / (1 + np.exp(-1)))
 
 
 def mentor(**options):
-    found = Mentor(
-        lm.load("scripted:mentor"), WORDS, MentorConfig(updates=12, adapter_rate=3e-3, **options), 0.99
+    found = begun(
+        Mentor(
+            lm.load("scripted:mentor"), WORDS, MentorConfig(updates=12, adapter_rate=3e-3, **options), 0.99
+        )
     )
     found.begin(World(steps=100), 0)
     return found
@@ -166,17 +182,34 @@ def test_the_adapter_learns_to_say_what_did_well():
     assert share() > max(before, 0.8)
 
 
+def test_a_source_trains_in_learn_and_nowhere_else():
+    found = mentor()
+    found.finished, found.steps, found.told = [("p", SUMMARIES[0], 1.0)] * 2, 50, [0.5]
+    verbs = {name for name in vars(type(found)) if not name.startswith("_")}
+    assert "metrics" not in verbs, "a getter that trained"
+
+    def weights():
+        return {n: w.clone() for n, w in found.adapter.state_dict()["network"].items()}
+
+    before = weights()
+    _ = found.evidence, found.settings, found.best(), found.state_dict()
+    assert all((before[name] == w).all() for name, w in weights().items())
+    assert set(found.learn()) == {"comprehension", "adapter_loss"}
+    assert any((before[name] != w).any() for name, w in weights().items())
+    assert found.learn() == {}, "once per stage"
+
+
 def test_a_frozen_adapter_stays_and_none_says_nothing():
     state = State("You see trees.", "", ("collect wood", "whistle a tune"))
     frozen = mentor(adapter="frozen")
     weights = frozen.adapter.state_dict()["network"]
     before = {name: w.clone() for name, w in weights.items()}
     frozen.finished, frozen.steps = [("p", SUMMARIES[0], 1.0)], 50
-    frozen.metrics()
+    frozen.learn()
     assert frozen.stage > 0
     assert all((before[name] == w).all() for name, w in frozen.adapter.state_dict()["network"].items())
     none = mentor(adapter="none")
-    assert none.suggest([state]) == ["collect wood"], "the rule names achievements alone"
+    assert none.suggest([state]) == [("collect wood",)], "the rule names achievements alone"
     assert none.lessons[0].summary == ""
 
 
@@ -209,6 +242,6 @@ def test_prose_is_counted_and_is_no_goal():
         def generate(self, prompts, k=1, sampling=None, first=0):
             return [["I would rather not say.\n- collect wood"] for _ in prompts]
 
-    found = Mentor(lm.Cached(Prose()), WORDS, MentorConfig(adapter="none"), 0.99)
-    assert found.suggest([State("You see trees.", "", ("collect wood",))]) == ["collect wood"]
+    found = begun(Mentor(lm.Cached(Prose()), WORDS, MentorConfig(adapter="none"), 0.99))
+    assert found.suggest([State("You see trees.", "", ("collect wood",))]) == [("collect wood",)]
     assert found.lm.usage.fallbacks == 1

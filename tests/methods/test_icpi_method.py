@@ -7,22 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm
 from hunch.core import Explanation, State, Transition, UsageError
 from hunch.envs.icpi.chain import Chain
 from hunch.envs.icpi.mini_invaders import MiniInvaders
-from hunch.envs.icpi.reading import read
 from hunch.methods import ICPI, ICPIConfig, Matching, NoArgMax, TabularQ
 from hunch.rl.tabular import QTable
-from hunch.rules.icpi import answers
-from hunch.rules.load import load
-from hunch.studies.icpi import regret
+from hunch_studies.icpi import regret
+from hunch_studies.rules.icpi import answers
+from hunch_studies.rules.load import load
+from hunch_studies.rules.reading import read
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass", "Tug", "Bulbs")
 SMALL = {"required_successes": 0.0}
-CHAIN = {"texts": Chain.texts}
+CHAIN = {"texts": Chain.wording}
 """For agents that are shown transitions without an environment."""
 ACTIONS = ("left", "try_goal", "right")
 
@@ -45,7 +46,12 @@ def model(**dials):
 
 def agents():
     reader = model(error=0.2)
-    return [ICPI(reader, **SMALL), NoArgMax(reader, **SMALL), Matching(**SMALL), TabularQ()]
+    return [
+        begun(ICPI(reader, **SMALL)),
+        begun(NoArgMax(reader, **SMALL)),
+        begun(Matching(**SMALL)),
+        begun(TabularQ()),
+    ]
 
 
 def actions(result):
@@ -61,7 +67,7 @@ def test_same_seed_same_run_and_another_seed_another(which):
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_every_domain_is_played_and_every_prompt_is_read(domain):
-    agent = ICPI(model(), **SMALL)
+    agent = begun(ICPI(model(), **SMALL))
     hunch.train(agent, env(domain), 40)
     assert agent.completer.counts.completions > 50
     assert agent.completer.counts.unread == 0
@@ -69,7 +75,7 @@ def test_every_domain_is_played_and_every_prompt_is_read(domain):
 
 def test_another_model_fills_the_role_of_the_policy():
     def played(**filled):
-        agent = ICPI(model(), answers="choose", **SMALL, **filled)
+        agent = begun(ICPI(model(), answers="choose", **SMALL, **filled))
         return agent, hunch.train(agent, env("Maze"), 120)
 
     agent, swapped = played(policy_lm=lm.load("uniform", cache=None))
@@ -79,7 +85,7 @@ def test_another_model_fills_the_role_of_the_policy():
 
 
 def test_exploration_by_successes():
-    agent = ICPI(model(), **CHAIN)
+    agent = begun(ICPI(model(), **CHAIN))
     shares = []
     for n in range(10):
         shares.append(agent.share())
@@ -89,7 +95,7 @@ def test_exploration_by_successes():
 
 
 def test_the_coin_is_tossed_at_every_step():
-    agent = Matching(**CHAIN)
+    agent = begun(Matching(**CHAIN))
     for t in [step(3, "right", to=4), step(4, "try_goal", 1.0, over=True), step(3, "left", to=2, limit=True)]:
         agent.observe([t])
     taken = [agent.act([place(4)])[0] for _ in range(400)]
@@ -100,23 +106,23 @@ def test_the_coin_is_tossed_at_every_step():
 
 
 def test_readiness_wants_an_example_of_everything():
-    agent = ICPI(model(), **CHAIN)
+    agent = begun(ICPI(model(), **CHAIN))
     agent.observe([step(3, "left", to=2)])
     agent.observe([step(2, "right", to=3)])
     assert not agent.ready(place(3))
     agent.observe([step(3, "try_goal", over=True)])
     assert agent.ready(place(3))
-    ends = ICPI(model(), **CHAIN)
+    ends = begun(ICPI(model(), **CHAIN))
     for action in ACTIONS:
         ends.observe([step(3, action, over=True)])
     assert not ends.ready(place(3)), "no example of a next state"
-    cold = ICPI(model(), **CHAIN)
+    cold = begun(ICPI(model(), **CHAIN))
     cold.act([place(3)] * 50)
     assert cold.completer.counts.completions == 0
 
 
 def test_no_argmax_is_ready_after_a_success_only():
-    agent = NoArgMax(model(), **CHAIN)
+    agent = begun(NoArgMax(model(), **CHAIN))
     for t in (step(3, "left", to=2), step(2, "right", to=3), step(3, "try_goal", over=True)):
         agent.observe([t])
     assert not agent.ready(place(3))
@@ -126,7 +132,7 @@ def test_no_argmax_is_ready_after_a_success_only():
 
 
 def test_the_running_episode_is_in_no_prompt_and_a_time_out_is_not_done():
-    agent = ICPI(model(), **CHAIN)
+    agent = begun(ICPI(model(), **CHAIN))
     agent.observe([step(3, "left", to=2)])
     assert agent.experience.episodes == []
     agent.observe([step(2, "left", to=1, limit=True)])
@@ -135,12 +141,12 @@ def test_the_running_episode_is_in_no_prompt_and_a_time_out_is_not_done():
 
 def test_values_by_hand():
     """From 3, with the way shown: right, then the goal, is worth 0.8; trying the goal at 3 nothing."""
-    agent = ICPI(model(), **CHAIN)
+    agent = begun(ICPI(model(), **CHAIN))
     for t in (step(2, "right", to=3), step(3, "right", to=4), step(4, "try_goal", 1.0, over=True)):
         agent.observe([t])
     agent.observe([step(3, "left", to=2)])
     agent.observe([step(2, "try_goal", over=True)])
-    (q,) = agent.values([place(4)], np.random.default_rng(0))
+    (q,) = agent.q([place(4)], np.random.default_rng(0))
     assert q[1] == 1.0
     told = agent.explain(place(4))
     assert isinstance(told, Explanation)
@@ -150,49 +156,49 @@ def test_values_by_hand():
 
 def test_matching_by_hand():
     """Rollouts follow the latest step of the same state; from 3 to the right: 0.8."""
-    agent = Matching(**CHAIN)
+    agent = begun(Matching(**CHAIN))
     for t in (
         step(2, "right", to=3), step(3, "right", to=4), step(4, "try_goal", 1.0, over=True),
         step(3, "try_goal", over=True), step(5, "left", to=4), step(4, "right", to=5, limit=True),
     ):  # fmt: skip
         agent.observe([t])
     rng = np.random.default_rng(0)
-    q2, q3, q4 = agent.values([place(2), place(3), place(4)], rng)
+    q2, q3, q4 = agent.q([place(2), place(3), place(4)], rng)
     assert q2.tolist() == [0, 0, 0], "the policy at 3 now is to try the goal"
     assert q3.tolist() == [0, 0, 0], "the policy at 4 now is to go right, and there is no policy at the end"
     assert q4.tolist() == [0, 1, 0]
     agent.observe([step(4, "try_goal", 1.0, over=True)])
-    assert agent.values([place(3)], rng)[0].tolist() == [0, 0, pytest.approx(0.8)]
+    assert agent.q([place(3)], rng)[0].tolist() == [0, 0, pytest.approx(0.8)]
 
 
 def test_values_do_not_depend_on_the_company():
-    agent = ICPI(model(error=0.3), **SMALL)
+    agent = begun(ICPI(model(error=0.3), **SMALL))
     hunch.train(agent, env(), 80)
-    together = agent.values([place(1), place(3), place(6)], np.random.default_rng(5))
+    together = agent.q([place(1), place(3), place(6)], np.random.default_rng(5))
     seeds = np.random.default_rng(5)
-    alone = [agent.values([place(n)], seeds)[0] for n in (1, 3, 6)]
+    alone = [agent.q([place(n)], seeds)[0] for n in (1, 3, 6)]
     assert [q.tolist() for q in together] == [q.tolist() for q in alone]
 
 
 def test_a_stage_is_one_call():
     """One decision in three environments: at most four calls a transition, however many rollouts."""
-    agent = ICPI(model(), **SMALL)
+    agent = begun(ICPI(model(), **SMALL))
     hunch.train(agent, env(), 60)
     calls = []
     ask = agent.completer.lm.generate
     agent.completer.lm.generate = lambda prompts, *rest: calls.append(len(prompts)) or ask(prompts, *rest)
-    agent.values([place(1), place(3), place(6)], np.random.default_rng(0))
+    agent.q([place(1), place(3), place(6)], np.random.default_rng(0))
     assert calls[0] == 9
-    assert len(calls) <= 4 * Chain.texts.max_rollout_steps
+    assert len(calls) <= 4 * Chain.wording.max_rollout_steps
 
 
 @pytest.mark.parametrize(("own", "asked"), [({}, {0.3}), ({"policy_temperature": 1.0}, {0.3, 1.0})])
 def test_only_actions_have_the_temperature_of_the_policy(own, asked):
-    agent = ICPI(model(), temperature=0.3, **own, **SMALL)
+    agent = begun(ICPI(model(), temperature=0.3, **own, **SMALL))
     hunch.train(agent, env(), 60)
     degrees, ask = [], agent.completer.lm.generate
     agent.completer.lm.generate = lambda *a: degrees.append(a[2].temperature) or ask(*a)
-    agent.values([place(3)], np.random.default_rng(0))
+    agent.q([place(3)], np.random.default_rng(0))
     assert set(degrees) == asked
     assert degrees[:3] == [0.3] * 3, "end, reward and state are asked for first"
 
@@ -208,26 +214,26 @@ def test_table_by_hand():
 
 @pytest.mark.parametrize(("released", "wanted"), [(False, 0.0), (True, 0.8)])
 def test_released_table_has_no_end(released, wanted):
-    agent = TabularQ(released=released, **CHAIN)
+    agent = begun(TabularQ(released=released, **CHAIN))
     agent.observe([step(2, "try_goal", over=True)])
-    assert agent.values([place(2)], agent.rng)[0].tolist() == [1.0, wanted, 1.0]
+    assert agent.q([place(2)], agent.rng)[0].tolist() == [1.0, wanted, 1.0]
     agent.observe([step(2, "left", to=1, limit=True)])
-    assert agent.values([place(2)], agent.rng)[0][0] == 0.8, "a time-out is no end"
+    assert agent.q([place(2)], agent.rng)[0][0] == 0.8, "a time-out is no end"
 
 
 def test_the_table_looks_at_the_actions_of_the_next_state():
     """The best value of s' is over what is admissible there, which may be more, or other, than at s."""
-    agent = TabularQ(initial=0.0, **CHAIN)
+    agent = begun(TabularQ(initial=0.0, **CHAIN))
     here, there = State("here", "", ("go",)), State("there", "", ("stay", "leave"))
     agent.observe([Transition(there, "leave", 1.0, there, True, False)])
     agent.observe([Transition(here, "go", 0.0, there, False, False)])
-    assert agent.values([here], agent.rng)[0].tolist() == [0.8]
+    assert agent.q([here], agent.rng)[0].tolist() == [0.8]
 
 
 def test_invaders_hit_too_late_are_no_success():
     ship = State("assert ship == C(0, 0) and aliens == [None, None]\n", "", ("left", "shoot", "right"))
     table, imitator = (
-        make(texts=MiniInvaders.texts) for make in (TabularQ, lambda **own: NoArgMax(model(), **own))
+        begun(make(texts=MiniInvaders.wording)) for make in (TabularQ, lambda **own: NoArgMax(model(), **own))
     )
     for agent in (table, imitator):
         for t, reward in enumerate((1.0, 0.0, 0.0)):
@@ -274,7 +280,7 @@ def test_states_are_read_back(domain, hints):
 
 
 def test_regret_of_an_episode():
-    result = hunch.train(TabularQ(), env(), 40)
+    result = hunch.train(begun(TabularQ()), env(), 40)
     for episode in result.episodes:
         short, best = regret(env(), episode)
         paid = 0.8 ** (episode.length - 1) * episode.episode_return
@@ -283,18 +289,18 @@ def test_regret_of_an_episode():
 
 @pytest.mark.parametrize("domain", ["Chain", "Maze"])
 def test_icpi_reaches_the_optimum_with_a_model_that_is_never_wrong(domain):
-    result = hunch.train(ICPI(model()), env(domain), 200, seed=0)
+    result = hunch.train(begun(ICPI(model())), env(domain), 200, seed=0)
     late = [regret(env(domain), episode) for episode in result.episodes if episode.step > 150]
     assert sum(short for short, _ in late) <= 0.1 * sum(best for _, best in late)
 
 
 def test_refusals():
     with pytest.raises(UsageError, match="'generate'"):
-        ICPI(lm.load("minilm"))
+        begun(ICPI(lm.load("minilm")))
     with pytest.raises(UsageError, match="no option 'resamples'"):
-        Matching(resamples=3)
-    with pytest.raises(UsageError, match="this environment has none"):
-        hunch.train(ICPI(model()), hunch.make("hunch/FrozenLake-v0"), 400)
+        begun(Matching(resamples=3))
+    with pytest.raises(UsageError, match="offers none"):
+        hunch.train(begun(ICPI(model())), hunch.make("hunch/FrozenLake-v0"), 400)
 
 
 def test_settings_on_the_page_are_those_of_the_code():
@@ -307,17 +313,17 @@ def test_settings_on_the_page_are_those_of_the_code():
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_choosing_among_answers_foretells_what_writing_does(domain):
     """Of a model without errors; and one that garbles what it writes still chooses an action."""
-    agent = ICPI(model(), **SMALL)
+    agent = begun(ICPI(model(), **SMALL))
     hunch.train(agent, env(domain), 30, seed=3)
     state = State.read(*env(domain).reset(seed=5))
     told = []
     for how in ("write", "choose"):
-        asked = ICPI(model(), **SMALL, answers=how, temperature=0.0)
+        asked = begun(ICPI(model(), **SMALL, answers=how, temperature=0.0))
         world = asked.world_model(agent.experience, agent.words)
         rngs = [np.random.default_rng(i) for i in range(len(state.options))]
         told.append([asdict(p) for p in world.step([state.observation] * len(rngs), state.options, rngs)])
     assert told[0] == told[1]
-    garbled = ICPI(model(malformed=1.0), **SMALL, answers="choose")
+    garbled = begun(ICPI(model(malformed=1.0), **SMALL, answers="choose"))
     choose = garbled.policy(agent.experience, agent.words).choose
     assert choose([state.observation], [np.random.default_rng(0)])[0] in state.options
     assert garbled.completer.counts.unread == 0
@@ -326,4 +332,4 @@ def test_choosing_among_answers_foretells_what_writing_does(domain):
 def test_a_model_that_cannot_score_is_refused_a_choice():
     writer = lm.load("scripted:writer", cache=None)
     with pytest.raises(UsageError, match="score"):
-        ICPI(writer, answers="choose")
+        begun(ICPI(writer, answers="choose"))

@@ -12,7 +12,8 @@ from hunch.methods.q_learning import QLearning
 from hunch.rl.episodes import evaluate
 from hunch.roles.prior import UniformPrior
 from hunch.roles.prior_kinds import PriorConfig, build_prior
-from hunch.studies.instruct_rl import Follower, Pair, situations
+from hunch.runs.files import BEST, read_checkpoint, read_lines
+from hunch_studies.instruct_rl import Follower, Pair, rules, situations, trained
 
 SAY = "hunch/SaySelect-v0"
 LAKE = "hunch/FrozenLake-v0"
@@ -59,6 +60,20 @@ def test_the_instruction_decides_the_convention():
     assert np.mean([e.episode_return for e in ended]) > 1.5, "of 2.2, with a speaker it has never met"
 
 
+def test_the_study_keeps_the_agent_of_the_best_evaluation(tmp_path):
+    agent = trained(rules()[0], False, 3_000, 0, tmp_path)
+    (run,) = tmp_path.glob("runs/*/seed-0")
+    by_step = {}
+    for episode in read_lines(run / "episodes.jsonl"):
+        if episode["evaluation"]:
+            by_step.setdefault(episode["step"], []).append((episode["success"], episode["return"]))
+    assert {len(deals) for deals in by_step.values()} == {25}, "every deal once"
+    best = max(by_step, key=lambda step: tuple(np.mean(by_step[step], axis=0)))
+    kept = read_checkpoint(run, BEST)
+    assert kept["step"] == best < 3_000, "of this seed, not the last"
+    assert agent.state_dict() == kept["agent"]
+
+
 def test_q_has_no_bonus_in_it():
     """One state, two actions, the reward of the dull one 1: the prior decides, and Q is the truth."""
     state = State("here", "", ("dull", "told"))
@@ -67,7 +82,7 @@ def test_q_has_no_bonus_in_it():
     agent.begin(World(streams=1), 0)
     flipped = State("here", "", ("told", "dull"))
     agent.observe([Transition(flipped, "dull", 1.0, state, True, False)])
-    assert agent.values(flipped).tolist() == [0.0, 1.0]
+    assert agent.q(flipped).tolist() == [0.0, 1.0]
     assert agent.player(0).act([flipped]) == ["told"]
 
 

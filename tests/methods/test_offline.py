@@ -106,7 +106,7 @@ def test_the_recorded_good_action_is_learnt(table, method):
 
 def test_episodes_reach_an_agent_as_episodes(data):
     """Three episodes of three steps are three episodes, and no stream of theirs stays open."""
-    agent = hunch.methods.Matching(texts=hunch.make("hunch/Chain-v0").unwrapped.texts)
+    agent = hunch.methods.Matching(texts=hunch.make("hunch/Chain-v0").unwrapped.wording)
     s = State("assert state == [3]\n", "", ("left", "right"))
     steps = [Transition(s, "left", 0.0, s, False, False)] * 2 + [Transition(s, "left", 1.0, s, True, False)]
     agent.begin(World(streams=0, data=[steps] * 3), 0)

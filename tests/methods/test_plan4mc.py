@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -13,7 +14,7 @@ from hunch.methods.planner.plan4mc import NoPlan, Plan4MC, plan
 from hunch.rl.episodes import evaluate
 from hunch.roles.planner import Skill
 from hunch.roles.skill_graph import Entry, SkillGraph, extract, read_entry
-from hunch.studies.plan4mc_graphs import SILENT, corrupted, reason
+from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
 
 CRAFT = "hunch/Craft-v0"
 WORLD = {"difficulty": "hard", "most": 9, "max_steps": 300}
@@ -70,7 +71,7 @@ def graph():
 
 
 def success(target="any", episodes=22, failure=0.0, seed=0, skills=SKILLS, graph=None, **options):
-    agent = Plan4MC(lm.load(RULE), skills, graph=graph, **options)
+    agent = begun(Plan4MC(lm.load(RULE), skills, graph=graph, **options))
     env = craft(target=target, failure=failure, world_seed=seed)
     agent.begin(World(manual=env.unwrapped.manual), seed)
     player = agent.player(seed)
@@ -221,24 +222,24 @@ def test_without_skills_to_find_things_it_says_so_and_stops():
 def test_a_task_that_is_no_skill_and_a_model_that_knows_nothing():
     _, lines = success("collect iron", 1, graph=small(bake=Entry()))
     assert lines[0]["problem"] == "No skill is known that is the task, 'collect iron'."
-    agent = Plan4MC(lm.load("uniform"), SKILLS)
+    agent = begun(Plan4MC(lm.load("uniform"), SKILLS))
     env = craft(target="make table")
     (episode,) = evaluate(agent.player, [env], 1, 0)
     assert (episode.success, episode.length) == (False, 1)
 
 
 def test_an_environment_that_does_not_tell_what_is_held_is_named():
-    agent = Plan4MC(lm.load(RULE), graph=small(bake=Entry()))
+    agent = begun(Plan4MC(lm.load(RULE), graph=small(bake=Entry())))
     with pytest.raises(HunchError, match=r"State.raw.held"):
         agent.act([State("", "bake", ("bake", "rest"))])
     with pytest.raises(UsageError, match=r"needs a model with the verb .generate."):
-        Plan4MC(lm.load("bag-of-words"), SKILLS).act([State("", "bake", ("bake",))])
+        begun(Plan4MC(lm.load("bag-of-words"), SKILLS)).act([State("", "bake", ("bake",))])
 
 
 def test_a_plan_that_cannot_be_begun_is_no_plan(graph):
     _, lines = success("collect iron", 1, graph=graph, skills=())
     assert lines[0]["problem"].startswith("Nobody can find ")
-    agent = Plan4MC(lm.load(RULE), graph=small(bake=Entry()), longest=2)
+    agent = begun(Plan4MC(lm.load(RULE), graph=small(bake=Entry()), longest=2))
     agent.begin(World(), 0)
     near = type("Scene", (), {"held": (), "near": ()})()
     idle = replace(SKILLS[0], name="bake", idle=lambda state: True)
@@ -249,13 +250,13 @@ def test_a_plan_that_cannot_be_begun_is_no_plan(graph):
 
 
 def test_the_contract_holds_in_the_craft_world():
-    agent = Plan4MC(lm.load(RULE), SKILLS, replan="retry")
+    agent = begun(Plan4MC(lm.load(RULE), SKILLS, replan="retry"))
     methods.check(agent, craft(target="any", failure=0.2), steps=30)
 
 
 def test_a_run_that_is_killed_in_the_middle_of_a_plan_goes_on(tmp_path):
     def go(out, stop=lambda: False):
-        agent = Plan4MC(lm.load(RULE), SKILLS, replan="retry")
+        agent = begun(Plan4MC(lm.load(RULE), SKILLS, replan="retry"))
         env = craft(target="make wooden pickaxe", failure=0.2)
         return hunch.train(agent, env, steps=90, out=out, stop=stop)
 

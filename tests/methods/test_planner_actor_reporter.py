@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -78,7 +79,7 @@ def test_the_reward_alone_teaches_it_to_report(question):
 
 
 def test_a_player_learns_nothing():
-    made = agent()
+    made = begun(agent())
     before = made.trained.state_dict()
     hunch.evaluate(made, hunch.make(ID), 5)
     assert made.trained.state_dict() == before
@@ -105,7 +106,7 @@ def test_killed_in_the_middle_of_a_plan_it_learns_on(tmp_path):
 
 
 def test_other_skills_than_the_planner_knows():
-    made = methods.PlannerActorReporter(agent().prior, SKILLS[:1], reporter="scripted")
+    made = begun(methods.PlannerActorReporter(agent().prior, SKILLS[:1], reporter="scripted"))
     played = hunch.evaluate(made, hunch.make(ID), 3)
     assert not any(episode.success for episode in played)
 

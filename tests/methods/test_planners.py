@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -19,6 +20,7 @@ from hunch.roles.planner import (
     Detector,
     Says,
     Skill,
+    Trained,
     feedback,
     single,
 )
@@ -26,11 +28,12 @@ from hunch.roles.prior import UniformPrior
 from hunch.roles.prior_kinds import PriorConfig
 from hunch.roles.prior_language import LikelihoodPrior
 from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.roles.wrapper import worth
 from hunch.runs.build import load_skills
 from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute
-from hunch.studies import planners
-from hunch.studies.study import Scale
+from hunch_studies import planners
+from hunch_studies.study import Scale
 
 KITCHEN = "hunch/Kitchen-v0"
 STEPS = {"reach": 10_000, "pick up": 3_000, "put down": 1_000, "open": 2_000}
@@ -66,7 +69,7 @@ def planner(skills, spec="scripted:errands", name="saycan", **options):
 
 def success(agent, episodes=30, **env_options):
     env = hunch.make(KITCHEN, **env_options)
-    agent.begin(World(texts=env.unwrapped.texts), 0)
+    agent.begin(World(examples=env.unwrapped.examples), 0)
     return np.mean([episode.success for episode in evaluate(agent.player, [env], episodes, 0)])
 
 
@@ -93,6 +96,25 @@ def test_what_a_skill_can_do_depends_on_where_it_is(skills):
         assert min(can[f"go to the {place}"] for place in away) > can["put down the apple"]
 
 
+def test_a_skill_trained_by_ppo_can_do_more_in_some_states_than_in_others():
+    """It says what states are worth, and no display is read; an agent that does not say is no skill."""
+    pytest.importorskip("torch")
+    from hunch.methods.policy.ppo import PPO
+    from hunch.roles import TextTable
+
+    room = hunch.make("hunch/KitchenSkill-v0", verb="pick up")
+    agent = PPO(TextTable(lm.load("bag-of-words")), horizon=128, learning_rate=1e-3)
+    hunch.train(agent, room, steps=1500, seed=0)
+    trained = Trained.of(agent, room, episodes=60)
+    (skill, *_) = (trained.skill(subtask) for subtask in room.unwrapped.subtasks)
+    kitchen = hunch.make(KITCHEN)
+    can = skill.can([State.read(*kitchen.reset(seed=seed)) for seed in range(20)])
+    assert can.max() - can.min() > 0.2
+    assert np.ptp(trained.values) > 0.2
+    with pytest.raises(HunchError, match="does not say what states are worth"):
+        worth(planner([single("done")]), [State("You hold nothing.")])
+
+
 def test_a_run_without_subtasks_brings_no_skills(tmp_path):
     hunch.train("q-learning", "hunch/FrozenLake-v0", steps=50, out=tmp_path / "lake")
     with pytest.raises(UsageError, match="has no subtasks"):
@@ -103,7 +125,7 @@ def test_a_run_without_subtasks_brings_no_skills(tmp_path):
 
 def test_two_skills_of_one_name_are_refused():
     with pytest.raises(HunchError, match="'done'"):
-        Planner(UniformPrior(), [single("done"), single("done")])
+        begun(Planner(UniformPrior(), [single("done"), single("done")]))
 
 
 # ---- what is told -----------------------------------------------------------------------------------------
@@ -191,8 +213,8 @@ def fixed(name, can):
 
 
 def first_skill(score):
-    agent = Planner(
-        Told(a=0.6, b=0.3, c=0.1), [fixed("a", 0.1), fixed("b", 0.5), fixed("c", 0.9)], score=score
+    agent = begun(
+        Planner(Told(a=0.6, b=0.3, c=0.1), [fixed("a", 0.1), fixed("b", 0.5), fixed("c", 0.9)], score=score)
     )
     observation, info = hunch.make("hunch/FrozenLake-v0").reset(seed=0)
     agent.act([State.read(observation, info)])
@@ -217,7 +239,7 @@ def test_affordances_asked_once_stay():
     for affordance, expected in (("once", 1), ("each", 6)):
         calls.clear()
         skill = dataclasses.replace(fixed("a", 0.5), can=can)
-        agent = Planner(UniformPrior("L0"), [skill], affordance=affordance)
+        agent = begun(Planner(UniformPrior("L0"), [skill], affordance=affordance))
         evaluate(lambda seed, agent=agent: agent, [hunch.make("hunch/FrozenLake-v0", max_steps=6)], 1, 0)
         assert len(calls) <= expected + (affordance == "once")  # the first choice, and what is kept of it
 
@@ -247,7 +269,7 @@ def test_a_change_of_the_task_is_heard_through_its_channel(skills):
 def test_a_question_is_a_skill_and_its_answer_is_told(skills):
     agent = planner(skills, name="inner-monologue", feedback=("success", "question"))
     env = hunch.make(KITCHEN, asking=True)
-    agent.begin(World(texts=env.unwrapped.texts), 0)
+    agent.begin(World(examples=env.unwrapped.examples), 0)
     player = agent.player(0)
     evaluate(lambda _: player, [env], 10, 0)
     asks = [
@@ -311,7 +333,7 @@ def never(name="wander"):
 
 
 def test_a_skill_that_never_ends_is_ended_by_its_budget():
-    agent = Planner(UniformPrior("L0"), [never()], feedback=("success",))
+    agent = begun(Planner(UniformPrior("L0"), [never()], feedback=("success",)))
     evaluate(lambda seed: agent, [hunch.make("hunch/FrozenLake-v0", max_steps=10)], 1, 0)
     (line,) = agent.records()
     assert line["plan"] == ["wander"] * 3  # 4, 4 and 2 steps
@@ -326,7 +348,7 @@ class Breaks(Says):
 
 
 def test_a_skill_that_raises_ends_the_run_in_one_sentence():
-    agent = Planner(UniformPrior("L0"), [dataclasses.replace(never(), player=lambda _: Breaks(""))])
+    agent = begun(Planner(UniformPrior("L0"), [dataclasses.replace(never(), player=lambda _: Breaks(""))]))
     with pytest.raises(HunchError, match="The skill 'wander' failed with ZeroDivisionError: no floor"):
         hunch.train(agent, hunch.make("hunch/FrozenLake-v0"), steps=10)
 
@@ -339,7 +361,7 @@ def test_skills_of_another_environment_are_named(skills):
 
 def test_a_planner_that_loops_has_to_stop(skills):
     loops = LikelihoodPrior(lm.load("scripted:first"))
-    agent = Planner(loops, skills, longest=5)
+    agent = begun(Planner(loops, skills, longest=5))
     env = hunch.make(KITCHEN)
     episodes = evaluate(lambda seed: agent, [env], 3, 0)
     assert all(len(line["plan"]) == 6 and line["plan"][-1] == "done" for line in agent.records())

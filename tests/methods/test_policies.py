@@ -26,6 +26,11 @@ END = replace(ROOM, observation="You see a wall 1 step forward")
 FAST = {"horizon": 12, "width": 8, "batch_size": 12, "learning_rate": 3e-3}
 
 
+def begun(agent):
+    agent.begin(World(), 0)
+    return agent
+
+
 def lesson(agent, rounds=6):
     """What turning right pays, in one state, until it is learnt."""
     agent.begin(World(streams=1, steps=1000), 0)
@@ -71,7 +76,7 @@ def test_a_prior_pulls_where_nothing_is_paid_and_proposals_bind():
         told = agent.learn()
     assert told["prior_kl"] > 0
     assert agent.explain(ROOM).chosen[1] > before + 0.1
-    bound = GFlanPrior(Right(), space="proposals", **FAST)
+    bound = begun(GFlanPrior(Right(), space="proposals", **FAST))
     assert bound.explain(ROOM).chosen.tolist() == [0, 1, 0]
     assert bound.act([ROOM] * 5) == bound.player(0).act([ROOM] * 5) == ["turn right"] * 5
 
@@ -142,7 +147,7 @@ class CrampedPPO(PPO):
 
 def test_too_little_memory_names_settings_that_fit():
     """While acting and in an update; a smaller micro is one of them."""
-    large, small = (CrampedPPO(horizon=8, micro=micro) for micro in (128, 4))
+    large, small = (begun(CrampedPPO(horizon=8, micro=micro)) for micro in (128, 4))
     assert len(small.act([ROOM] * 9)) == 9
     assert small.explain(ROOM).chosen.sum() == pytest.approx(1)
     lesson(small, 1)
@@ -165,15 +170,15 @@ def test_settings_and_models_are_checked():
 
 
 def test_a_prompt_that_is_too_long_is_one_sentence():
-    agent = GLAM(**FAST)
+    agent = begun(GLAM(**FAST))
     with pytest.raises(HunchError, match="reads at most"):
         agent.act([replace(ROOM, observation="mug " * 600)])
 
 
 def test_weights_of_another_way_to_train_are_refused():
-    adapted = GLAM(lm="pocket?corpus=walks&train=lora", **FAST)
+    adapted = begun(GLAM(lm="pocket?corpus=walks&train=lora", **FAST))
     with pytest.raises(HunchError, match="do not match"):
-        GLAM(**FAST).load_state_dict(adapted.state_dict())
+        begun(GLAM(**FAST)).load_state_dict(adapted.state_dict())
     kept = adapted.state_dict()
     kept["learner"]["policy"]["base"] = "of another model"
     with pytest.raises(HunchError, match="for other weights"):

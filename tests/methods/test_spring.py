@@ -1,6 +1,7 @@
 """SPRING: questions are asked in order, each knows its parents' answers alone, the last is the action."""
 
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -75,7 +76,7 @@ def test_the_last_question_comes_last_though_nothing_leads_to_it():
 
 def test_a_prompt_holds_the_answers_of_its_parents_and_no_others():
     model = Echo()
-    agent = SPRING(model)
+    agent = begun(SPRING(model))
     agent.begin(World(manual="The manual."), 0)
     agent.act([State("You are here.", "sing", ("sing", "dance"))])
     asked = dict(zip(agent.order, model.prompts, strict=True))
@@ -92,7 +93,7 @@ def test_the_window_holds_the_last_observations_of_an_episode():
     env = craft("make table")
     for window in (1, 3):
         model = Echo()
-        agent = SPRING(model, questions={"choice": DIRECT["choice"]}, window=window)
+        agent = begun(SPRING(model, questions={"choice": DIRECT["choice"]}, window=window))
         agent.begin(World(), 0)
         evaluate(lambda _, agent=agent: agent, [env], 1, 0)
         assert [p.count("You are in the") for p in model.prompts[:4]] == [
@@ -103,7 +104,7 @@ def test_the_window_holds_the_last_observations_of_an_episode():
 
 
 def test_an_answer_that_names_no_action_is_counted_and_drawn():
-    agent = SPRING(Echo())
+    agent = begun(SPRING(Echo()))
     agent.begin(World(), 0)
     states = [State("", "", ("sing", "dance"), stream=i) for i in range(40)]
     assert set(agent.act(states)) == {"sing", "dance"}
@@ -114,7 +115,7 @@ def test_an_answer_that_names_no_action_is_counted_and_drawn():
 
 def test_a_model_that_cannot_write_is_refused():
     with pytest.raises(UsageError, match="SPRING needs a model with the verb 'generate'"):
-        SPRING(lm.load("bag-of-words"))
+        begun(SPRING(lm.load("bag-of-words")))
 
 
 # ---- playing ----------------------------------------------------------------------------------------------
@@ -123,24 +124,24 @@ def test_a_model_that_cannot_write_is_refused():
 @pytest.mark.parametrize("ask", ["graph", "direct"])
 @pytest.mark.parametrize("target", ["make stone pickaxe", "make iron sword"])
 def test_a_rule_without_error_reaches_its_target_by_the_manual(ask, target):
-    episode, lines = played(SPRING(lm.load(RULE), ask=ask), target, seed=1)
+    episode, lines = played(begun(SPRING(lm.load(RULE), ask=ask)), target, seed=1)
     assert episode.success
     assert all(line["named"] for line in lines)
     assert len(lines[0]["answers"]) == (9 if ask == "graph" else 1)
 
 
 def test_without_the_manual_the_rule_knows_nothing():
-    agent = SPRING(lm.load(RULE))
+    agent = begun(SPRING(lm.load(RULE)))
     env = craft("make table", max_steps=30)
     assert not any(e.success for e in evaluate(agent.player, [env], 2, 0))
 
 
 def test_more_errors_more_wrong_actions():
-    clean, _ = played(SPRING(lm.load(RULE)), "make wooden sword")
-    rough, _ = played(SPRING(lm.load(f"{RULE}?error=0.3"), temperature=1.0), "make wooden sword")
+    clean, _ = played(begun(SPRING(lm.load(RULE))), "make wooden sword")
+    rough, _ = played(begun(SPRING(lm.load(f"{RULE}?error=0.3"), temperature=1.0)), "make wooden sword")
     assert clean.length < rough.length
     hard, _ = played(
-        SPRING(lm.load(f"{RULE}?error=0.3&compound=9"), ask="direct", temperature=1.0),
+        begun(SPRING(lm.load(f"{RULE}?error=0.3&compound=9"), ask="direct", temperature=1.0)),
         "make wooden sword",
     )
     assert not hard.success
@@ -149,5 +150,5 @@ def test_more_errors_more_wrong_actions():
 
 
 def test_the_contract_holds_in_the_craft_world():
-    agent = SPRING(lm.load(f"{RULE}?error=0.3"), temperature=1.0)
+    agent = begun(SPRING(lm.load(f"{RULE}?error=0.3"), temperature=1.0))
     methods.check(agent, craft("make stone pickaxe"), steps=12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm
@@ -12,7 +13,7 @@ from hunch.methods.program.worldcoder import WorldCoder
 from hunch.rl.episodes import evaluate
 from hunch.rl.world_model import Step, TrueCopy, measure, steps_of
 from hunch.roles.coded_model import NO_WAY, CodedModel, judged
-from hunch.rules.dynamics import DYNAMICS
+from hunch_studies.rules.dynamics import DYNAMICS
 
 SHY = "scripted:modeller?bugs=0.2&repair=0.5&shy=1"
 TASKS = {
@@ -23,7 +24,7 @@ TASKS = {
 
 
 def trained(steps=120, spec=SHY, env="hunch/FrozenLake-v0", seed=0, **options):
-    agent = WorldCoder(lm.load(spec), **options)
+    agent = begun(WorldCoder(lm.load(spec), **options))
     return agent, hunch.train(agent, hunch.make(env), steps, seed=seed)
 
 
@@ -93,7 +94,7 @@ def start():
 @pytest.mark.parametrize("at", [15, 40])
 def test_a_run_that_is_taken_up_again_goes_on_as_it_was(at, tmp_path):
     def run(out, **more):
-        agent = WorldCoder(lm.load(SHY + "&break=0.2&crash=0.1"), refinements=4)
+        agent = begun(WorldCoder(lm.load(SHY + "&break=0.2&crash=0.1"), refinements=4))
         envs = [hunch.make("hunch/FrozenLake-v0") for _ in range(2)]
         result = hunch.train(agent, envs, 80, out=out, **more)
         return [e.actions for e in result.episodes], agent.records()
@@ -104,7 +105,7 @@ def test_a_run_that_is_taken_up_again_goes_on_as_it_was(at, tmp_path):
 
 
 def test_contradictory_steps_are_named():
-    agent = WorldCoder(lm.load(SHY))
+    agent = begun(WorldCoder(lm.load(SHY)))
     here, there = (State("x", "t", ("a",), raw=raw) for raw in ((0, 0), (0, 1)))
     agent.observe([Transition(here, "a", 0.0, there, False, False)])
     with pytest.raises(UsageError, match=r"from \(0, 0\) 'a' led to"):
@@ -128,7 +129,7 @@ class Useless:
 
 
 def test_a_writer_that_is_of_no_use_leaves_random_play():
-    agent = WorldCoder(Useless(), refinements=5)
+    agent = begun(WorldCoder(Useless(), refinements=5))
     result = hunch.train(agent, hunch.make("hunch/FrozenLake-v0"), 60)
     assert result.complete
     assert not any(agent.settled.values())

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from hunch.envs import make
-from hunch.pocket import corpus, policies, processes, wording
+from hunch_studies.laboratory import corpus, policies, processes, wording
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 TEXTS = [corpus.text(corpus.document(f"test-{i}", 600)) for i in range(300)]
@@ -22,7 +22,7 @@ def transcripts(domain: str, episodes: int = 30) -> set[str]:
         while not over:
             action = rng.choice(info["actions"])
             following, reward, done, truncated, info = env.step(action)
-            texts = env.unwrapped.texts
+            texts = env.unwrapped.wording
             told = (following, texts.done(done), texts.reward(reward))
             found |= {state + texts.actions[action] + answer for answer in told}
             state, over = following, done or truncated

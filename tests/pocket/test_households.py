@@ -11,12 +11,12 @@ import hunch
 from hunch.core import State, UsageError
 from hunch.envs import make
 from hunch.lm import load
-from hunch.pocket import households
 from hunch.roles.prior_kinds import build_prior
 from hunch.roles.prior_language import prompt
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
-from hunch.studies import priors_learned
+from hunch_studies import priors_learned
+from hunch_studies.laboratory import households
 
 ENV = "hunch/Household-Pick-v0"
 

@@ -14,7 +14,8 @@ pytest.importorskip("transformers")
 
 from hunch.lm.backends.huggingface import CausalModel  # noqa: E402
 from hunch.lm.backends.weights import CARD, trained_on  # noqa: E402
-from hunch.pocket import corpus, model, pretrain, tokenizer  # noqa: E402
+from hunch.pocket import model  # noqa: E402
+from hunch_studies.laboratory import corpus, pretrain, tokenizer  # noqa: E402
 
 SMALL = pretrain.PretrainConfig(
     tokens=4096, width=64, layers=2, context=256, stages=((0.5, 64), (1.0, 128)), batch_tokens=512, warmup=4

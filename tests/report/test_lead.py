@@ -8,7 +8,7 @@ import pytest
 
 from hunch.methods import DQNPriorConfig
 from hunch.report.lead import leads
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_episodes
 from hunch.runs.compare import Arm, Job, Outcome
 from hunch.runs.execute import RunConfig
@@ -22,7 +22,7 @@ STEPS = 1_000
 
 def run(arm: Arm, seed: int, fails: int) -> Outcome:
     """A run of 1,000 episodes of one step, the first of which fail."""
-    episodes = [Episode(0, n + 1, float(n >= fails), 1, n >= fails, ("Go Up",), n) for n in range(STEPS)]
+    episodes = [Finished(0, n + 1, float(n >= fails), 1, n >= fails, ("Go Up",), n) for n in range(STEPS)]
     success = over_episodes([episode.success for episode in episodes[750:]])
     result = Result(STEPS, STEPS, success, episodes, [], {}, {}, 1.0, None)
     return Outcome(Job(arm, seed, Path(f"seed-{seed}")), result)
@@ -46,9 +46,13 @@ def test_a_run_that_never_got_there_counts_with_all_of_its_steps() -> None:
     assert "steps to half" not in str(neither)
 
 
+def test_one_pair_has_a_lead_and_no_interval() -> None:
+    (lead,) = leads([run(DQN, 0, 375), run(PRIOR, 0, 175)])
+    assert str(lead) == "dqn-prior beside dqn, 1 pair: lead in area 0.20; 0.50 of its steps to half"
+
+
 def test_without_a_pair_of_seeds_or_a_baseline_nothing_is_said() -> None:
-    assert not leads([run(DQN, 0, 100), run(PRIOR, 0, 50)])
     assert not leads([run(DQN, 0, 100), run(DQN, 1, 100), run(PRIOR, 2, 50), run(PRIOR, 3, 50)])
     assert not leads([run(PRIOR, 0, 50), run(PRIOR, 1, 50)])
     failed = Outcome(Job(PRIOR, 0, Path("seed-0")), None, "it failed")
-    assert not leads([run(DQN, 0, 100), run(DQN, 1, 100), failed, run(PRIOR, 1, 50)])
+    assert not leads([run(DQN, 0, 100), failed, run(PRIOR, 1, 50)])

@@ -26,10 +26,10 @@ from hunch.report.kept import difference, kept
 from hunch.report.pack import digits, encode, pack, tell
 from hunch.report.page import page
 from hunch.report.table import rows, verdict
-from hunch.rl.rollout import Episode
-from hunch.rl.statistics import over_seeds, probability_of_improvement
+from hunch.rl.rollout import Finished
+from hunch.rl.statistics import contrast, over_seeds
 from hunch.runs.execute import RunConfig, execute, finished
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_json, read_lines, write_json
 
 FINITE = st.floats(-1e9, 1e9)
 
@@ -76,11 +76,9 @@ def test_scores_are_those_of_the_statistics(made, runs):
             for y in Y:
                 expected = learning_curve([points(each) for each in lines], x, y)
                 assert arm["curves"][f"{x} {y}"]["value"] == [digits(v) for v in expected.value]
-    improvement = probability_of_improvement(*scores)
-    assert lake["improvement"]["success"][0][1] == [
-        digits(x) for x in (improvement.value, improvement.low, improvement.high)
-    ]
-    assert lake["improvement"]["success"][0][0] is None
+    found = contrast(*(dict(enumerate(own)) for own in scores), paired=False)
+    assert lake["beats"]["success"][0][1] == [found.said, found.size] == ["", f"by {found.lead.value:.2f}"]
+    assert lake["beats"]["success"][0][0] is None
     assert lake["verdict"] == [], "no model fills a role"
 
 
@@ -94,6 +92,7 @@ def test_the_verdict_of_the_page_is_that_of_the_table(tmp_path):
     assert found["verdict"] == verdict(rows(collect([tmp_path])[0][0].outcomes))
     assert len(found["verdict"]) == 1
     assert found["verdict"][0].endswith(": yes")
+    assert sorted(cell[0] for row in found["beats"]["success"] for cell in row if cell) == ["no", "yes"]
 
 
 def test_seeds_with_their_own_games_are_one_arm(tmp_path):
@@ -209,7 +208,8 @@ def test_a_run_counts_once(copied):
 
 def test_without_its_environment_a_run_keeps_its_actions(copied):
     file = copied / "hostile" / "config.json"
-    file.write_text(file.read_text().replace("Hostile-v0", "Gone-v0"))
+    record = read_json(file)
+    write_json(file, {**record, "run": {**record["run"], "env": "Gone-v0"}})
     (copied / "zero-shot" / "seed-0" / "checkpoint" / "state.pt").unlink()
     data = embedded(page(*collect([copied]), episodes=2))
     blocks = {run["name"]: unpacked(block) for run, block in zip(data["runs"], data["blocks"], strict=True)}
@@ -266,7 +266,7 @@ def test_damaged_folders_alone_are_wrong_use(runs, tmp_path):
 
 
 episodes = st.lists(
-    st.builds(Episode, st.just(0), st.just(1), FINITE, st.integers(1, 50), st.booleans(), st.just(("a",)))
+    st.builds(Finished, st.just(0), st.just(1), FINITE, st.integers(1, 50), st.booleans(), st.just(("a",)))
 )
 
 

@@ -61,7 +61,9 @@ def test_the_verdict_turns_with_the_data() -> None:
         "dqn-prior (L3) beats dqn: no; beats random k: no; beats words: no"
     ]
     two = [row(r.label, r.model, r.evidence, *list(r.by_seed.values())[:2]) for r in TABLE]
-    assert "yes" not in verdict(two)[0], "two seeds show nothing"
+    assert verdict(two)[0].startswith("dqn-prior (L3) beats dqn: no verdict from 2 seeds, lead 0.67; ")
+    one = [row(r.label, r.model, r.evidence, r.by_seed[0]) for r in TABLE[:2]]
+    assert verdict(one) == ["dqn-prior (L3) beats dqn: no verdict from 1 seed, lead 0.70"]
 
 
 def test_below_five_seeds_the_ranges_must_be_disjoint() -> None:
@@ -84,7 +86,7 @@ def test_where_games_vary_with_the_seed_runs_in_the_same_games_are_compared() ->
     worse = replace(paired[1], by_seed={0: 0.2, 1: 0.61, 2: 0.59, 3: 0.7, 4: 0.86})
     assert verdict([paired[0], worse]) == ["dqn-prior (L3) beats words: no, by 0.06 [-0.06, 0.17]"]
     alone = replace(paired[1], by_seed={0: 0.1})
-    assert verdict([paired[0], alone]) == ["dqn-prior (L3) beats words: no, by 0.20"]
+    assert verdict([paired[0], alone]) == ["dqn-prior (L3) beats words: no verdict from 1 seed, lead 0.20"]
 
 
 def test_without_a_model_nothing_is_claimed() -> None:

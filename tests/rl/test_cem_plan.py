@@ -8,7 +8,7 @@ from hunch.envs.pendulum import PENDULUM_ACTIONS, describe_pendulum, nearest, to
 from hunch.rl.cem import CEM, plan
 from hunch.rl.episodes import play
 from hunch.rl.world_model import Prediction, TrueCopy, measure, steps_of
-from hunch.rules.dynamics import PENDULUM
+from hunch_studies.rules.dynamics import PENDULUM
 
 
 class Coded:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hunch.core import HunchError, UsageError
+from hunch.core import Episode, HunchError, Picture, State, Transition, UsageError
 from hunch.rl.dataset import (
     Dataset,
     Recording,
@@ -133,3 +133,38 @@ def test_another_environment_is_refused():
     same_environment(DATA, "somewhere:hunch/FrozenLake-v0")
     with pytest.raises(UsageError, match="recorded in hunch/FrozenLake-v0, not in hunch/FrozenLake-v1"):
         same_environment(DATA, "hunch/FrozenLake-v1")
+
+
+def test_everything_of_an_episode_is_kept(tmp_path):
+    """Events, plain numbers, free text, pictures, tasks that change, player, lifetime and group."""
+    picture = Picture.read(b"not really a png")
+    states = [
+        State("one", "find it", None, pictures=(picture,), raw={"x": [1, 2]}, seat=1),
+        State("two", "find it", None, raw=None, seat=1),
+        State("three", "find the other", None, raw=object(), seat=1),
+    ]
+    steps = [
+        Transition(states[0], "anything\nat all", 0.5, states[1], False, False, event="it rang"),
+        Transition(states[1], "", -1.0, states[2], False, True, True),
+    ]
+    recording = Recording.of(Episode(tuple(steps), 3, 7, 2), "me", 11)
+    save(Dataset("hunch/X-v0", {}, (recording,)), tmp_path / "data")
+    (again,) = load(tmp_path / "data").episodes
+    assert again == recording
+    write_json_lines([recording], tmp_path / "lines.jsonl")
+    (from_lines,) = read_json_lines(tmp_path / "lines.jsonl", "hunch/X-v0", {}).episodes
+    assert from_lines == recording
+    episode = again.episode()
+    assert (episode.lifetime, episode.number, episode.group) == (3, 7, 2)
+    assert list(episode) == [replace(t, success=t.done) for t in steps]
+    assert [t.state.raw for t in episode] == [{"x": [1, 2]}, None]
+    assert [t.state.seat for t in episode] == [1, 1]
+    assert episode[0].state.pictures[0].data == picture.data
+
+
+def test_a_newer_data_set_is_refused(tmp_path):
+    save(Dataset("hunch/X-v0", {}, (WON,)), tmp_path / "data")
+    file = tmp_path / "data" / "metadata.json"
+    file.write_text(file.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(UsageError, match="newer version"):
+        load(tmp_path / "data")

@@ -13,6 +13,7 @@ from hunch.rl.statistics import (
     above,
     area,
     band_over_seeds,
+    contrast,
     first_reached,
     interquartile_mean,
     over_episodes,
@@ -174,16 +175,37 @@ scores = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 
 @given(scores, scores)
 def test_probability_of_improvement(mine, others):
-    """Shares of one: what one side does not win the other does; no spread between single seeds is known."""
-    forth, back = probability_of_improvement(mine, others, 100), probability_of_improvement(others, mine, 100)
-    assert forth.value + back.value == pytest.approx(1)
-    assert probability_of_improvement(mine, mine, 100).value == pytest.approx(0.5)
-    if min(len(mine), len(others)) > 1:
-        assert 0 <= forth.low <= forth.high <= 1
+    """Shares of one: what one side does not win the other does."""
+    forth, back = probability_of_improvement(mine, others), probability_of_improvement(others, mine)
+    assert forth + back == pytest.approx(1)
+    assert probability_of_improvement(mine, mine) == pytest.approx(0.5)
+    assert (forth == 1) == (min(mine) > max(others))
+
+
+@given(scores, scores, st.booleans())
+def test_one_test_makes_one_statement(mine, others, paired):
+    """Never both above each other, never a certain P beside a no, nothing from fewer than three seeds."""
+    first, second = dict(enumerate(mine)), dict(enumerate(others))
+    forth, back = contrast(first, second, paired=paired), contrast(second, first, paired=paired)
+    assert not (forth.shown and back.shown)
+    assert (forth.shown is None) == (min(len(mine), len(others)) < 3) == str(forth).startswith("no verdict")
+    if forth.shown is None:
+        assert forth.size == f"by {forth.lead.value:.2f}"
+    elif paired:
+        assert forth.shown == (forth.lead.low > 0)
+        assert forth.size in str(forth)
     else:
-        assert np.isnan(forth.low)
-    if min(mine) > max(others):
-        assert forth.value == 1
+        assert forth.shown == above(mine, others)
+        assert forth.shown or forth.probability < 1
+
+
+def test_three_pairs_whose_interval_holds_nought():
+    """All three are ahead, which is no verdict of Student's, and no probability stands beside it."""
+    found = contrast({0: 0.9, 1: 0.5, 2: 0.8}, {0: 0.1, 1: 0.4, 2: 0.7}, paired=True)
+    assert str(found) == "no, by 0.33 [-0.67, 1.34]"
+    assert found.size == "by 0.33 [-0.67, 1.34]"
+    assert str(contrast({0: 1.0}, {0: 0.06}, paired=True)) == "no verdict from 1 seed, lead 0.94"
+    assert str(contrast({}, {0: 0.06}, paired=False)) == "no verdict from 0 seeds, lead -"
 
 
 def test_band_holds_the_mean_and_narrows_with_seeds():

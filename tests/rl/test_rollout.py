@@ -2,6 +2,7 @@
 
 import copy
 import os
+from dataclasses import replace
 from typing import ClassVar
 
 import gymnasium as gym
@@ -10,8 +11,8 @@ import pytest
 import hunch
 from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.rl.episodes import evaluate, name_of, play, replay, world_of
-from hunch.rl.rollout import Rollout, episode_seed
+from hunch.rl.episodes import advance, evaluate, name_of, play, replay, world_of
+from hunch.rl.rollout import Finished, Rollout, episode_seed
 
 LAKE = "hunch/FrozenLake-v0"
 
@@ -203,17 +204,18 @@ def test_how_long_a_players_memory_lives():
 def test_an_episode_is_played_again():
     env = hunch.make("hunch/Household-Pick-v0", games=2)
     played = list(play(env, lambda s: s.options[len(s.history) % len(s.options)], seed=11))
-    again = list(replay(env, 11, [t.action for t in played]))
+    episode = Finished(11, 0, 0.0, len(played), False, tuple(t.action for t in played))
+    again = list(replay(env, episode))
     assert again == played
     assert again[3].state.history[0] == (played[0].state.observation, played[0].action)
-    assert len(list(replay(env, 11, [t.action for t in played][:2]))) == 2
+    assert len(list(replay(env, replace(episode, actions=episode.actions[:2])))) == 2
 
 
 def test_what_an_agent_may_know_of_where_it_plays():
     env = hunch.make("hunch/Chain-v0")
     world = world_of(Rollout([env], 0), env, 50, ())
     assert (world.env, world.streams, world.steps) == ("hunch/Chain-v0", 1, 50)
-    assert world.texts is env.unwrapped.texts
+    assert world.wording is env.unwrapped.wording
     one, other = world.copy(), world.copy()
     for twin in (one, other):
         twin.unwrapped.place([6])
@@ -272,3 +274,64 @@ def test_self_play_in_the_one_loop(tmp_path):
     assert [episode.length for episode in result.episodes] == [3] * 4
     assert sorted(agent.seen) == [(0, 1.0)] * 2 + [(1, -1.0)] * 2 + [(2, 1.0)] * 2 + [(3, -1.0)] * 2
     hunch.methods.check(Both(), Nim(), steps=12)
+
+
+class Drawn(TextEnv):
+    """Says which task was drawn, in episodes of two steps."""
+
+    def __init__(self):
+        super().__init__(max_steps=2)
+
+    def _begin(self, options):
+        self.task = f"task {self.task_random.integers(10**6)}"
+        return Outcome(self.task, ("go",))
+
+    def _move(self, action):
+        return Outcome(f"{self.task} {self.np_random.integers(10**6)}", ("go",))
+
+
+class Forgetful:
+    """Records when it has to forget."""
+
+    def __init__(self, seed=0):
+        self.forgotten, self.tasks = [], []
+
+    def act(self, states):
+        self.tasks.append([s.task for s in states])
+        return ["go"] * len(states)
+
+    def observe(self, transitions):
+        pass
+
+    def forget(self, streams):
+        self.forgotten.append((len(self.tasks), list(streams)))
+
+
+def test_a_lifetime_has_one_task_and_ends_in_forgetting():
+    rollout, player = Rollout([Drawn(), Drawn()], seed=1, lifetime=3), Forgetful()
+    for _ in range(12):
+        advance(rollout, player)
+    assert player.forgotten == [(6, [0, 1]), (12, [0, 1])]
+    lives = [[{tasks[i] for tasks in player.tasks[start : start + 6]} for start in (0, 6)] for i in (0, 1)]
+    assert all(len(tasks) == 1 for own in lives for tasks in own)
+    assert len(set.union(*(tasks for own in lives for tasks in own))) == 4
+    ended = rollout.take_finished()
+    assert [e.number for e in ended] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    first = next(replay(Drawn(), ended[0]))
+    assert first.state.task == player.tasks[0][0]
+
+
+def test_evaluations_draw_a_task_per_lifetime_whatever_the_number_of_environments():
+    def tasks(n, **options):
+        return [e.task_seed for e in evaluate(Forgetful, [Drawn() for _ in range(n)], 8, seed=3, **options)]
+
+    assert tasks(1) == [None] * 8
+    assert tasks(1, task_seed=4) == [4] * 8
+    lived = tasks(1, lifetime=2)
+    assert lived == tasks(3, lifetime=2)
+    assert [lived[i] == lived[i + 1] for i in range(7)] == [True, False] * 3 + [True]
+
+
+def test_a_lifetime_of_no_episode_is_refused():
+    with pytest.raises(UsageError, match="A lifetime has at least one episode, not 0"):
+        Rollout([Drawn()], lifetime=0)

@@ -1,13 +1,14 @@
 """A program as a source of rewards: it pays as the environment does, and its failures are counted."""
 
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import methods
 from hunch.core import State, Transition, UsageError
 from hunch.roles.coded_reward import CodedReward
 from hunch.roles.reward import Rewarded
-from hunch.rules.dynamics import SOKOBAN_REWARD
+from hunch_studies.rules.dynamics import SOKOBAN_REWARD
 
 NEAR = "def reward(state, action, next_state):\n    return -1.0 if next_state[0] > 1 else 1 / next_state[1]\n"
 
@@ -20,7 +21,7 @@ def step(raw, after):
 
 def test_it_pays_as_the_environment_does():
     """Two routes to one reward: the environment's, and the program's in its place."""
-    agent = Rewarded(methods.QLearning(), CodedReward(SOKOBAN_REWARD), extrinsic=0.0)
+    agent = Rewarded(methods.QLearning(), begun(CodedReward(SOKOBAN_REWARD)), extrinsic=0.0)
     plain = methods.QLearning()
     env = "hunch/Sokoban-v0"
     one, other = (hunch.train(a, hunch.make(env), 300, seed=0) for a in (agent, plain))
@@ -28,18 +29,20 @@ def test_it_pays_as_the_environment_does():
 
 
 def test_failures_are_worth_nothing_and_counted():
-    source = CodedReward(NEAR)
+    source = begun(CodedReward(NEAR))
     assert source.rewards([step([0, 0], [2, 0]), step([0, 0], [0, 4]), step([0, 0], [0, 0])]) == [
         -1.0,
         0.25,
         0.0,
     ]
-    assert source.metrics() == {"reward_failed": pytest.approx(1 / 3)}
-    assert source.metrics() == {}
+    assert source.learn() == {"reward_failed": pytest.approx(1 / 3)}
+    assert source.learn() == {}
 
 
 def test_the_contract_is_kept():
-    methods.check(Rewarded(methods.QLearning(), CodedReward(SOKOBAN_REWARD)), hunch.make("hunch/Sokoban-v0"))
+    methods.check(
+        Rewarded(methods.QLearning(), begun(CodedReward(SOKOBAN_REWARD))), hunch.make("hunch/Sokoban-v0")
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,9 +54,9 @@ def test_the_contract_is_kept():
 )
 def test_what_is_no_reward_is_refused(program, said):
     with pytest.raises(UsageError, match=said):
-        CodedReward(program)
+        begun(CodedReward(program))
 
 
 def test_states_without_numbers_are_refused_in_a_sentence():
     with pytest.raises(UsageError, match="states of numbers"):
-        CodedReward(NEAR).rewards([step(None, None)])
+        begun(CodedReward(NEAR)).rewards([step(None, None)])

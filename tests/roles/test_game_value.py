@@ -10,7 +10,7 @@ from hunch.rl.games.game import AtRandom, Known, tournament
 from hunch.rl.games.inference import Filtering
 from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.roles.game_value import best, candidates, problem_of, seat, standings
-from hunch.rules.game_code import GAME_VALUE, SQUALL, TIC_TAC_TOE
+from hunch_studies.rules.game_code import GAME_VALUE, SQUALL, TIC_TAC_TOE
 
 TEXT = GAMES["tic-tac-toe"].text
 GOOD = GAME_VALUE["The game of tic-tac-toe."]

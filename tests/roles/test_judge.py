@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -9,7 +10,7 @@ from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
 from hunch.lm import Cached
 from hunch.roles import Judge, JudgeConfig
 from hunch.roles.judge import read_verdict
-from hunch.rules import ScriptedModel
+from hunch_studies.rules import ScriptedModel
 
 GAME = "hunch/MatrixGame-v0"
 
@@ -48,7 +49,7 @@ def test_a_judge_is_right_and_is_asked_once_for_all_that_end():
 
 
 def test_only_the_end_is_judged_and_the_account_is_whole():
-    judge = Judge(model("Yes"))
+    judge = begun(Judge(model("Yes")))
     middle = ended()
     middle = Transition(middle.state, "wait", 0.0, middle.state, False, False, event="You wait.")
     assert judge.rewards([middle]) == [0.0]
@@ -59,20 +60,20 @@ def test_only_the_end_is_judged_and_the_account_is_whole():
 
 
 def test_an_abstention_is_worth_nothing_and_is_counted():
-    judge = Judge(model("Yes", refusal=1.0))
+    judge = begun(Judge(model("Yes", refusal=1.0)))
     with pytest.warns(HunchWarning, match="abstained from all of 60"):
         rewards = judge.rewards([ended(stream=i) for i in range(60)])
     assert set(rewards) == {0.0}
-    assert judge.metrics() == {"judge_yes": 0.0, "judge_abstained": 1.0, "judge_agrees": 0.0}
+    assert judge.learn() == {"judge_yes": 0.0, "judge_abstained": 1.0, "judge_agrees": 0.0}
     assert judge.lm.usage.fallbacks == 60
 
 
 def test_a_judge_that_says_yes_to_everything_is_warned_of_once():
-    judge = Judge(model("Yes"))
+    judge = begun(Judge(model("Yes")))
     with pytest.warns(HunchWarning, match="said yes to all of 60"):
         judge.rewards([ended(stream=i) for i in range(60)])
     judge.rewards([ended()])
-    assert judge.metrics()["judge_agrees"] == 1.0
+    assert judge.learn()["judge_agrees"] == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "The split is 50 to 50, as it happens.", "As a model I cannot judge."])
@@ -106,19 +107,20 @@ def test_a_judge_that_times_out_ends_the_run_in_a_sentence_and_loses_nothing(tmp
 
 def test_errors_last_at_temperature_0_and_are_drawn_anew_above():
     lasting, anew = (
-        Judge(model("Yes", error=0.5), JudgeConfig(temperature=temperature)) for temperature in (0.0, 1.0)
+        begun(Judge(model("Yes", error=0.5), JudgeConfig(temperature=temperature)))
+        for temperature in (0.0, 1.0)
     )
     assert np.std([lasting.rewards([ended()])[0] for _ in range(40)]) == 0
     assert 0.2 < np.mean([anew.rewards([ended()])[0] for _ in range(200)]) < 0.8
 
 
 def test_a_probability_of_yes():
-    judge = Judge(model("Yes", error=0.2), JudgeConfig(how="score"))
+    judge = begun(Judge(model("Yes", error=0.2), JudgeConfig(how="score")))
     assert judge.rewards([ended()])[0] == pytest.approx(0.99 * 0.8 + 0.005)
     with pytest.raises(UsageError, match="does not"):
-        Judge(lm.load("minilm"), JudgeConfig(how="score"))
+        begun(Judge(lm.load("minilm"), JudgeConfig(how="score")))
     with pytest.raises(UsageError, match="generate"):
-        Judge(lm.load("minilm"))
+        begun(Judge(lm.load("minilm")))
 
 
 @pytest.mark.parametrize("how", ["answer", "score"])

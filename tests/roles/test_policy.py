@@ -12,11 +12,11 @@ from hunch.core import State, UsageError
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from hunch.pocket import walks  # noqa: E402
 from hunch.roles import TextTable  # noqa: E402
 from hunch.roles.policy import LMPolicy, LMPolicyConfig, PerceptronPolicy  # noqa: E402
 from hunch.roles.prior_kinds import PriorConfig, build_prior  # noqa: E402
 from hunch.roles.prior_language import prompt  # noqa: E402
+from hunch_studies.laboratory import walks  # noqa: E402
 
 WALKS = "pocket?corpus=walks"
 STATES = [
@@ -57,7 +57,7 @@ def test_both_are_each_alone(whole):
     acting = policy(whole)
     logprobs, values = acting.both(STATES)
     torch.testing.assert_close(logprobs, acting.logprobs(STATES), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(values, acting.values(STATES), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(values, acting.judge(STATES), atol=1e-5, rtol=1e-5)
 
 
 def test_padding_has_no_gradient(whole):
@@ -77,7 +77,7 @@ def test_a_value_apart_is_read_off_the_model_without_adapters(adapted, whole):
     assert torch.equal(adapted.frozen_states(prompts), before)
     assert torch.equal(whole.states(prompts), before)
     assert not torch.equal(adapted.states(prompts), before)
-    acting.values(STATES).sum().backward()
+    acting.judge(STATES).sum().backward()
     assert all(weight.grad is None for weight in adapted.parameters())
     adapted.restart()
     with pytest.raises(UsageError, match="train=lora"):
@@ -111,7 +111,8 @@ def test_a_perceptron_begins_nearly_uniform():
     logprobs, values = acting.both(STATES)
     for row, state in zip(logprobs.exp(), STATES, strict=True):
         np.testing.assert_allclose(row[: len(state.options)].detach(), 1 / len(state.options), atol=0.02)
-    assert torch.equal(values, acting.values(STATES))
+    assert torch.equal(values, acting.judge(STATES))
+    np.testing.assert_array_equal(values.detach().double().numpy(), acting.values(STATES))
 
 
 def test_embeddings_are_standardised_by_all_that_was_seen():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
@@ -9,7 +10,7 @@ from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm import Cached
 from hunch.roles import Preference, PreferenceConfig
 from hunch.roles.preference import Pair, cycles, read_preference
-from hunch.rules import ScriptedModel
+from hunch_studies.rules import ScriptedModel
 
 SMALL = PreferenceConfig(pairs=300, collect=80, epochs=40, ensemble=2)
 ORDER = ("bad thing", "plain thing", "good thing", "best thing")
@@ -29,7 +30,7 @@ def data(*captions):
 
 
 def fitted(rule=better, config=SMALL, captions=ORDER, **dials):
-    source = Preference(Cached(ScriptedModel(rule, **dials)), lm.load("bag-of-words"), config)
+    source = begun(Preference(Cached(ScriptedModel(rule, **dials)), lm.load("bag-of-words"), config))
     source.begin(World(task="the goal", data=data(*captions * 5)), 0)
     return source
 
@@ -98,8 +99,10 @@ def test_nothing_to_compare_is_one_sentence(captions):
 @pytest.mark.parametrize(("steps", "said"), [(59, "no reward will be fitted"), (90, "nothing to compare")])
 def test_a_run_in_which_nothing_is_fitted_says_so(steps, said):
     motif = methods.Motif(lm.load("scripted:captions"), preference=PreferenceConfig(collect=60))
+    silent = hunch.make("hunch/CliffWalking-v0")
+    silent.unwrapped.offers = frozenset({"events"})  # it says that it tells events, and tells none
     with pytest.warns(HunchWarning, match=said):
-        hunch.train(motif, hunch.make("hunch/CliffWalking-v0"), steps)
+        hunch.train(motif, silent, steps)
     assert motif.records() == []
 
 
@@ -113,24 +116,3 @@ def test_the_contract_is_kept_through_the_fit(learner):
         dqn=methods.DQNPriorConfig(hidden=8, warmup=10, batch_size=8),
     )
     methods.check(agent, hunch.make("hunch/DoorKey-v0"), steps=90)
-
-
-@pytest.mark.parametrize(
-    "agent",
-    [
-        lambda: methods.CountBonus(),
-        lambda: methods.CountBonus(of="event"),
-        lambda: methods.RND(rnd_batch=7),
-    ],
-)
-def test_novelty_keeps_the_contract(agent):
-    methods.check(agent(), hunch.make("hunch/DoorKey-v0"))
-
-
-def test_what_is_new_pays_more():
-    for agent in (methods.CountBonus(), methods.RND()):
-        source = agent.source
-        source.begin(World(), 0)
-        step = data("x")[0]
-        rewards = [source.rewards(step)[0] for _ in range(400)]
-        assert np.mean(rewards[-50:]) < np.mean(rewards[:50]) / 2

@@ -1,13 +1,14 @@
 """The searches of world models: the tree of GIF-MCTS against figures by hand, and WorldCoder's draws."""
 
 from collections import Counter
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
 import pytest
 
 from hunch.roles.program import Attempt, shown
-from hunch.roles.program_search import Thompson
+from hunch.roles.program_search import SCRATCH, Thompson
 from hunch.roles.program_tree import ProgramTree
 
 PROGRAM = "\n".join(f"line {i}" for i in range(9))
@@ -117,15 +118,31 @@ def test_a_tree_is_rebuilt_from_its_attempts():
     assert once.root.visits == 6, "a winner that is submitted again is no news"
 
 
+def refined(search, n=300):
+    """Return the numbers of the parents of n requests; ``SCRATCH`` stands for none."""
+    requests = search.ask(n, np.random.default_rng(0))
+    return [request.parents[0].number if request.parents else SCRATCH for request in requests]
+
+
 def test_thompson_draws_by_fitness_and_past_failures():
     search = Thompson(5.0)
-    assert search.ask(2, RNG)[0].parents == ()
-    search.tell([tried(0, 0.9), tried(1, None)], RNG)
+    search.tell([tried(0, 0.9), replace(tried(1, 0.1), program="another")], RNG)
     assert search.beta(0) == pytest.approx((5.5, 1.5))
-    assert search.beta(1) == (1, 6)
-    drawn = [request.parents[0].number for request in search.ask(300, np.random.default_rng(0))]
-    assert drawn.count(0) > 250
-    search.tell([tried(2 + i, 0.1, 0) for i in range(20)], RNG)
+    drawn = Counter(refined(search))
+    assert drawn[0] > 200
+    assert min(drawn[1], drawn[SCRATCH]) > 0
+    search.tell([tried(2 + i, 0.0, 0) for i in range(20)], RNG)
     assert search.beta(0) == pytest.approx((5.5, 21.5))
     search.tell([tried(30, 1.0, 0)], RNG)
     assert search.beta(0) == pytest.approx((5.5, 21.5)), "one that is perfect is no failure"
+
+
+def test_thompson_goes_on_writing_from_scratch():
+    search = Thompson()
+    assert refined(search, 3) == [SCRATCH] * 3
+    search.tell([tried(0, None), tried(1, 0.0)], RNG)
+    assert refined(search, 3) == [SCRATCH] * 3, "what explains nothing is not refined"
+    assert search.beta(SCRATCH) == (1, 3)
+    search.tell([replace(tried(2, 0.5), group=-1), tried(3, 0.5, 2)], RNG)
+    assert search.beta(SCRATCH) == (1, 3), "a program from before was not written now"
+    assert set(refined(search)) == {SCRATCH, 2}, "the same program is one arm"

@@ -4,7 +4,7 @@ import pytest
 
 import hunch
 from hunch import lm, methods
-from hunch.core import Agent, State, Transition, UsageError, World
+from hunch.core import Agent, Episode, State, Transition, UsageError, World
 from hunch.roles import Goaled, Rewarded, Shaping, Similarity, TextTable, UniformPrior
 
 LAKE = "hunch/FrozenLake-v0"
@@ -26,7 +26,7 @@ class Corners:
     evidence = "L0"
 
     def suggest(self, states):
-        return [f"go to corner {len(state.observation) % 4}" for state in states]
+        return [(f"go to corner {len(state.observation) % 4}",) for state in states]
 
 
 class Reached:
@@ -35,7 +35,7 @@ class Reached:
     evidence = None
 
     def rewards(self, transitions):
-        return [float("corner" in t.state.task) for t in transitions]
+        return [float("corner" in t.state.aim) for t in transitions]
 
 
 def learner():
@@ -53,7 +53,7 @@ def test_the_agent_learns_from_the_sum_and_the_record_keeps_the_environments():
 
 def test_recorded_data_are_relabelled_and_the_mean_is_told():
     s = State("here", "", ("Go Down", "Go Up"))
-    data = [[Transition(s, "Go Down", 0.0, s, True, False)], [Transition(s, "Go Up", 0.0, s, True, False)]]
+    data = [Episode((Transition(s, a, 0.0, s, True, False),)) for a in ("Go Down", "Go Up")]
     agent = Rewarded(learner(), Downwards())
     agent.begin(World(streams=0, data=data), 0)
     assert sorted(agent.agent.learner.replay.rows[:2, 5]) == [0.0, 1.0]
@@ -71,8 +71,8 @@ def test_goals_stand_in_the_task_for_an_episode():
 
     agent = Goaled(Rewarded(learner(), Watcher()), Corners())
     hunch.train(agent, [hunch.make(LAKE), hunch.make(LAKE)], 80)
-    assert all(t.state.task.startswith("go to corner") for t in seen)
-    assert all(t.next_state.task == t.state.task for t in seen)
+    assert all(t.state.aim.startswith("go to corner") for t in seen)
+    assert all(t.next_state.goals == t.state.goals for t in seen)
     assert agent.explain(State("x", "own", ("a", "b"), stream=9)).note == "goal: own"
 
 
@@ -110,7 +110,7 @@ class Seen(Agent):
 
     def observe(self, transitions):
         self.rewards += [t.reward for t in transitions]
-        self.tasks += [(t.state.task, t.next_state.task) for t in transitions]
+        self.tasks += [(t.state.aim, t.next_state.aim) for t in transitions]
 
 
 def step(event, done=False, stream=0):
@@ -153,8 +153,9 @@ def test_streams_count_apart():
     assert agent.agent.rewards == [2.0, 2.0, 1.0]
 
 
-def test_rewards_below_the_quantile_are_nothing():
+def test_only_rewards_above_the_quantile_count():
     assert shaped("0123", quantile=0.5) == [0.0, 0.0, 2.0, 3.0]
+    assert shaped("0123", quantile=2 / 3) == [0.0, 0.0, 0.0, 3.0], "one that equals it is nothing"
 
 
 def test_rewards_are_standardised_by_all_so_far():
@@ -176,14 +177,14 @@ class Options:
     evidence = None
 
     def suggest(self, states):
-        return ["\n".join(state.options) for state in states]
+        return [state.options for state in states]
 
 
 class Did:
     """The goal of the same name."""
 
     def reached(self, transitions):
-        return [[line for line in t.state.task.splitlines() if line == t.action] for t in transitions]
+        return [[goal for goal in t.state.goals if goal == t.action] for t in transitions]
 
 
 def test_goals_are_renewed_in_every_state_and_reached_ones_are_dropped():
@@ -197,7 +198,7 @@ def test_goals_are_renewed_in_every_state_and_reached_ones_are_dropped():
     agent.observe([Transition(s, "b", 0.0, s, True, False)])
     assert agent.agent.tasks == [("a\nb", "b"), ("b", "own"), ("own", "own")]
     agent.act([s])
-    assert agent.goals.of(s).task == "a\nb"  # another episode
+    assert agent.goals.of(s).goals == ("a", "b")  # another episode
     assert agent.learn() == {"goals": 5.0, "reached": 2.0}
 
 
@@ -206,7 +207,7 @@ def test_goals_that_cannot_be_reached_are_told_of():
         evidence = None
 
         def suggest(self, states):
-            return ["fly to the moon"] * len(states)
+            return [("fly to the moon",)] * len(states)
 
     agent = Goaled(Seen(), Hopeless(), Did(), renew=True)
     agent.begin(World(), 0)

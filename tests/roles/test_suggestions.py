@@ -1,14 +1,15 @@
 """Suggested goals: sensible ones are named, nonsense is rejected and counted, a state is asked about once."""
 
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
 from hunch.core import State, UsageError
 from hunch.lm import Cached
 from hunch.roles.suggestions import SuggestionConfig, Suggestions
-from hunch.rules import ScriptedModel
-from hunch.rules.suggestions import sensible
+from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.suggestions import sensible
 
 S = State("You see trees.", "", ("go to cave", "collect wood", "eat stone"))
 
@@ -25,8 +26,8 @@ class Writer(ScriptedModel):
 
 
 def suggest(text, **options):
-    source = Suggestions(Cached(Writer(text)), SuggestionConfig(**options))
-    return source, source.suggest([S])[0].splitlines()
+    source = begun(Suggestions(Cached(Writer(text)), SuggestionConfig(**options)))
+    return source, list(source.suggest([S])[0])
 
 
 @pytest.mark.parametrize(
@@ -60,16 +61,16 @@ def test_a_state_is_asked_about_once():
 
 def test_candidates_are_approved_one_by_one():
     model = ScriptedModel(lambda prompt, options: options[0 if "to collect wood" in prompt else 1])
-    source = Suggestions(Cached(model), SuggestionConfig(how="ask"))
-    assert source.suggest([S]) == ["collect wood"]
+    source = begun(Suggestions(Cached(model), SuggestionConfig(how="ask")))
+    assert source.suggest([S]) == [("collect wood",)]
 
 
 def test_an_encoder_names_what_is_alike():
     words = State("You see wood.", "", ("go to cave", "collect wood", "eat stone"))
-    source = Suggestions(lm.load("bag-of-words"), SuggestionConfig(goals=1))
-    assert source.suggest([words]) == ["collect wood"]
+    source = begun(Suggestions(lm.load("bag-of-words"), SuggestionConfig(goals=1)))
+    assert source.suggest([words]) == [("collect wood",)]
     with pytest.raises(UsageError, match="embed"):
-        Suggestions(lm.load("scripted:suggest"), SuggestionConfig(how="alike"))
+        begun(Suggestions(lm.load("scripted:suggest"), SuggestionConfig(how="alike")))
 
 
 def test_the_rule_names_what_works_and_nothing_else():

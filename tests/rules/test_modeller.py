@@ -11,8 +11,8 @@ from hunch.core import UsageError
 from hunch.envs.design.code import extract, flaw
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.roles.program import Attempt, ModelWriter
-from hunch.rules.dynamics import CLIFF_WALKING, DYNAMICS, TAXI
-from hunch.rules.modeller import Dials, _damaged, _relevant, modelled
+from hunch_studies.rules.dynamics import CLIFF_WALKING, DYNAMICS, TAXI
+from hunch_studies.rules.modeller import Dials, _damaged, _relevant, modelled
 
 ENV = hunch.make("hunch/WorldModelCode-v0", episodes=2)
 PROBLEM = ENV.unwrapped.problem

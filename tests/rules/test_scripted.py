@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hunch import lm, rules
+import hunch_studies.rules as rules
+from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import UniformModel, listed_options
-from hunch.rules import ScriptedModel
-from hunch.rules.frozen_lake import frozenlake
-from hunch.rules.model import REFUSAL, situation
-from hunch.rules.words import first, overlap
+from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.frozen_lake import frozenlake
+from hunch_studies.rules.model import REFUSAL, situation
+from hunch_studies.rules.words import first, overlap
 
 OPTIONS = ("go left", "open the fridge", "look", "take the mug")
 PROMPT = (

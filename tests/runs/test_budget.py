@@ -17,13 +17,13 @@ from hunch.lm.budget import SPENT, Ledger, SharedBudget
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.eureka import EurekaConfig
 from hunch.roles import MappedPrior
-from hunch.rules import ScriptedModel
-from hunch.rules.frozen_lake import frozenlake
 from hunch.runs.compare import _spent
 from hunch.runs.estimate import estimate, estimates
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import JOURNAL
 from hunch.runs.loop import train
+from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.frozen_lake import frozenlake
 
 LAKE = "hunch/FrozenLake-v0"
 COMMAND = ["run", "zero-shot", "--env", LAKE, "--lm", "scripted:frozenlake?error=0.5", "--steps", "100"]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -148,6 +149,32 @@ except HunchError as error:
 """
 
 
+LIMITED = """
+import resource, signal, sys
+from tests.runs.test_damage import CONFIG
+from hunch.core import HunchError
+from hunch.runs.execute import execute
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    execute(CONFIG, sys.argv[1])
+except HunchError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("size", [4_000, 20_000])
+def test_a_run_on_a_full_disk_ends_with_a_sentence(tmp_path, size):
+    """Its figures for TensorBoard do not fit either, and no thread of its prints a traceback."""
+    pytest.importorskip("tensorboard")
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "run"), str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert "Cannot write" in done.stdout
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
 def test_a_file_that_does_not_fit_leaves_the_old_one(tmp_path):
     write_atomically(tmp_path / "state.pt", b"good")
     command = [sys.executable, "-c", FULL, str(tmp_path / "state.pt")]
@@ -159,7 +186,6 @@ def test_a_file_that_does_not_fit_leaves_the_old_one(tmp_path):
 
 READ_ONLY = """
 import sys
-import threading
 from hunch.core import HunchError
 from hunch.runs.folder import RunFolder
 try:

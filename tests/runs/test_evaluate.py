@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.begun import begun
 
 import hunch
 from hunch import lm
@@ -13,6 +14,7 @@ from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl import dataset
 from hunch.rl.episodes import replay
+from hunch.rl.rollout import Finished
 from hunch.roles import TextTable
 from hunch.roles.prior import UniformPrior
 from hunch.roles.prior_kinds import PriorConfig
@@ -61,7 +63,7 @@ def content(folder):
 
 def states(n=12):
     """States of the lake that were seen in training."""
-    played = replay(hunch.make(LAKE), 0, ["Go Left"] * n)
+    played = replay(hunch.make(LAKE), Finished(0, 0, 0.0, n, False, ("Go Left",) * n))
     return [transition.state for transition in played]
 
 
@@ -256,7 +258,7 @@ class Renamed:
     ],
 )
 def test_a_q_of_another_encoder_is_refused_and_the_agent_left(run, encoder, options, sentence):
-    agent = DQNPrior(UniformPrior(), TextTable(encoder), k=2, **{**SMALL, **options})
+    agent = begun(DQNPrior(UniformPrior(), TextTable(encoder), k=2, **{**SMALL, **options}))
     before = {name: weights.clone() for name, weights in agent.learner.network.state_dict().items()}
     with pytest.raises(UsageError, match=sentence):
         agent.load_state_dict(read_checkpoint(run)["agent"])

@@ -6,8 +6,8 @@ import pytest
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.roles.prompting import PromptConfig
-from hunch.rules.dynamics import LAKE_MOVES, LAKE_REWARD, TAXI
 from hunch.runs.foretell import Foretelling, foretell, recorded, text_steps, unseen, world_model
+from hunch_studies.rules.dynamics import LAKE_MOVES, LAKE_REWARD, TAXI
 
 MAZE = Foretelling(env="hunch/Maze-v0", examples=24, episodes=6, depth=3)
 

@@ -6,14 +6,45 @@ import signal
 import subprocess
 import sys
 import time
+from copy import deepcopy
+from math import isnan
 
+import numpy as np
 import pytest
-from benchmarks.kills import COMPARISON, RUNS, children, differences, kill, sit
+import torch
+from benchmarks.kills import COMPARISON, RUNS, children, differences, kill, same, sit
+
+from hunch.methods.program.funsearch import FunSearchConfig
+from hunch.runs.execute import RunConfig, execute
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+
+
+def test_a_failed_program_is_no_difference():
+    """Its return is nan, which equals no other nan; every other difference is one."""
+    nan = float("nan")
+    state = {"best": nan, "scores": [1.0, nan], "weights": torch.tensor([nan, 1.0]), "row": np.array([nan])}
+    assert same(state, deepcopy(state))
+    assert not same(state, {**state, "best": 0.0})
+    assert not same(state, {**state, "weights": torch.tensor([nan, 2.0])})
+    assert not same(state, dict(reversed(state.items())))
+
+
+def test_two_searches_with_failed_programs_are_one(tmp_path):
+    config = RunConfig(
+        method="funsearch",
+        env="hunch/Heuristic-CapSet-v0",
+        env_options={"n": 2},
+        lm="scripted:mutator",
+        steps=12,
+        options=FunSearchConfig(),
+    )
+    results = [execute(config, tmp_path / name) for name in ("one", "other")]
+    assert any(isnan(episode.episode_return) for episode in results[0].episodes)
+    assert not differences(tmp_path / "one", tmp_path / "other")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from hunch.methods.checker import difference
 from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import BEST, read_checkpoint, read_lines
+from hunch.runs.files import BEST, read_checkpoint, read_json, read_lines
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"k": 2, "hidden": 16, "warmup": 20, "batch_size": 8, "encoder": "bag-of-words"}
@@ -409,7 +409,7 @@ def test_progress_is_shown_in_a_terminal_and_not_elsewhere(capsys):
 
 
 def test_a_kept_config_of_a_wrong_type_is_named(named, tmp_path):
-    record = json.loads((named / "config.json").read_text())
+    record = read_json(named / "config.json")
     record["run"]["options"]["k"] = "two"
     (tmp_path / "config.json").write_text(json.dumps(record))
     with pytest.raises(

@@ -16,7 +16,7 @@ from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.rl.comparison import difference
 from hunch.rl.episodes import replay
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_episodes
 from hunch.runs import folder as folders
 from hunch.runs.board import Boards, WandB
@@ -25,7 +25,7 @@ from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loop import Evaluation, train
-from hunch.runs.result import Result
+from hunch.runs.result import Result, read_episode
 
 OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2, encoder="bag-of-words")
 CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=600, seed=3, options=OPTIONS)
@@ -93,7 +93,7 @@ def test_steps_to_need_a_second_window():
     """The running success rate passes half at episode 125 in both; only in one does it stay there."""
 
     def result(successes):
-        episodes = [Episode(0, 10 * (i + 1), 0.0, 10, won, (), i) for i, won in enumerate(successes)]
+        episodes = [Finished(0, 10 * (i + 1), 0.0, 10, won, (), i) for i, won in enumerate(successes)]
         return Result(3000, 3000, over_episodes(successes), episodes, [], {}, {}, 0.0, None)
 
     risen, burst = [False] * 100 + [True] * 200, [False] * 100 + [True] * 30 + [False] * 170
@@ -104,7 +104,7 @@ def test_steps_to_need_a_second_window():
 def test_seeds_of_episodes_replay_them(whole):
     env = hunch.make("hunch/FrozenLake-v0")
     for record in read_lines(whole / "episodes.jsonl")[:5]:
-        played = list(replay(env, record["seed"], record["actions"], record["episode"]))
+        played = list(replay(env, read_episode(record)))
         assert sum(t.reward for t in played) == record["return"]
         assert played[-1].success == record["success"]
 

@@ -115,6 +115,19 @@ BENIGN = {
         ("aab",),
         [{"a": 2, "b": 1}, {"a": [1, 1], "b": [1]}, ["b"], {"a": 1}, 2],
     ),
+    "namedtuple": (
+        "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n    y: float\n"
+        "def f(x): return {P(x, 0.5): [P(1, 2)]}",
+        (3,),
+        {(3, 0.5): [(1, 2)]},
+    ),
+    "frozenset": ("def f(x): return [frozenset(x), {'a': frozenset()}]", ([1, 2],), [{1, 2}, {"a": set()}]),
+    "dicts that count": (
+        "from collections import Counter, OrderedDict, defaultdict\n"
+        "def f(s): return [Counter(s), OrderedDict(a=1), defaultdict(list, b=[])]",
+        ("aab",),
+        [{"a": 2, "b": 1}, {"a": 1}, {"b": []}],
+    ),
     "dataclasses": (
         "from dataclasses import dataclass, field, asdict\n@dataclass(order=True)\nclass P:\n    x: int\n"
         "    y: list = field(default_factory=list)\ndef f(): return asdict(P(1, [2]))",

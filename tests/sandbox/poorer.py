@@ -1,7 +1,8 @@
 """Runs a Python file on a poorer machine: ``python poorer.py WHAT,WHAT FILE``, each what a system may lack.
 
 ``namespaces`` is forbidden as in default containers, ``landlock`` is missing as in old kernels, and so is
-``filters``. A filter of system calls of our own stands in for the system.
+``filters``; ``sessions``, ``handles`` (signals by file descriptor) and ``signals`` are forbidden. A filter of
+system calls of our own stands in for the system.
 """
 
 import ctypes
@@ -13,11 +14,16 @@ import sys
 
 LOAD, EQUAL, RETURN, ALLOW, ERROR = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000
 NUMBER, FIRST_ARGUMENT = 0, 16
+SETSID, KILL = {"x86_64": (112, 62), "aarch64": (157, 129)}[platform.machine()]
+PIDFD_SEND_SIGNAL = 424
 SECCOMP, UNSHARE, PRCTL = {"x86_64": (317, 272, 157), "aarch64": (277, 97, 167)}[platform.machine()]
 LANDLOCK = 444
 
 LACKS = {
     "namespaces": [(EQUAL, 0, 1, UNSHARE), (RETURN, 0, 0, ERROR | errno.EPERM)],
+    "sessions": [(EQUAL, 0, 1, SETSID), (RETURN, 0, 0, ERROR | errno.EPERM)],
+    "handles": [(EQUAL, 0, 1, PIDFD_SEND_SIGNAL), (RETURN, 0, 0, ERROR | errno.EPERM)],
+    "signals": [(EQUAL, 0, 1, KILL), (RETURN, 0, 0, ERROR | errno.EPERM)],
     "landlock": [(EQUAL, 0, 1, LANDLOCK), (RETURN, 0, 0, ERROR | errno.ENOSYS)],
     "filters": [
         (EQUAL, 0, 1, SECCOMP),

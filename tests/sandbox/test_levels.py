@@ -41,6 +41,7 @@ with Sandbox(seconds=60{least}) as box:
         ("namespaces", "kernel True [2, 4]"),
         ("namespaces,landlock", "kernel False [2, 4]"),
         ("landlock", "kernel+namespaces False [2, 4]"),
+        ("handles", "kernel True [2, 4]"),
     ],
 )
 def test_levels(box, lacking, level, tmp_path):
@@ -54,6 +55,20 @@ def test_below_the_kernel_nothing_runs_unless_asked_for(tmp_path):
     assert refused.startswith("hunch.core.UsageError: This machine provides only the isolation 'process'")
     for lacking in ("filters", "filters,namespaces"):
         assert run(lacking, LEVEL.format(least=', least="process"'), tmp_path).startswith("process ")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        ("sessions", "HunchError: The sandbox's process cannot start: Operation not permitted."),
+        (
+            "handles,signals",
+            "HunchError: The kernel does not let the sandbox stop its programs: Operation not",
+        ),
+    ],
+)
+def test_what_the_kernel_refuses_is_said_in_a_sentence(lacking, said, tmp_path):
+    assert run(lacking, LEVEL.format(least=', least="none"'), tmp_path).startswith(f"hunch.core.{said}")
 
 
 def test_a_process_still_ends_in_time_with_all_its_own(tmp_path):

@@ -2,6 +2,8 @@
 
 import json
 import math
+import random
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from hunch.sandbox import wire
 from hunch.sandbox.wire import WireError
+from tests.sandbox.attacks.hashes import slow_keys
 from tests.sandbox.test_benign import same
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -76,6 +79,27 @@ def test_nan_and_infinity_pass_only_where_allowed():
 def test_a_frame_of_brackets_is_refused_before_it_is_built():
     with pytest.raises(WireError, match="values"):
         wire.decode(b'{"a":[' + b"[]," * 600_000 + b"[]]}")
+
+
+@pytest.mark.parametrize(
+    "tree", [{"s": [1]}, {"d": [[1, 2]]}, [[0]], {"t": [{"s": []}]}], ids=["set", "dict", "list", "tuple"]
+)
+def test_what_cannot_be_read_in_time_is_given_up(tree):
+    assert wire.from_tree(tree, until=time.monotonic() + 600) == wire.from_tree(tree)
+    with pytest.raises(TimeoutError):
+        wire.from_tree(tree, until=time.monotonic() - 1)
+
+
+def test_hashes_are_counted_without_a_table():
+    """Keys that are slow in a dict and quick in a set cost about as much to read as any others do."""
+
+    def cost(keys):
+        start = time.thread_time()
+        assert len(wire.from_tree({"s": keys})) == len(keys)
+        return time.thread_time() - start
+
+    slow, plain = slow_keys(42_000), random.Random(0).sample(range(2**40), 42_000)
+    assert min(cost(slow) for _ in range(3)) < 10 * max(cost(plain) for _ in range(3))
 
 
 def test_a_long_text_of_commas_is_no_such_frame():

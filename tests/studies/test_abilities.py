@@ -6,7 +6,7 @@ import pytest
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import load
-from hunch.studies.abilities import DOMAINS, PIECES, SHOWN, Steps, measure
+from hunch_studies.abilities import DOMAINS, PIECES, SHOWN, Steps, measure
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

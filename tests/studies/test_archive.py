@@ -8,7 +8,8 @@ import pytest
 
 from hunch.cli.main import main
 from hunch.core import HunchError, UsageError
-from hunch.studies.archive import archived
+from hunch.runs.files import read_json, write_json
+from hunch_studies.archive import archived
 
 STUDY = ["study", "icpi-roles", "--smoke", "--part", "Chain", "--arm", "rules", "Matching Model"]
 
@@ -112,7 +113,9 @@ def test_an_impossible_archive_is_refused_first(name, said, tmp_path, capsys):
 def test_an_archive_of_other_settings_is_refused(done, tmp_path, capsys):
     shutil.copytree(done / "first", tmp_path / "other")
     config = tmp_path / "other" / "chain" / "rules" / "seed-0" / "config.json"
-    config.write_text(config.read_text().replace('"temperature": 0.1', '"temperature": 0.7'))
+    record = read_json(config)
+    record["run"]["options"]["temperature"] = 0.7
+    write_json(config, record)
     with archived(tmp_path / "other.tar.xz", tmp_path / "other", ["chain"]):
         pass
     with pytest.raises(SystemExit):

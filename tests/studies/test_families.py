@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from hunch.lm import load
-from hunch.pocket import processes
-from hunch.studies import families
+from hunch_studies import families
+from hunch_studies.laboratory import processes
 
 
 @pytest.mark.parametrize("family", families.LAWS)

@@ -9,8 +9,7 @@ from tests.envs.test_game24 import recorded as recorded  # a fixture: a search o
 
 from hunch.core import UsageError
 from hunch.envs.game24.rules import numbers, solvable
-from hunch.envs.game24.tree_of_thought import tree
-from hunch.studies.game24 import (
+from hunch_studies.game24 import (
     ALL,
     PRIOR,
     STRICT,
@@ -29,7 +28,8 @@ from hunch.studies.game24 import (
     tell,
     wins,
 )
-from hunch.studies.study import FULL, SMOKE
+from hunch_studies.recordings.tree_of_thought import tree
+from hunch_studies.study import FULL, SMOKE
 
 
 def within(left, candidates):
@@ -100,6 +100,8 @@ def test_ratio_and_wins_by_hand():
     share, n = ratio({p: ours[p] for p in "abc"}, {p: others[p] for p in "abc"})
     assert (n, share.value) == (2, pytest.approx(0.25))
     assert share.low == pytest.approx(share.high) == pytest.approx(0.25)
+    censored, every = ratio({p: ours[p] for p in "abc"}, {p: others[p] for p in "abc"}, longest=245)
+    assert (every, censored.value) == (3, pytest.approx((1 / 16 * 5) ** (1 / 3))), "c: (245 * 5)**.5 / 7 = 5"
     assert wins(ours, others) == (2, 1), "a median of never is more than any"
     assert solved(ours, 10) == 5 / 8
 

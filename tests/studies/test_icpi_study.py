@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from hunch.runs.compare import compare, jobs
-from hunch.studies import find
-from hunch.studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets
-from hunch.studies.study import FULL, SMOKE
+from hunch_studies import find
+from hunch_studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets
+from hunch_studies.study import FULL, SMOKE
 
 
 def test_every_domain_has_all_algorithms_and_models(tmp_path):

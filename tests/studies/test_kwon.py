@@ -6,7 +6,8 @@ import pickle
 import pytest
 
 from hunch.core import UsageError
-from hunch.studies.kwon import markdown, options_named, recorded
+from hunch_studies.kwon import copied_by_hand, markdown, recorded
+from hunch_studies.kwon_reader import options_named
 
 
 def write(path, value):
@@ -41,6 +42,47 @@ def test_an_answer_without_an_option_is_unread(tmp_path):
     write(tmp_path / "matrix/zs_lm_responses/regular/welfare_stag.pkl", [("prompt", "It depends.")])
     (found,) = recorded(tmp_path)
     assert (found.unread, any(found.right)) == (1, False)
+
+
+READ = {
+    "Option B is not Pareto-optimal.": "",
+    "Option B is not Pareto-optimal because A is better for both.": "",
+    "B is dominated by A, so only A is Pareto-optimal.": "A",
+    "Options A and D are not dominated by any other option.": "AD",
+    "Neither B nor C is Pareto-optimal. A and D are.": "AD",
+    "None of the options result in equality of rewards.": "",
+    "Both A and D, but not B, are Rawlsian fair.": "AD",
+    "A, B and C are not Pareto-optimal.": "",
+    "A is Pareto-optimal, B is not, C is not, and D is Pareto-optimal.": "AD",
+    "Options A and D result in the greatest total welfare, while B and C do not.": "AD",
+    "At first sight B is fair. But B is not fair, because P1 gets 0. The fair outcome is A.": "A",
+    "All options except D are Pareto-optimal.": "ABC",
+    "The only option that is not Pareto-optimal is D.": "ABC",
+    "Option A could be fair, but option D is fair.": "D",
+    "Option A might be fair.": None,
+    "A Pareto-optimal outcome is one that nobody can improve. C and D are equal.": "CD",
+    "A. P1 gets 2 and P2 gets 1. This is not equal.\nB. Both get 0. This is equal.\nC. Not equal.": "B",
+    "A: there is no other outcome that is better for both. Therefore, A is Pareto-optimal.\n"
+    "B: A is better for both. Therefore, B is not Pareto-optimal.\nSo C is Pareto-optimal.": "AC",
+    "The total welfare of A is 3, that of B is 0. Therefore, the greatest total welfare is in A.": "A",
+    "A and D.": "AD",
+}
+
+
+@pytest.mark.parametrize("answer", READ)
+def test_the_last_verdict_on_each_option_counts(answer):
+    named = options_named(answer)
+    assert (None if named is None else "".join("ABCD"[i] for i in sorted(named))) == READ[answer]
+
+
+def test_the_reader_is_compared_with_what_the_authors_copied_by_hand(tmp_path):
+    for game, answer in {"stag": "A is fair.", "battle": "A and D are fair."}.items():
+        write(tmp_path / f"matrix/zs_lm_responses/regular/rawlsian_{game}.pkl", [("prompt", answer)])
+    code = "class Matrix:\n    def __init__(self):\n        gpt3_rewards = {}\n"
+    labels = {("stag", "rawlsian"): [0, 2], ("battle", "rawlsian"): [3, 0]}
+    (tmp_path / "matrix/matrix.py").write_text(code.format(labels) + "raise SystemExit\n")
+    assert copied_by_hand(tmp_path)["battle", "rawlsian"] == {0, 3}
+    assert "1 of 2 answers are read as the authors read them" in markdown(recorded(tmp_path))
 
 
 class Bomb:

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from hunch.core import UsageError
-from hunch.envs.strips.planbench import executions
 from hunch.envs.strips.statements import read_execution
-from hunch.studies.planbench_execution import foretold, markdown, score
+from hunch_studies.planbench_execution import foretold, markdown, score
+from hunch_studies.recordings.planbench import executions
 
 START = (
     "As initial conditions I have that, the red block is clear, the yellow block is clear, the hand is "

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hunch.core import UsageError
-from hunch.studies.planbench_judge import markdown, read_verdict, verdicts
+from hunch_studies.planbench_judge import markdown, read_verdict, verdicts
 
 STATEMENT = """[STATEMENT]
 As initial conditions I have that, the red block is clear, the hand is empty, the red block is on top of the \

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from hunch.report.reliability import draw_reliability
 from hunch.rl.calibration import Bin
-from hunch.studies import plan4mc, spring
-from hunch.studies.planners import kept
-from hunch.studies.study import SMOKE
+from hunch_studies import plan4mc, saycan, spring
+from hunch_studies.planners import Played, kept
+from hunch_studies.study import SMOKE
 
 EASY = ("collect wood", "make table")
 
@@ -26,6 +28,18 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
 
     assert kept(tmp_path / "a" / "b.json", measure) == kept(tmp_path / "a" / "b.json", measure)
     assert len(calls) == 1
+
+
+def test_a_lead_in_few_instructions_is_sure_over_seeds_and_unsure_over_instructions():
+    """Two of ten instructions are won in every episode, the others never, by every seed."""
+
+    def runs(won):
+        return [[Played(f"errand {i}", i < won, True, 1, 1) for i in range(10)] for _ in range(5)]
+
+    seeds, instructions = saycan.ahead(runs(2), runs(0))
+    assert seeds.value == instructions.value == pytest.approx(0.2)
+    assert seeds.low == pytest.approx(0.2)
+    assert instructions.low < 0
 
 
 def test_plan4mc_on_two_targets(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hunch.studies import find
-from hunch.studies.priors_encoder import costs, measure, peak_memory, texts
-from hunch.studies.study import SMOKE
+from hunch_studies import find
+from hunch_studies.priors_encoder import costs, measure, peak_memory, texts
+from hunch_studies.study import SMOKE
 
 pytest.importorskip("transformers")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hunch.studies.priors_knowledge import (
+from hunch_studies.priors_knowledge import (
     DEFAULT,
     ENCODER,
     MODELS,

@@ -8,8 +8,8 @@ import pytest
 
 from hunch.rl.dataset import load
 from hunch.runs.config import check
-from hunch.studies.priors_offline import GOOD, _pick_published, _salad_published, checkpoints, evaluated
-from hunch.studies.study import SMOKE
+from hunch_studies.priors_offline import GOOD, _pick_published, _salad_published, checkpoints, evaluated
+from hunch_studies.study import SMOKE
 
 
 def prepared(part):

@@ -3,7 +3,7 @@
 import pytest
 
 from hunch.core import UsageError
-from hunch.studies.programs_genplan import chats, markdown, study
+from hunch_studies.programs_genplan import chats, markdown, study
 
 DOMAIN = """(define (domain lamps) (:predicates (lit ?x) (lamp ?x))
  (:action switch :parameters (?x) :precondition (lamp ?x) :effect (lit ?x)))"""

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hunch import studies
+import hunch_studies as studies
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import load
-from hunch.rules import kitchen as scripted
 from hunch.runs.compare import Arm, Job
-from hunch.studies.priors import WRONG, error
-from hunch.studies.study import FULL, SMOKE, chosen, selected
+from hunch_studies.priors import WRONG, error
+from hunch_studies.rules import kitchen as scripted
+from hunch_studies.study import FULL, SMOKE, chosen, selected
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),

@@ -9,9 +9,9 @@ from hunch.core import HunchError
 from hunch.rl.statistics import Estimate
 from hunch.runs.compare import Arm, Job
 from hunch.runs.evaluate import Score
-from hunch.studies.priors import dqn_prior
-from hunch.studies.study import Part, Scale, Study, conduct
-from hunch.studies.transfer import Filling, Transfer, lines, section
+from hunch_studies.priors import dqn_prior
+from hunch_studies.study import Part, Scale, Study, conduct
+from hunch_studies.transfer import Filling, Transfer, lines, section
 
 RULE = "scripted:frozenlake"
 TRANSFER = Transfer(

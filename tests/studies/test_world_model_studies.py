@@ -10,9 +10,9 @@ from hunch.envs.tabletop.games import GAMES
 from hunch.rl.games.cfr import exploitability
 from hunch.rl.games.game import AtRandom, Known
 from hunch.rl.world_model import LookUp
-from hunch.rules.game_code import KUHN
 from hunch.runs.foretell import Foretelling, recorded, text_steps
-from hunch.studies import game_play, text_world_models
+from hunch_studies import game_play, text_world_models
+from hunch_studies.rules.game_code import KUHN
 
 
 def test_planning_in_the_rules_is_best_and_in_nothing_is_random_play():

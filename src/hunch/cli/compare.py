@@ -39,6 +39,7 @@ from hunch.runs.build import build, require_fit
 from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, Setting, check
+from hunch.runs.models import Asked
 from hunch.runs.progress import JobBars
 
 
@@ -138,8 +139,7 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
     env = make(where.env, **listed[0].env_options)
     for config in listed:
         require_fit(config.method, env)
-    models = [model for config in listed for model in build(config)[1].values()]
-    budget.check_prices(models)
+    budget.check_prices([model for config in listed for _, model in Asked(*build(config), [env])])
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
@@ -201,5 +201,5 @@ CAPTION = (
     "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
     "cached or not; calls: requests that reached a model. beats: rank-sum test over seeds, p <= 0.05 (below "
     "five seeds: all of one above all of the other); where games vary with the seed: 95 % interval of the "
-    "paired lead above 0. No means that it was not shown."
+    "paired lead above 0. No means that it was not shown; fewer than three seeds give no verdict."
 )

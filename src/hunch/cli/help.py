@@ -23,7 +23,7 @@ from hunch.methods import Method, registered
 HELP = ("-h", "--help")
 ALL = "--help-all"
 GROUPS = {
-    "Run": ("env", "lm", "data", "online", "steps", "seed", "seeds", "control", "task_seed"),
+    "Run": ("env", "lm", "data", "online", "steps", "seed", "seeds", "control", "task_seed", "lifetime"),
     "Evaluation": ("eval_every", "eval_episodes", "episodes_per_player"),
     "Output and execution": ("out", "dry_run", "wandb", "envs", "processes", "threads", "workers", "on"),
     "Budget of model calls": ("budget",),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
+from hunch import plugins
 from hunch.core import HunchError, HunchWarning, UsageError, suggest
 
 _SHOW = warnings.showwarning
@@ -24,7 +25,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR",
         "compare several methods",
     ),
-    "study": ("NAME [--smoke]", "reproduce a published table or figure"),
     "evaluate": (
         "RUN --lm SPEC --k N --env.NAME VALUE --out DIR",
         "evaluate a trained agent, also with another model, other proposals or other tasks",
@@ -36,7 +36,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
     "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
     "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
-    "pretrain": ("pocket --out DIR", "train the small causal model that comes with hunch"),
     "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
     "methods": ("[NAME]", "list the published systems, or describe one"),
     "envs": ("[ID]", "list the environments, or show the options of one and how an episode begins"),
@@ -44,6 +43,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lm": ("SPEC", "test whether a language model answers, how fast, with which verbs"),
 }
 
+GROUP = "hunch.commands"
+"""Entry-point group for packages that add commands."""
 EXTRAS = {
     "torch": "torch",
     "transformers": "hf",
@@ -52,6 +53,7 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 """The extras that bring packages which any command may need."""
+MEMORY = "These settings need more memory than there is."
 PLAIN = ("methods", "envs", "lm")
 """Commands without options."""
 USAGE = """usage: hunch COMMAND ...
@@ -66,9 +68,9 @@ USAGE = """usage: hunch COMMAND ...
 
 def usage() -> str:
     """The overview of all commands."""
-    lines = [
-        f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in COMMANDS.items()
-    ]
+    added = {name: point.load() for name, point in plugins.found(GROUP).items()}
+    every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added.items()}
+    lines = [f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in every.items()]
     return USAGE.format(commands="\n".join(lines))
 
 
@@ -95,10 +97,21 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
         UsageError: if there is no such command, with similar names.
     """
     if name not in COMMANDS:
-        raise UsageError(f"There is no command called {name!r}; {suggest(name, COMMANDS.keys())}")
+        return _added(name)
     module = "lists" if name in ("methods", "envs", "lm") else name
     function: Callable[[Sequence[str]], None] = getattr(import_module(f"hunch.cli.{module}"), name)
     return function
+
+
+def _added(name: str) -> Callable[[Sequence[str]], None]:
+    """Return the function behind a command of another package."""
+    added = plugins.found(GROUP)
+    if name not in added:
+        if name in ("pretrain", "study"):
+            raise plugins.of_studies(f"The command 'hunch {name}'")
+        raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *added])}")
+    brought: plugins.Command = added[name].load()
+    return brought.load()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -122,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as stopped:
         _leave(str(stopped) or "stopped.", 130)
     except HunchError as error:
-        _leave(str(error), 2 if isinstance(error, UsageError) else 1)
+        said = MEMORY if _is_memory(error.__cause__) else str(error)
+        _leave(said, 2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
         os._exit(0)
     except Exception as error:
@@ -135,11 +149,18 @@ def _unexpected(error: Exception) -> str:
     """Return a sentence for an unexpected error: an unusable file, too little memory, or a bug in Hunch."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
-    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", str(error)):
-        return "These settings need more memory than there is."
+    if _is_memory(error):
+        return MEMORY
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"This needs {error.name}: pip install 'hunch-rl[{EXTRAS[error.name]}]'."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    """Return whether memory ran out; on a CPU torch raises a RuntimeError with the system's own words."""
+    torch: Any = sys.modules.get("torch")
+    on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
+    return on_device or isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error)
 
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ import tyro
 
 from hunch import methods
 from hunch.cli.help import of_method
+from hunch.cli.wrong import problem, with_values
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
@@ -40,20 +41,13 @@ def read(cls: Any, **options: Any) -> Any:
     except SystemExit as end:
         if not end.code:
             raise
-        lines = [line.strip("│|╭╮╰╯─ ") for line in said.getvalue().splitlines()[1:]]
-        words = (
-            " ".join(line for line in lines if line.strip("-"))
-            .partition("For full helptext")[0]
-            .rstrip(" .-─")
-        )
-        problem = _plainly(words, arguments)
-        raise UsageError(f"{problem}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
+        others = bool(options.get("return_unknown_args"))
+        wrong = problem(cls, arguments, others=others) or " ".join(said.getvalue().split())
+        raise UsageError(f"{wrong}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
 """Ends of the names of options for which an empty text is meaningful: texts for prompts."""
-TYPES = {"INT": "a whole number", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{None}": "None"}
-"""Names of value types in error messages of the reader, in words."""
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
@@ -66,36 +60,6 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
         flag, equals, value = token.partition("=") if token.startswith("--") else (before, "=", token)
         if equals and not value and not flag.endswith(MAY_BE_EMPTY):
             raise UsageError(f"{flag} is empty." if flag.startswith("--") else "An argument is empty.")
-
-
-def _plainly(words: str, arguments: Sequence[str]) -> str:
-    """Return tyro's message about an unreadable value in plain words."""
-    words = re.sub(r"^Error parsing \w+Options: ", "", words)
-    if chosen := re.match(r"invalid choice '(.*)' for argument '(--\S+)'. Expected one of \((.*)\)", words):
-        return f"{chosen[2]} must be one of {chosen[3].replace(chr(39), '')}, not {chosen[1]!r}"
-    lacking = re.match(r"Missing from [^:]*: (--\S+|[A-Z]{3,})|Missing value for argument '(\S+)'", words)
-    if lacking:
-        name = lacking[1] or lacking[2]
-        return f"{name if name.startswith('--') else f'The argument {name.upper()}'} is missing"
-    if words.startswith("Unrecognized options: "):
-        near = re.findall(r"(?<=\s)(--\S+)(?= [A-Z{\[])", words.partition("Perhaps you meant:")[2])
-        hint = f"; similar are {', '.join(dict.fromkeys(near))}" if near else ""
-        unknown = [word for word in words.partition("Perhaps")[0].split() if word.startswith("--")]
-        if unknown:
-            return f"There is no option {unknown[0].rstrip(',')}{hint}"
-    found = re.match(
-        r"Error parsing (--\S+): .*Argument helptext: --\S+ ((?:[A-Z]{3,}|{\S+)\S*(?: [A-Z]{3,})*)", words
-    )
-    if not found or found[1] not in arguments:
-        return words.partition(" Argument helptext:")[0]
-    flag, types = (
-        found[1],
-        [" or ".join(TYPES.get(t, t) for t in each.split("|")) for each in found[2].split()],
-    )
-    after = arguments[len(arguments) - arguments[::-1].index(flag) :]
-    given = " ".join(takewhile(lambda token: not token.startswith("--"), after))
-    takes = types[0] if len(types) == 1 else f"{len(types)} values ({', '.join(types)})"
-    return f"{flag} takes {takes}, not {given!r}"
 
 
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -175,7 +139,7 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     """
     names = {method.name: {option.flag for option in of_method(method)} for method in found}
     shared, rest = list[str](), list[str]()
-    for token, values in _with_values(arguments):
+    for token, values in with_values(arguments):
         name, equals, value = token.removeprefix("--").partition("=")
         flag = name.replace("_", "-")
         plain = re.sub(r"(^|\.)no-(?=[^.]*$)", r"\1", flag)
@@ -185,17 +149,6 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
         if not (having and token.startswith("--")):
             rest += [token, *values]
     return [*shared, *rest]
-
-
-def _with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return options with the words that follow them."""
-    found: list[tuple[str, list[str]]] = []
-    for token in arguments:
-        if token.startswith("--") or not found:
-            found.append((token, []))
-        else:
-            found[-1][1].append(token)
-    return found
 
 
 def options_of(method: Method) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from hunch import plugins
 from hunch.core import UsageError, suggest
 from hunch.ranges import NonNegativeInt, check_value
 
@@ -41,6 +42,9 @@ __all__ = [
     "require_text",
 ]
 
+GROUP = "hunch.envs"
+"""Entry-point group for packages that provide environments: id and ``module:Class``."""
+_OF_STUDIES = ("hunch/Bulbs-v0", "hunch/Tug-v0")
 _HOMES = {
     "ContractError": "checker",
     "DesignProblem": "design",
@@ -83,8 +87,6 @@ _ENTRY_POINTS = {
     "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
     "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
     "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
-    "hunch/Tug-v0": "hunch.envs.icpi.tug:Tug",
-    "hunch/Bulbs-v0": "hunch.envs.icpi.bulbs:Bulbs",
     "hunch/Sokoban-v0": "hunch.envs.sokoban:Sokoban",
     "hunch/Strips-v0": "hunch.envs.strips.env:Strips",
     "hunch/Blocksworld-v0": "hunch.envs.strips.env:Blocksworld",
@@ -120,6 +122,7 @@ _ENTRY_POINTS = {
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
 
+_ENTRY_POINTS |= {name: point.value for name, point in plugins.found(GROUP).items()}
 for _id, _entry_point in _ENTRY_POINTS.items():
     # Gymnasium's own checker and order enforcement repeat what TextEnv does, and slow every step.
     gymnasium.register(_id, _entry_point, disable_env_checker=True, order_enforce=False)
@@ -132,7 +135,7 @@ def __getattr__(name: str) -> Any:
 
 
 def names() -> tuple[str, ...]:
-    """Return the ids of the environments that come with Hunch."""
+    """Return the ids of the environments that come with Hunch, and of those that other packages add."""
     return tuple(_ENTRY_POINTS)
 
 
@@ -200,6 +203,8 @@ def _spec(id: str) -> EnvSpec:
     except gymnasium.error.Error:
         if module:
             raise UsageError(f"Importing {module} registers no environment {name!r}.") from None
+        if name in _OF_STUDIES:
+            raise plugins.of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 

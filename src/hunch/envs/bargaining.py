@@ -46,6 +46,7 @@ class Bargaining(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    offers = ("events",)
     task = "divide the things with your partner so that you have many points"
 
     def __init__(

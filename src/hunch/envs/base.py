@@ -18,6 +18,7 @@ import numpy as np
 from gymnasium.spaces import Text
 
 from hunch.core import InadmissibleActionError, UsageError
+from hunch.envs.offers import Offer
 
 _ANY_SEED = np.random.SeedSequence(0)
 
@@ -76,6 +77,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     - ``reset(options=...)`` accepts ``"episode"``, the number of the episode, and ``"task_seed"``, which
     fixes
       the task over episodes, in addition to the environment's own options.
+    - An environment that asks language models holds them in ``models``, by name, as ``hunch.lm.load`` returns
+      them; a run counts and budgets them with those of the agent.
     - An environment for planning returns its state in ``info["raw"]`` and restores it in ``place``.
     - ``terminated`` means that the task has ended, ``truncated`` that ``max_steps`` or another limit of the
       environment is reached.
@@ -94,11 +97,19 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
+    offers: ClassVar[Sequence[Offer] | None] = None
+    """What there is besides listed actions and texts; None if it is not declared."""
     task: str = ""
-    texts: ClassVar[Any] = None
-    """The texts of the domain for prompts with examples, if it has any."""
-    source: str = ""
+    code: str = ""
     """Source code of the dynamics without the reward, if the environment shows it."""
+    wording: ClassVar[object | None] = None
+    """How states and actions are written in prompts, if the environment defines it."""
+    examples: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Examples for planners: instructions with their plans."""
+    things: tuple[str, ...] = ()
+    """Names of the things in the environment."""
+    manual: str = ""
+    """The rules that a player may read."""
 
     def __init__(self, max_steps: int, render_mode: str | None = None) -> None:
         if max_steps < 1:

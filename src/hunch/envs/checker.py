@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import gymnasium
 
 from hunch.core import BrokenRuleError, InadmissibleActionError
+from hunch.envs.offers import OFFERS, declared
 
 Env = gymnasium.Env[Any, Any]
 
@@ -24,6 +25,8 @@ RULES = {
     "success": "info['success'] is True or False: wrap it in bool().",
     "task": "info['task'] is a str and stays the same within an episode.",
     "event": "info['event'], if there is one, is a str.",
+    "offers": "offers, where it is declared, names all that the environment shows besides listed actions and "
+    f"texts, out of {', '.join(sorted(OFFERS))}, and nothing that it never shows.",
     "reward": "The reward is a finite float: wrap it in float(). In a design problem that of a program that "
     "failed is nan.",
     "end": "terminated and truncated are True or False (wrap them in bool()), and never both True: an "
@@ -96,7 +99,7 @@ def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30) -> Non
     """
     for i in range(episodes):
         episode = _wander(env, seed + i, steps)
-        for examine in (_seed, _index, _inadmissible, _admissible, _copy, _after_the_end):
+        for examine in (_seed, _offers, _index, _inadmissible, _admissible, _copy, _after_the_end):
             examine(env, episode)
 
 
@@ -116,6 +119,31 @@ def _wander(env: Env, seed: int, steps: int) -> Played:
 def _seed(env: Env, played: Played) -> None:
     for _ in range(2):
         _again(env, played, "seed", f"a second episode with seed {played.seed} differs")
+
+
+def _offers(env: Env, played: Played) -> None:
+    """Compare what is declared with all infos of the episode; that events are told may be rare."""
+    if (offers := declared(env)) is None:
+        return
+    unknown = ", ".join(sorted(offers - OFFERS))
+    _require("offers", not unknown, f"it names {unknown}")
+    infos = [env.reset(seed=played.seed)[1], *(env.step(action)[4] for action in played.actions)]
+    shown = {name for name in _KEYS if any(_is_shown(name, info) for info in infos)}
+    shown |= {"wording"} if getattr(env.unwrapped, "wording", None) is not None else set()
+    taken = {"free_text" if name == "programs" else name for name in offers}
+    lacking = ", ".join(sorted(shown - taken))
+    _require("offers", not lacking, f"the environment shows {lacking}, which it does not name")
+    absent = ", ".join(sorted(taken - shown - {"events"}))
+    _require("offers", not absent, f"it names {absent}, which was never shown")
+
+
+_KEYS = {"events": "event", "raw": "raw", "pictures": "pictures", "free_text": "free_text"}
+"""Where ``info`` holds what an environment may offer."""
+
+
+def _is_shown(name: str, info: dict[str, Any]) -> bool:
+    value = info.get(_KEYS[name])
+    return value is not None if name == "raw" else bool(value)
 
 
 def _index(env: Env, played: Played) -> None:

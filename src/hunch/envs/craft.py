@@ -16,6 +16,7 @@ from annotated_types import Interval
 
 from hunch.core import UsageError, suggest
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.offers import Offer
 from hunch.ranges import NonNegativeInt, PositiveInt, Share
 
 Difficulty = Literal["easy", "medium", "hard"]
@@ -184,6 +185,7 @@ class Craft(TextEnv):
 
     task = "try as many different useful things as you can"
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    offers: ClassVar[Sequence[Offer]] = ("events", "raw")
 
     def __init__(
         self,

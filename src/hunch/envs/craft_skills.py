@@ -66,6 +66,7 @@ class CraftSkill(Craft):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    offers = ("raw",)
 
     def __init__(
         self,

@@ -53,6 +53,7 @@ class Crafter(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers = ("events",)
     task = "survive, and unlock as many different achievements as you can"
 
     def __init__(

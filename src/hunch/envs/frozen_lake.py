@@ -35,6 +35,7 @@ class FrozenLake(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers = ("events", "raw")
     task = "reach the goal (G) and avoid the holes (H)"
 
     def __init__(

@@ -61,6 +61,8 @@ def wanted(rule: Rule, threshold: float, proposer: float, responder: float) -> s
 class OneMove(TextEnv):
     """An episode of one move, with reward 1 and success if it meets the objective."""
 
+    offers = ("events",)
+
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"{type(self).__name__} has no reset option {next(iter(options))!r}.")

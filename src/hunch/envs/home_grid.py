@@ -52,7 +52,8 @@ class HomeGrid(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
-    texts: ClassVar[Any] = THINGS
+    offers = ("events", "raw")
+    things = THINGS
 
     def __init__(
         self,
@@ -71,10 +72,10 @@ class HomeGrid(TextEnv):
         self.automaton, self.walls = Automaton.of(formula), walls
         self.task = show(formula)
         rng = np.random.default_rng(home_seed)
-        self.things: dict[tuple[int, int], str] = {}
+        self.found: dict[tuple[int, int], str] = {}
         for (row, column), things in ROOMS.items():
             cells = rng.choice(9, len(things), replace=False).tolist()
-            self.things |= {(row + c // 3, column + c % 3): t for c, t in zip(cells, things, strict=True)}
+            self.found |= {(row + c // 3, column + c % 3): t for c, t in zip(cells, things, strict=True)}
         self.at, self.left = (SIZE // 2, SIZE // 2), formula
         if not self._way():
             raise UsageError(f"The task {self.task!r} cannot be done in the home of seed {home_seed}.")
@@ -90,7 +91,7 @@ class HomeGrid(TextEnv):
         for at, left in waiting:
             for action in MOVES:
                 cell = self._moved(at, action)
-                following = self.automaton.after(left, self.things.get(cell, ""))
+                following = self.automaton.after(left, self.found.get(cell, ""))
                 if following == TRUE:
                     return [*paths[at, left], action]
                 if (cell, following) not in paths and following != FALSE:
@@ -106,7 +107,7 @@ class HomeGrid(TextEnv):
 
     def _move(self, action: str) -> Outcome:
         self.at = self._moved(self.at, action)
-        thing = self.things.get(self.at, "")
+        thing = self.found.get(self.at, "")
         self.left = self.automaton.after(self.left, thing)
         done = self.left == TRUE
         over = done or self.left == FALSE
@@ -120,7 +121,7 @@ class HomeGrid(TextEnv):
         return cell if self.walls and crosses and not through else (row, column)
 
     def _text(self) -> str:
-        thing = self.things.get(self.at)
+        thing = self.found.get(self.at)
         here = f", at the {thing}" if thing else ""
         return f"You are in row {self.at[0]}, column {self.at[1]}{here}.\nStill to do: {show(self.left)}."
 
@@ -129,7 +130,7 @@ class HomeGrid(TextEnv):
 
     def _grid(self) -> Sequence[str]:
         return [
-            "".join("@" if (r, c) == self.at else self.things.get((r, c), ".")[0] for c in range(SIZE))
+            "".join("@" if (r, c) == self.at else self.found.get((r, c), ".")[0] for c in range(SIZE))
             for r in range(SIZE)
         ]
 

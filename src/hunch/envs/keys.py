@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
 from hunch.envs.grid import GridEnv
-from hunch.ranges import PositiveInt
+from hunch.envs.offers import Offer
+from hunch.ranges import NonNegativeInt, PositiveInt
 
 ACTIONS: Final = ("turn left", "turn right", "go forward", "pick up", "drop", "toggle")
 _FACING: Final = ("right", "down", "left", "up")
@@ -26,6 +29,7 @@ class Keys(GridEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers: ClassVar[Sequence[Offer]] = ("events",)
 
     def __init__(
         self, level: str, settings: Mapping[str, Any], max_steps: int, render_mode: str | None
@@ -46,10 +50,14 @@ class Keys(GridEnv):
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"{type(self).__name__} has no reset option {next(iter(options))!r}.")
-        self._level.np_random = self.task_random
+        self._level.np_random = self._random()
         self._level.reset()
         self.task = self._level.mission
         return Outcome(self._text(), ACTIONS)
+
+    def _random(self) -> np.random.Generator:
+        """The generator of the layout."""
+        return self.task_random
 
     def _move(self, action: str) -> Outcome:
         before, ahead = self._seen(), self._level.grid.get(*self._level.front_pos)
@@ -104,6 +112,7 @@ class DoorKey(Keys):
 
     Args:
         size: Width and height, walls included: 5, 6, 8 and 16 are MiniGrid's.
+        layout_seed: Seed of one layout for all episodes. Default: a new one in every episode.
         max_steps: Step limit of an episode. Default: MiniGrid's, 10 size^2.
         render_mode: ``"ansi"`` or ``"rgb_array"``, which is the drawing of ``minigrid``.
     """
@@ -112,12 +121,17 @@ class DoorKey(Keys):
         self,
         *,
         size: Literal[5, 6, 8, 16] = 5,
+        layout_seed: NonNegativeInt | None = None,
         max_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
+        self.layout_seed = layout_seed
         super().__init__(
             "DoorKey", {"size": size}, 10 * size**2 if max_steps is None else max_steps, render_mode
         )
+
+    def _random(self) -> np.random.Generator:
+        return super()._random() if self.layout_seed is None else np.random.default_rng(self.layout_seed)
 
 
 class KeyCorridor(Keys):

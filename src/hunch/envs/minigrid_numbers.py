@@ -45,6 +45,8 @@ class MiniGrid(Keys):
         UsageError: if there is no level, or ``minigrid`` is not installed.
     """
 
+    offers = ("events", "raw")
+
     def __init__(
         self,
         *,

@@ -41,6 +41,7 @@ class SaySelect(TextEnv):
 
     task = "collect the good balls together and no other: one of you says a number, the other selects a ball"
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "players": 2}  # type: ignore[misc]
+    offers = ("events",)
 
     def __init__(
         self,

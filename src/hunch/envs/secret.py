@@ -131,6 +131,7 @@ class _Grid(TextEnv):
     """Base class of both environments, with a room."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers = ("events", "raw")
     room: Room
 
     def _raw(self) -> Room:

@@ -28,6 +28,7 @@ class Sokoban(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers = ("events", "raw")
     task = "push the box onto its goal"
 
     def __init__(self, *, max_steps: int = 50, render_mode: str | None = None) -> None:

@@ -80,6 +80,7 @@ class TextWrapper(TextEnv):
         self.metadata = {**env.metadata, "render_modes": modes}  # type: ignore[misc]
         super().__init__(sys.maxsize if max_steps is None else max_steps, env.render_mode or "ansi")
         self.env = env if max_steps is None else TimeLimit(env, max_steps)
+        self.offers = ("raw", "free_text") if actions is None else ("raw",)  # type: ignore[misc]
         self.task = task
         self._describe, self._success = describe, success
         self._listed = (

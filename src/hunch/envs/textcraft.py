@@ -173,7 +173,8 @@ class TextCraft(TextEnv):
         UsageError: if the recipes cannot be read, or there is none for the goal.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "free_text": True}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    offers = ("free_text", "events", "raw")
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class TinyHanabi(TextEnv):
 
     task = "earn as much as you can together; nobody sees the card of the other"
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "players": 2}  # type: ignore[misc]
+    offers = ("events",)
 
     def __init__(self, *, max_steps: PositiveInt = 2, render_mode: str | None = None) -> None:
         super().__init__(max_steps, render_mode)

@@ -67,6 +67,12 @@ class Sampling:
 ONE_LINE = Sampling()
 
 
+class Unkept(str):
+    """A text that no cache keeps, because it is empty or was cut at the maximum number of tokens."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class OptionScores:
     """How likely each option is as the continuation of one prompt.
@@ -191,7 +197,7 @@ class Model:
         raise self._lacks("embed")
 
     def _lacks(self, verb: Verb) -> UsageError:
-        has = ", ".join(sorted(self.verbs))
+        has = ", ".join(sorted(self.verbs)) or "none"
         return UsageError(f"The model {self.name} does not have the verb {verb!r}; it has {has}.")
 
 

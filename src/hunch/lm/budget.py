@@ -8,18 +8,19 @@ a network.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import Usage, prices
+from hunch.seal import read_sealed_json, sealed_json
 
 
 class BudgetError(HunchError):
@@ -126,7 +127,7 @@ class Ledger:
     """Counts the use of a run's models, over all sessions, and enforces its budget.
 
     Args:
-        models: The models by name. A model with two names is counted under the first.
+        models: The models, each with its name; see :meth:`add`.
         budget: Limits for all models together; None for no limit.
         journal: File that records the usage, including requests in progress, so that it survives if the run
             is killed. Without it, requests since the last checkpoint are then not counted.
@@ -137,19 +138,27 @@ class Ledger:
 
     def __init__(
         self,
-        models: Mapping[str, LanguageModel],
+        models: Mapping[str, LanguageModel] | Iterable[tuple[str, LanguageModel]],
         budget: Budget | None = None,
         journal: Path | None = None,
     ) -> None:
-        distinct = {
-            id(model): name for name, model in reversed(list(models.items())) if hasattr(model, "usage")
-        }
-        self.models: dict[str, Any] = {name: models[name] for name in models if name in distinct.values()}
+        self.models: dict[str, list[Any]] = {}
+        self.start: dict[int, Usage] = {}
+        self.add(models.items() if isinstance(models, Mapping) else models)
         self.budget = budget
-        self.start = {name: model.usage - model.take_loading() for name, model in self.models.items()}
         self.earlier: dict[str, dict[str, float]] = {}
         self.journal = journal
         self._noted = _noted(journal)
+
+    def add(self, models: Iterable[tuple[str, Any]]) -> None:
+        """Count models from now on, each under a name that others may share.
+
+        A model without a meter is left out, and so is one that is counted already.
+        """
+        for name, model in models:
+            if hasattr(model, "usage") and id(model) not in self.start:
+                self.models.setdefault(name, []).append(model)
+                self.start[id(model)] = model.usage - getattr(model, "take_loading", Usage)()
 
     def by_name(self) -> dict[str, dict[str, float]]:
         """Return the numbers of :class:`~hunch.lm.Usage` for each model."""
@@ -162,7 +171,7 @@ class Ledger:
 
     def _read(self, name: str) -> dict[str, float]:
         earlier = [past.get(name, {}) for past in (self.earlier, self._noted)]
-        now = self.models[name].usage - self.start[name] if name in self.models else Usage()
+        now = sum((model.usage - self.start[id(model)] for model in self.models.get(name, ())), Usage())
         return {
             figure: round(x + max(past.get(figure, 0) for past in earlier), 6)
             for figure, x in now.as_dict().items()
@@ -174,12 +183,13 @@ class Ledger:
         if self.budget is None and self.journal is None:
             yield
             return
-        for name, model in self.models.items():
-            model.gate = partial(self._pass, name)
+        for name, own in self.models.items():
+            for model in own:
+                model.gate = partial(self._pass, name)
         try:
             yield
         finally:
-            for model in self.models.values():
+            for model in chain(*self.models.values()):
                 model.gate = None
             self._note({})
             if self.budget is not None:
@@ -188,7 +198,9 @@ class Ledger:
     def _pass(self, name: str, requests: int) -> None:
         """Check requests to a model against the budget, and record them before they are made."""
         # Read first, so that an answer counted in between counts twice rather than not at all.
-        under_way = {name: model.under_way for name, model in self.models.items()}
+        under_way = {
+            name: sum(getattr(model, "under_way", 0) for model in own) for name, own in self.models.items()
+        }
         if self.budget is not None and requests:
             total = self.total()
             self.budget.check({**total, "calls": total["calls"] + sum(under_way.values())}, requests)
@@ -200,7 +212,7 @@ class Ledger:
             for name, requests in under_way.items():
                 figures[name]["calls"] += requests
             part = self.journal.with_name(self.journal.name + ".tmp")
-            part.write_text(json.dumps(figures))
+            part.write_bytes(sealed_json(figures))
             os.replace(part, self.journal)
 
 
@@ -208,7 +220,7 @@ def _noted(journal: Path | None) -> dict[str, dict[str, float]]:
     if journal is None or not journal.exists():
         return {}
     try:
-        figures: dict[str, dict[str, float]] = json.loads(journal.read_text())
+        figures: dict[str, dict[str, float]] = read_sealed_json(journal.read_bytes())
     except (OSError, ValueError) as error:
         raise HunchError(f"The journal of model calls {journal} cannot be read ({error}).") from error
     return figures

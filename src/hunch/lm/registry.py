@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hunch import plugins
 from hunch.core import UsageError, suggest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
 
 if TYPE_CHECKING:
-    from hunch.lm.backends.trainable import Trainable
+    from hunch.lm.training import Trainable
 
-M = TypeVar("M", bound=LanguageModel)
 GROUP: Final = "hunch.models"
 """Entry-point group for packages that provide models."""
+M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 
 
@@ -146,7 +146,7 @@ def kinds() -> dict[str, Backend]:
 
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
-    found = {point.name: point.load() for point in entry_points(group=GROUP)}
+    found = {name: point.load() for name, point in plugins.found(GROUP).items()}
     return dict(sorted((OURS | found).items()))
 
 
@@ -199,7 +199,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     Args:
         spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
             or one whose models have a ``folder``, such as ``pocket``.
-        **options: Options of :func:`hunch.lm.backends.training.load`; they override those in the spec.
+        **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
         UsageError: for another kind of model, or a wrong option.
@@ -207,7 +207,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """
     head, written = _split(spec)
     kind, _, name = head.partition(":")
-    build_one: Callable[..., Trainable] = import_module("hunch.lm.backends.training").load
+    build_one: Callable[..., Trainable] = import_module("hunch.lm.training").load
     chosen = written | dict(options)
     if kind != "hf":
         name, chosen = _kept(kind, name, chosen, set(inspect.signature(build_one).parameters))
@@ -272,6 +272,8 @@ def _value(text: str) -> Any:
 def _backend(kind: str, head: str) -> Backend:
     if kind in kinds():
         return kinds()[kind]
+    if kind == "scripted":
+        raise plugins.of_studies(f"The model {head!r}")
     if ":" not in head and "/" in head:
         raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
     raise UsageError(

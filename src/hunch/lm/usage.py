@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -57,6 +59,44 @@ class Usage:
         """Restore the numbers from :meth:`as_dict`; a missing one starts at 0."""
         for name in self.__slots__:
             setattr(self, name, figures.get(name, 0))
+
+
+class Metered:
+    """Base class of models with a meter, which is all that a run's ledger needs of them.
+
+    Attributes:
+        usage: The meter. For a trained model one call is a text that is written or judged, the options
+            of a prompt, or a prompt whose state is read; seconds are those of forward passes, not gradients.
+        gate: Called with the number of requests before they reach the model; it may raise an error to refuse
+            them, as a budget does. Called with 0 after answers were counted.
+        under_way: Number of requests that passed the gate and are not counted yet.
+    """
+
+    gate: Callable[[int], None] | None = None
+    under_way: int = 0
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+
+    def take_loading(self) -> Usage:
+        """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
+        return Usage()
+
+    @contextmanager
+    def counted(self, calls: int, read: int = 0) -> Iterator[Usage]:
+        """Count calls that read ``read`` tokens; what is written can be added to the usage within."""
+        if self.gate:
+            self.gate(calls)
+        self.under_way += calls
+        spent, start = Usage(calls=calls, prompt_tokens=read), time.perf_counter()
+        try:
+            yield spent
+        finally:
+            spent.seconds = time.perf_counter() - start
+            self.under_way -= calls
+            self.usage.add(spent)
+        if self.gate:
+            self.gate(0)
 
 
 def prices(model: object) -> tuple[float, float]:

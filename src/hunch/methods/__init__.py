@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from hunch.core import HunchError, UsageError, suggest
+from hunch.core import Agent, HunchError, UsageError, suggest
 from hunch.methods.method import Method as Method
 from hunch.methods.table import METHODS as METHODS
 
@@ -58,6 +58,19 @@ def find(name: str) -> Method:
     raise UsageError(
         f"There is no method called {name!r}; {suggest(name, known.keys(), where='hunch methods')}"
     )
+
+
+def of(agent: Agent) -> Method | None:
+    """Return the registered method of exactly this agent's class; None if there is none."""
+    kind = type(agent)
+    home = f"{kind.__module__}:{kind.__qualname__}"
+    return next((method for method in registered().values() if method.home == home), None)
+
+
+def reads_raw(agent: Agent) -> bool:
+    """Return whether an agent finds ``raw`` in its states: one of a method that reads it, or of your own."""
+    method = of(agent)
+    return method is None or "raw" in method.reads
 
 
 def __getattr__(name: str) -> Any:

@@ -8,16 +8,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from hunch.core import Agent, BrokenRuleError, HunchError, Player, State, Transition, World
+from hunch.core import Agent, BrokenRuleError, Episode, HunchError, Player, State, Transition, World
 from hunch.rl.comparison import difference
 from hunch.rl.episodes import advance, evaluate, play, world_of
 from hunch.rl.rollout import Rollout, TextEnvironment
-
-Episodes: TypeAlias = Sequence[Sequence[Transition]]
 
 RULES = {
     "contract": "An agent has all methods of hunch.core.Agent; its settings are plain values, learn returns "
@@ -151,13 +149,13 @@ class _Run:
         return True
 
 
-def _recorded(env: TextEnvironment, seed: int) -> Episodes:
+def _recorded(env: TextEnvironment, seed: int) -> Sequence[Episode]:
     """Episodes by random actions; none if any text is an action."""
     env, rng = copy.deepcopy(env), np.random.default_rng(seed)
     if Rollout([env], seed).states[0].actions is None:
         return ()
     return [
-        tuple(play(env, lambda state: state.options[int(rng.integers(len(state.options)))], seed + number))
+        Episode(tuple(play(env, lambda s: s.options[int(rng.integers(len(s.options)))], seed + number)))
         for number in range(3)
     ]
 
@@ -173,7 +171,9 @@ def _batch(agent: Agent, states: Sequence[State]) -> None:
         _agree("batch", alone, together, f"it chose {alone} for single states, but {together} in a batch")
 
 
-def _streams(agent: Agent, states: Sequence[State], played: Sequence[Transition], data: Episodes) -> None:
+def _streams(
+    agent: Agent, states: Sequence[State], played: Sequence[Transition], data: Sequence[Episode]
+) -> None:
     forth = _choices(agent, played, states)
     back = _choices(agent, played[::-1], states)
     _agree("order", forth, back, f"another order of transitions led to {back} instead of {forth}")
@@ -217,8 +217,8 @@ def _explanation(agent: Agent, state: State) -> None:
     _require("explanation", math.isclose(total, 1.0, abs_tol=1e-6), f"chosen sums to {total:g}")
 
 
-def _data(agent: Agent, env: TextEnvironment, data: Episodes, seed: int) -> None:
-    def learnt(episodes: Episodes) -> Any:
+def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], seed: int) -> None:
+    def learnt(episodes: Sequence[Episode]) -> Any:
         agent.begin(world_of(None, env, 5, episodes), seed)
         for _ in range(5):
             agent.learn()
@@ -226,7 +226,7 @@ def _data(agent: Agent, env: TextEnvironment, data: Episodes, seed: int) -> None
 
     once = learnt(data)
     _same_state("data", once, learnt(data), "the same data gave another result the second time")
-    renumbered = [[_in_stream(t, 10 - n) for t in episode] for n, episode in enumerate(data)]
+    renumbered = [e.with_steps(_in_stream(t, 10 - n) for t in e) for n, e in enumerate(data)]
     _same_state("data", once, learnt(renumbered), "the same data in other streams gave another result")
     agent.begin(World(streams=0), seed)
 

@@ -8,6 +8,7 @@ from typing import Literal
 from hunch.core import Agent
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
+from hunch.methods.policy.ppo import PPO, PerceptronPPOConfig
 from hunch.methods.prior.dqn_prior import DQN, DQNPriorConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.roles.encoder import TextTable
@@ -17,18 +18,21 @@ from hunch.roles.encoder import TextTable
 class LearnerConfig:
     """The learner that is trained on the rewards."""
 
-    learner: Literal["table", "dqn"] = "table"
-    """Q-learning in a table over texts of states, or DQN on their embeddings (paper: DQN on numbers)."""
+    learner: Literal["table", "dqn", "ppo"] = "table"
+    """Q-learning in a table over texts of states, or DQN or PPO on their embeddings."""
     table: QLearningConfig = field(default_factory=QLearningConfig)
     """Settings of the table."""
     dqn: DQNPriorConfig = field(default_factory=DQNPriorConfig)
     """Settings of DQN, except those that its method fixes."""
+    ppo: PerceptronPPOConfig = field(default_factory=PerceptronPPOConfig)
+    """Settings of PPO, except those that its method fixes."""
     encoder: str = "bag-of-words"
-    """Frozen text encoder for DQN."""
+    """Frozen text encoder for DQN and PPO."""
 
 
 def learner(config: LearnerConfig, encoder: LanguageModel | None) -> Agent:
     """Make the learner of a config."""
     if config.learner == "table":
         return QLearning(config.table)
-    return DQN(TextTable(load(config.encoder) if encoder is None else encoder), config.dqn)
+    table = TextTable(load(config.encoder) if encoder is None else encoder)
+    return DQN(table, config.dqn) if config.learner == "dqn" else PPO(table, config.ppo)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel, Verb
+
+if TYPE_CHECKING:
+    from hunch.envs.offers import Acts, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,11 @@ class Method:
         summary: One line.
         paper: The paper.
         leaf: Its place in "The RL/LLM Taxonomy Tree".
-        environments: The kinds of environment that it supports.
+        environments: The kinds of environment that it supports, in words.
+        acts: What its actions are.
+        reads: What it reads besides texts and rewards. An environment that offers less is refused, and only
+            methods that read ``raw`` find it in their states.
+        optional: Those of ``reads`` that it can do without.
         models: The models that it uses, by the option that holds the spec, each with verbs of which it needs
             at least one.
         lm: Default model of the option ``--lm``; empty if the method works without a model.
@@ -38,6 +45,9 @@ class Method:
     paper: str
     leaf: str = "baseline"
     environments: str = "any text environment"
+    acts: Acts = "listed"
+    reads: frozenset[Reads] = frozenset()
+    optional: frozenset[Reads] = frozenset()
     models: Mapping[str, tuple[Verb, ...]] = field(default_factory=dict)
     lm: str = ""
     roles: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, FloatArray, State, Transition, World
+from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure
 from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, Share
@@ -64,10 +64,10 @@ class QLearning(Agent):
 
     config_class: ClassVar[type[Any]] = QLearningConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    saved: ClassVar[tuple[str, ...]] = ("rng", "table", "steps", "episodes")
 
     def __init__(self, config: QLearningConfig | None = None, **options: Any) -> None:
         self.config: QLearningConfig = configure(type(self), config, options)
-        self.begin(World(), 0)
 
     def begin(self, world: World, seed: int) -> None:
         """Forget everything except recorded episodes."""
@@ -99,13 +99,13 @@ class QLearning(Agent):
 
     def policy(self, state: State) -> FloatArray:
         """Return the probability of each action in training, without epsilon."""
-        by = self.scores(self.values(state), self.leaning(state))
+        by = self.scores(self.q(state), self.leaning(state))
         shares = np.exp((by - by.max()) / self.config.alpha) if self.config.alpha else (by == by.max()) * 1.0
         return np.asarray(shares / shares.sum())
 
     def best(self, state: State, rng: np.random.Generator) -> str:
         """Return one of the actions with the largest score."""
-        by = self.scores(self.values(state), self.leaning(state))
+        by = self.scores(self.q(state), self.leaning(state))
         ties = np.flatnonzero(by == by.max())
         return state.options[int(ties[rng.integers(len(ties))])]
 
@@ -117,13 +117,17 @@ class QLearning(Agent):
         """Return the score by which actions are chosen, shape (number of actions,); here Q."""
         return q
 
-    def values(self, state: State) -> FloatArray:
+    def q(self, state: State) -> FloatArray:
         """Return Q of each admissible action."""
         return self.table.values(self.key(state), state.options)
 
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the largest Q of each state, shape (n,)."""
+        return np.array([self.q(state).max() for state in states])
+
     def key(self, state: State) -> tuple[Any, ...]:
         """Return the row of a state."""
-        return (state.observation, state.task if self.config.see_task else "", state.history)
+        return (state.observation, state.aim if self.config.see_task else "", state.history)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Update Q with each step, and again backwards at the end of an episode."""
@@ -149,49 +153,14 @@ class QLearning(Agent):
         """Return the size of the table; learning happens in ``observe``."""
         return {"entries": float(len(self.table.entries))}
 
-    def player(self, seed: int) -> GreedyPlayer:
+    def player(self, seed: int) -> Memoryless:
         """Return a player that takes the best action, with ties at random."""
-        return GreedyPlayer(self, seed)
+        return Memoryless(lambda states, rng: [self.best(state, rng) for state in states], seed)
 
     def explain(self, state: State) -> Explanation:
         """Return Q, and the probability of each action in training."""
-        q = self.values(state)
+        q = self.q(state)
         return Explanation({"Q": q}, self.epsilon / len(q) + (1 - self.epsilon) * self.policy(state))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return table, random state and the unfinished episodes."""
-        episodes = {stream: list(steps) for stream, steps in self.episodes.items()}
-        own = {"rng": self.rng.bit_generator.state, "steps": self.steps, "episodes": episodes}
-        return {**own, "table": self.table.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.rng.bit_generator.state = state["rng"]
-        self.steps = state["steps"]
-        self.episodes = {stream: list(steps) for stream, steps in state["episodes"].items()}
-        self.table.load_state_dict(state["table"])
-
-
-class GreedyPlayer:
-    """Takes an action with the largest Q, without memory."""
-
-    def __init__(self, agent: QLearning, seed: int) -> None:
-        self.agent, self.rng = agent, np.random.default_rng(seed)
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Return one of the best actions of each state."""
-        return [self.agent.best(state, self.rng) for state in states]
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the random state."""
-        return {"rng": self.rng.bit_generator.state}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.rng.bit_generator.state = state["rng"]
 
 
 def build(agent: type[QLearning], config: QLearningConfig, models: Mapping[str, LanguageModel]) -> QLearning:

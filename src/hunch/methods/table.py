@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hunch.lm.base import Verb
 from hunch.methods.method import Method
+
+if TYPE_CHECKING:
+    from hunch.envs.offers import Reads
 
 PROPOSES: tuple[Verb, ...] = ("generate", "embed", "score", "label")
 _YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
@@ -19,23 +22,31 @@ _PRIOR: dict[str, Any] = {
     "roles": ("action prior",),
     "changeable": ("k", "proposals", "prior", "alpha"),
 }
+_EVENTS: frozenset[Reads] = frozenset(("events",))
+_WORDING: frozenset[Reads] = frozenset(("wording",))
+_RAW: frozenset[Reads] = frozenset(("raw",))
 _IN_CONTEXT: dict[str, Any] = {
     "paper": _BROOKS,
     "models": {"lm": ("generate",)},
     "lm": "pocket",
     "environments": "the domains of ICPI",
+    "reads": _WORDING,
 }
 
 _PROGRAM: dict[str, Any] = {
     "models": {"lm": ("generate",)},
     "roles": ("program",),
     "environments": "design problems",
+    "acts": "program",
+    "reads": _RAW,
     "data": "none",
 }
 
 _REWARD_PROGRAM: dict[str, Any] = {**_PROGRAM, "models": {"lm": ("generate", "embed")}}
 
 _PLANNER: dict[str, Any] = {
+    "reads": _RAW,
+    "optional": _RAW,  # for trained skills
     "leaf": "LLM4RL / planner",
     "models": {"lm": PROPOSES},
     "lm": "minilm",
@@ -206,6 +217,7 @@ _LIST = (
         "ICPI with a look-up of past steps instead of a model; a baseline of icpi",
         _BROOKS,
         environments="the domains of ICPI",
+        reads=_WORDING,
     ),
     Method(
         "tabular-q",
@@ -213,6 +225,7 @@ _LIST = (
         "Q-learning in a table; a baseline of icpi",
         "Watkins, Learning from Delayed Rewards, 1989; schedule of Brooks et al., NeurIPS 2023",
         environments="the domains of ICPI",
+        reads=_WORDING,
     ),
     Method(
         "saycan",
@@ -244,6 +257,7 @@ _LIST = (
         **{
             **_PLANNER,
             "models": {"lm": ("generate",)},
+            "optional": frozenset(),
             "lm": "scripted:recipes",
             "changeable": ("replan", "find"),
         },
@@ -316,6 +330,7 @@ _LIST = (
         "Environment, NeurIPS 2024",
         leaf="LLM4RL / world model",
         environments="environments with raw states and without chance",
+        reads=_RAW,
         lm="scripted:modeller?repair=0.5",
         models={"lm": ("generate",)},
         roles=("world model",),
@@ -341,6 +356,8 @@ _LIST = (
         ".reward.kwon:Kwon",
         "learn from a model's verdict on each episode instead of the environment's reward",
         "Kwon et al., Reward Design with Language Models, ICLR 2023",
+        reads=_EVENTS,
+        optional=_EVENTS,
         control="uninformed judge",
         lm="scripted:judge",
         **_REWARD,
@@ -351,6 +368,7 @@ _LIST = (
         "fit a reward to a model's preferences between captions, and learn from it",
         "Klissarov et al., Motif: Intrinsic Motivation from Artificial Intelligence Feedback, ICLR 2024",
         environments="environments that tell events",
+        reads=_EVENTS,
         control="uninformed judge",
         lm="scripted:captions",
         **_REWARD,
@@ -361,6 +379,7 @@ _LIST = (
         "learn by reaching goals that a model suggests in every state",
         "Du et al., Guiding Pretraining in Reinforcement Learning with LLMs, ICML 2023",
         environments="environments that tell events",
+        reads=_EVENTS,
         control="uniform goals",
         lm="scripted:suggest",
         **{
@@ -377,6 +396,7 @@ _LIST = (
         "Quartey et al., Exploiting Contextual Structure to Generate Useful Auxiliary Tasks, 2023",
         leaf="LLM4RL / goal",
         environments="environments with raw states and tasks in temporal logic",
+        reads=_EVENTS | _RAW,
         models=_ENCODER,
         roles=("goal source",),
     ),
@@ -386,6 +406,7 @@ _LIST = (
         "pursue sub-goals of a model to which a small trained model reports the player's progress",
         "Zhang and Lu, AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback, NAACL 2024",
         environments="environments that tell events",
+        reads=_EVENTS,
         control="random sub-goals",
         lm="scripted:mentor",
         **{**_REWARD, "leaf": "LLM4RL / goal", "roles": ("goal source",), "models": _WRITES},
@@ -395,6 +416,8 @@ _LIST = (
         ".reward.novelty:CountBonus",
         "learn from a bonus for rare states or events; a baseline of motif and ellm",
         "Strehl and Littman, An analysis of model-based interval estimation, JCSS 2008",
+        reads=_EVENTS,
+        optional=_EVENTS,
         models=_ENCODER,
     ),
     Method(

@@ -1,4 +1,4 @@
-"""The pocket model, a small causal model trained by this project: its corpus, training and decoder."""
+"""The pocket model, a small causal model trained by this project: its weights and decoder."""
 
 from hunch.lm.registry import Backend
 

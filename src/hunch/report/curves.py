@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 WIDE = 40
 """Maximum characters of labels that fit side by side."""
-LINE = 90
-"""Characters in a line of the legend."""
+LONGEST = 80
+"""Maximum characters of a label; a longer one loses its middle."""
 FEWEST = 10
 """Minimum number of episodes before a running mean is drawn."""
 
@@ -195,6 +194,12 @@ def blank(panels: int) -> Any:
     return Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
 
 
+def _cut(label: str) -> str:
+    """Keep both ends: the arm's name, and the end of a model's folder."""
+    half = LONGEST // 2
+    return label if len(label) <= LONGEST else f"{label[:half]}…{label[1 - half :]}"
+
+
 def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) -> None:
     axes = figure.add_subplot()
     styles = [(colour, style) for style in ("-", "--", ":") for colour in COLOURS]
@@ -202,10 +207,9 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) 
         curve = learning_curve(runs, "steps", y)
         if curve is None:
             continue
-        name = arm.model if len(arm.model) <= WIDE else f"…{arm.model[-WIDE:]}"  # of a folder, its end
-        model = "" if arm.model in arm.label else f"{name}, "
+        model = "" if arm.model in arm.label else f"{arm.model}, "
         label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
-        axes.plot(curve.x, curve.value, style, color=colour, label=fill(label, LINE), linewidth=2)
+        axes.plot(curve.x, curve.value, style, color=colour, label=_cut(label), linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     axes.set(xlabel=unit(arms), ylabel=Y.get(y, y))
     if y == "success":

@@ -16,7 +16,7 @@ import numpy as np
 from hunch.core import Agent, Explanation, HunchError
 from hunch.envs import make
 from hunch.rl.episodes import replay as again
-from hunch.rl.rollout import Episode, TextEnvironment
+from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig
 
@@ -37,7 +37,7 @@ class Replayed:
     rewards: list[float]
 
 
-def replay(config: RunConfig, episodes: Sequence[Episode]) -> list[Replayed]:
+def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:
     """Replay episodes of a run, without the history that the agent saw.
 
     Raises:
@@ -52,8 +52,8 @@ def replay(config: RunConfig, episodes: Sequence[Episode]) -> list[Replayed]:
         raise HunchError(f"{type(error).__name__}: {error}") from error
 
 
-def _replay(env: TextEnvironment, episode: Episode) -> Replayed:
-    played = list(again(env, episode.seed, episode.actions, episode.number))
+def _replay(env: TextEnvironment, episode: Finished) -> Replayed:
+    played = list(again(env, episode))
     rewards = [t.reward for t in played]
     same = np.isclose(sum(rewards), episode.episode_return, equal_nan=True)  # nan: a program that failed
     if not same or played[-1].success != episode.success:
@@ -62,7 +62,7 @@ def _replay(env: TextEnvironment, episode: Episode) -> Replayed:
     return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards)
 
 
-def opinions(folder: Path, episodes: Sequence[Episode]) -> list[list[Explanation]]:
+def opinions(folder: Path, episodes: Sequence[Finished]) -> list[list[Explanation]]:
     """Return the explanations of a run's final agent at each step of some episodes.
 
     Raises:
@@ -80,12 +80,11 @@ def opinions(folder: Path, episodes: Sequence[Episode]) -> list[list[Explanation
         raise HunchError(f"{type(error).__name__}: {error}") from error
 
 
-def _opinions(agent: Agent, env: TextEnvironment, episode: Episode) -> list[Explanation]:
-    played = again(env, episode.seed, episode.actions, episode.number)
-    return [agent.explain(transition.state) for transition in played]
+def _opinions(agent: Agent, env: TextEnvironment, episode: Finished) -> list[Explanation]:
+    return [agent.explain(transition.state) for transition in again(env, episode)]
 
 
-def choose(episodes: Sequence[Episode], number: int) -> list[int]:
+def choose(episodes: Sequence[Finished], number: int) -> list[int]:
     """Choose interesting episodes: the last, first, best and worst, then evenly spaced ones.
 
     Returns:

@@ -16,7 +16,7 @@ from hunch.report.table import place
 from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import CHECKPOINT, read_json, read_lines
-from hunch.runs.folder import STREAMS, leaves
+from hunch.runs.folder import KEPT, STREAMS, leaves
 from hunch.runs.result import Result
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
@@ -33,6 +33,7 @@ class Run:
             in all of several runs that differ in nothing else.
         record: Contents of ``config.json``.
         points: Points of its learning curves.
+        records: The agent's own records.
     """
 
     folder: Path
@@ -42,6 +43,7 @@ class Run:
     record: dict[str, Any]
     result: Result
     points: Points
+    records: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _complete(folder: Path, name: str) -> Run:
         HunchError: if it failed, is not complete, or one of its files is missing, damaged or cut short.
     """
     if (folder / "failure.txt").exists():
-        raise HunchError(f"it failed: {(folder / 'failure.txt').read_text()}")
+        raise HunchError(f"it failed: {(folder / 'failure.txt').read_text(errors='replace')}")
     for file in ("config.json", "metrics.jsonl", "episodes.jsonl"):
         if not (folder / file).exists():
             raise HunchError(f"{file} is missing.")
@@ -147,15 +149,13 @@ def _complete(folder: Path, name: str) -> Run:
     if summary is None or result is None:
         steps = f"{summary['steps']:,} of " if summary else ""
         raise HunchError(f"it is not complete: {steps}{config.steps:,} steps were requested.")
-    if len(result.episodes) != summary["episodes"]:
-        count = f"{len(result.episodes):,} of {summary['episodes']:,}"
-        raise HunchError(f"episodes.jsonl holds {count} episodes.")
     lines = read_lines(folder / "metrics.jsonl")
     if not lines or lines[-1]["step"] < result.steps:
         raise HunchError("metrics.jsonl is truncated.")
     for known in ("evidence", "models", "versions"):
         record[known]
-    return Run(folder, name, config, config, record, result, points(lines))
+    records = [line for name in KEPT for line in read_lines(folder / name)]
+    return Run(folder, name, config, config, record, result, points(lines), records)
 
 
 def _comparisons(runs: Sequence[Run]) -> list[Comparison]:

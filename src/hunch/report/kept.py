@@ -8,8 +8,6 @@ from typing import Any
 
 from hunch.report.gather import Run
 from hunch.report.pack import digits, encode
-from hunch.runs.files import read_lines
-from hunch.runs.folder import KEPT
 
 LARGEST = 2_500_000
 """Maximum characters of the blocks of all runs; beyond it, only some programs and transcripts are
@@ -25,7 +23,7 @@ def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) ->
         largest: Maximum characters of all blocks. If they need more, only every second, fourth ... record is
             complete, besides the best program and its ancestors; of the others only the numbers are kept.
     """
-    lines = [[line for name in KEPT for line in read_lines(run.folder / name)] for run in runs]
+    lines = [run.records for run in runs]
     every = 1
     while True:
         blocks = [encode(list(_entries(own, every)), plain=plain) if own else "" for own in lines]

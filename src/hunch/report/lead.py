@@ -31,12 +31,13 @@ class Lead:
     def __str__(self) -> str:
         needs = "" if isnan(self.share.value) else f"; {self.share.short()} of its steps to half"
         return (
-            f"{self.arm} beside {self.baseline}, {self.seeds} pairs: lead in area {self.area.short()}{needs}"
+            f"{self.arm} beside {self.baseline}, {self.seeds} pair{'s' * (self.seeds != 1)}: "
+            f"lead in area {self.area.short()}{needs}"
         )
 
 
 def leads(outcomes: Sequence[Outcome]) -> list[Lead]:
-    """Return the lead of each arm with a model over each baseline that has two seeds in common with it."""
+    """Return the lead of each arm with a model over each baseline that has a seed in common with it."""
     results = by_arm(outcomes)
     baselines = [arm for arm in results if arm.model == "none"]
     found = [
@@ -45,7 +46,7 @@ def leads(outcomes: Sequence[Outcome]) -> list[Lead]:
         for arm in results
         if arm not in baselines
     ]
-    return [lead for lead in found if lead.seeds > 1]
+    return [lead for lead in found if lead.seeds]
 
 
 def _lead(arm: Arm, baseline: Arm, own: Mapping[int, Result], others: Mapping[int, Result]) -> Lead:

@@ -18,7 +18,7 @@ import numpy as np
 from hunch.core import Explanation, FloatArray, HunchError
 from hunch.report.episodes import Replayed, choose, opinions, replay
 from hunch.report.gather import Run
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 
 LARGEST = 12_000_000
 """Maximum bytes of the blocks, so that a page stays below 15 MB."""
@@ -61,7 +61,7 @@ class Told:
     """
 
     run: Run
-    episodes: list[Episode]
+    episodes: list[Finished]
     replayed: list[Replayed]
     reason: str
     explained: dict[int, list[Explanation]]

@@ -138,20 +138,20 @@ function showFinal() {
   byId("final").replaceChildren(drawn);
 }
 
-function showImprovement() {
-  const { arms, improvement } = current(), letter = (i) => String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
-  const rows = improvement[scored()].map((cells, i) => [
+function showBeats() {
+  const { arms, beats } = current(), letter = (i) => String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
+  const cells = beats[scored()];
+  const rows = cells.map((row, i) => [
     [el("b", {}, letter(i)), ` ${arms[i].label}`],
-    ...cells.map((found) => (found === null ? "" : [fixed(found[0]), el("small", {}, found[1] === null ? "" : `${fixed(found[1])} \u2013 ${fixed(found[2])}`)])),
+    ...row.map((found) => (found === null ? "" : [found[0] || "\u2013", el("small", {}, found[1])])),
   ]);
   const drawn = table([el("span", { class: "sr" }, "arm"), ...arms.map((_, i) => letter(i))], rows, { name: "matrix" });
-  improvement[scored()].forEach((cells, i) => cells.forEach((found, j) => {
-    if (!found || found[0] === null) return;
-    const strength = Math.abs(found[0] - 0.5) * 0.7;
-    drawn.tBodies[0].rows[i].cells[j + 1].style.background = `rgba(var(--${found[0] >= 0.5 ? "above" : "below"}), ${strength.toFixed(3)})`;
+  cells.forEach((row, i) => row.forEach((found, j) => {
+    const side = found?.[0] === "yes" ? "above" : cells[j][i]?.[0] === "yes" ? "below" : "";
+    if (side) drawn.tBodies[0].rows[i].cells[j + 1].style.background = `rgba(var(--${side}), 0.3)`;
   }));
-  byId("improvement").replaceChildren(drawn);
-  byId("improvement").closest("figure").hidden = arms.length < 2; // one arm has nothing to compare with
+  byId("beats").replaceChildren(drawn);
+  byId("beats").closest("figure").hidden = arms.length < 2; // one arm has nothing to compare with
 }
 
 function showVerdict() {
@@ -163,7 +163,7 @@ function showVerdict() {
 function showScores() {
   showCurves();
   showFinal();
-  showImprovement();
+  showBeats();
 }
 
 function showCosts() {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -13,7 +13,7 @@ from hunch.report.gather import Comparison, LeftOut, Run
 from hunch.report.kept import kept
 from hunch.report.pack import digits, pack, tell
 from hunch.report.table import Row, final_return, rows, verdict
-from hunch.rl.statistics import Estimate, probability_of_improvement
+from hunch.rl.statistics import Estimate, contrast
 from hunch.runs.compare import Arm
 from hunch.runs.folder import leaves
 
@@ -85,9 +85,11 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
         "steps": comparison.steps,
         "unit": unit(comparison.arms),
         "arms": [_arm(*each, runs) for each in zip(comparison.arms.items(), table, strict=True)],
-        "improvement": {
-            "success": _improvement([[run.result.success.value for run in group] for group in members]),
-            "return": _improvement([[final_return(run.result) for run in group] for group in members]),
+        "beats": {
+            "success": _beats(table, [row.by_seed for row in table]),
+            "return": _beats(
+                table, [{r.config.seed: final_return(r.result) for r in own} for own in members]
+            ),
         },
         "verdict": verdict(table),
         "settings": _settings(list(comparison.arms)),
@@ -101,7 +103,9 @@ def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str,
     return {
         "label": label,
         "model": row.model,
-        "revision": ", ".join(about["revision"] for about in members[0].record["models"].values()),
+        "revision": ", ".join(
+            filter(None, (about["revision"] for about in members[0].record["models"].values()))
+        ),
         "evidence": row.evidence,
         "seeds": row.seeds,
         "runs": [runs.index(run) for run in members],
@@ -141,9 +145,15 @@ def _estimate(estimate: Estimate) -> list[float | None]:
     return [digits(estimate.value), digits(estimate.low), digits(estimate.high)]
 
 
-def _improvement(scores: Sequence[Sequence[float]]) -> list[list[list[float | None] | None]]:
-    """Return P(a run of the row's arm scores above one of the column's), None on the diagonal."""
-    return [[None if a is b else _estimate(probability_of_improvement(a, b)) for b in scores] for a in scores]
+def _beats(table: Sequence[Row], scores: Sequence[Mapping[int, float]]) -> list[list[list[str] | None]]:
+    """Return whether the row's arm is shown to be above the column's, and its lead; None on the diagonal."""
+    sides = list(zip(table, scores, strict=True))
+
+    def cell(row: Row, own: Mapping[int, float], other: Row, its: Mapping[int, float]) -> list[str] | None:
+        found = contrast(own, its, paired=row.varies and other.varies)
+        return None if row is other else [found.said, found.size]
+
+    return [[cell(*one, *other) for other in sides] for one in sides]
 
 
 def _settings(arms: Sequence[Arm]) -> dict[str, list[list[Any]]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hunch import methods
 from hunch.lm.usage import Usage
-from hunch.rl.statistics import Estimate, above, area, first_reached, over_pairs, over_seeds
+from hunch.rl.statistics import Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
@@ -133,12 +133,13 @@ def final_return(result: Result) -> float:
 def verdict(table: Sequence[Row]) -> list[str]:
     """Say in words which methods are shown to be better than which.
 
-    Each method with a model in a role that is no control is compared with every other method; where there are
-    only rules and controls, these are. They are compared by the success of their seeds
-    (:func:`hunch.rl.statistics.above`): *yes* if the one-sided rank-sum test gives p <= 0.05, or, below five
-    seeds, if all of one are above all of the other. If the games vary with the seed, they are compared in
-    pairs with the same seed: *yes* if Student's 95 % interval of the lead, which is given, is above 0. *No*
-    means that it was not shown, not that the methods are equal. A control is named without its method.
+    Each method with a model in a role that is no control is compared with every other method; where there
+    are only rules and controls, these are. They are compared by the success of their seeds: *yes* if the
+    one-sided rank-sum test gives p <= 0.05, or, below five seeds, if all of one are above all of the other
+    (:func:`hunch.rl.statistics.above`). If the games vary with the seed, they are compared in pairs with the
+    same seed: *yes* if Student's 95 % interval of the lead, which is given, is above 0. *No* means that it
+    was not shown, not that the methods are equal. Fewer than three seeds give no verdict, only the lead. A
+    control is named without its method.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
@@ -152,12 +153,8 @@ def verdict(table: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _beats(row: Row, other: Row) -> str:
-    if not (row.varies and other.varies):
-        return "yes" if above([*row.by_seed.values()], [*other.by_seed.values()]) else "no"
-    both = row.by_seed.keys() & other.by_seed.keys()
-    lead = over_pairs([row.by_seed[seed] - other.by_seed[seed] for seed in both])
-    return f"{'yes' if lead.low > 0 else 'no'}, by {lead.short()}"
+def _beats(row: Row, other: Row) -> Contrast:
+    return contrast(row.by_seed, other.by_seed, paired=row.varies and other.varies)
 
 
 def place(config: RunConfig) -> str:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from hunch.core import Player, State, Transition, UsageError, World
-from hunch.rl.rollout import Episode, Rollout, TextEnvironment, episode_seed
+from hunch.core import Episode, Player, State, Transition, UsageError, World
+from hunch.rl.rollout import Finished, Rollout, TextEnvironment, episode_seed
 
 
 def advance(rollout: Rollout, player: Player) -> list[Transition]:
-    """Make one pass of the loop in :mod:`hunch.core` without learning: act, step, observe."""
+    """Make one pass of the loop in :mod:`hunch.core` without learning: act, step, observe.
+
+    At the end of a lifetime, ``player.forget(streams)`` is called if there is such a method.
+    """
     transitions = rollout.step(player.act(rollout.states))
     player.observe(transitions)
+    if rollout.forgotten and hasattr(player, "forget"):
+        player.forget(rollout.forgotten)
     return transitions
 
 
@@ -34,10 +40,10 @@ def play(
         yield from rollout.step([act(state) for state in rollout.states])
 
 
-def replay(env: TextEnvironment, seed: int, actions: Sequence[str], number: int = 0) -> Iterator[Transition]:
-    """Replay an episode from its seed and actions; it stops after the last action."""
-    coming = iter(actions)
-    rollout = Rollout([env], seeds=[seed], numbers=[number])
+def replay(env: TextEnvironment, episode: Finished) -> Iterator[Transition]:
+    """Replay an episode from its seed, number and actions; it stops after the last action."""
+    coming = iter(episode.actions)
+    rollout = Rollout([env], seeds=[episode.seed], numbers=[episode.number], task_seed=episode.task_seed)
     while rollout.states and (action := next(coming, None)) is not None:
         yield from rollout.step([action])
 
@@ -49,7 +55,10 @@ def evaluate(
     seed: int,
     *,
     episodes_per_player: int | None = None,
-) -> list[Episode]:
+    lifetime: int = 1,
+    task_seed: int | None = None,
+    raw: bool = True,
+) -> list[Finished]:
     """Play whole episodes with players that do not learn.
 
     The episodes do not depend on the number of environments.
@@ -60,6 +69,9 @@ def evaluate(
         episodes: Number of episodes.
         seed: Seed of the episodes and the players.
         episodes_per_player: Episodes after which a new player with an empty memory begins. Default: never.
+        lifetime: Episodes that share a task, at whose end a player forgets; see :class:`Rollout`.
+        task_seed: Fixes the task over all episodes.
+        raw: Whether states have ``raw``.
 
     Returns:
         The episodes in the order of their numbers.
@@ -71,11 +83,12 @@ def evaluate(
         )
     seeds = [episode_seed(seed, 0, number) for number in range(episodes)]
     size = episodes_per_player or episodes
-    played: list[Episode] = []
+    played: list[Finished] = []
     for start in range(0, episodes, size):
         part = range(start, min(start + size, episodes))
         own = envs if episodes_per_player is None else envs[:1]  # so that a player's episodes are in sequence
-        rollout = Rollout(own, seeds=[seeds[n] for n in part], numbers=list(part))
+        how: dict[str, Any] = {"lifetime": lifetime, "task_seed": task_seed, "raw": raw}
+        rollout = Rollout(own, seed, seeds=[seeds[n] for n in part], numbers=part, **how)
         mine = player(seed + start)
         while rollout.states:
             advance(rollout, mine)
@@ -84,7 +97,7 @@ def evaluate(
 
 
 def world_of(
-    rollout: Rollout | None, env: TextEnvironment | None, steps: int, data: Sequence[Sequence[Transition]]
+    rollout: Rollout | None, env: TextEnvironment | None, steps: int, data: Sequence[Episode]
 ) -> World:
     """Return what an agent may know about the streams of a rollout, or the environment of its data."""
     if env is None:
@@ -96,12 +109,15 @@ def world_of(
         task=rollout.states[0].task if rollout else "",
         streams=rollout.streams if rollout else 0,
         steps=steps,
-        source=getattr(inner, "source", ""),
-        texts=getattr(inner, "texts", None),
-        manual=getattr(inner, "manual", ""),
         data=data,
         copy=_Copies(env, rollout.seed if rollout else 0),
+        lifetime=rollout.lifetime if rollout else 1,
+        **{name: getattr(inner, name) for name in _TOLD if hasattr(inner, name)},
     )
+
+
+_TOLD = ("code", "problem", "wording", "examples", "things", "manual", "models")
+"""What an environment may tell agents, as attributes; see :class:`hunch.core.World`."""
 
 
 def name_of(env: TextEnvironment) -> str:

@@ -11,6 +11,7 @@ its own last state to its own next one, or to the end, with the rewards in betwe
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -40,8 +41,13 @@ def episode_seed(seed: int, env: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, env, number]).generate_state(1)[0])
 
 
+def lifetime_seed(seed: int, env: int, lifetime: int) -> int:
+    """Return the seed of the task of an environment's lifetime with this number."""
+    return int(np.random.SeedSequence([seed, env, lifetime, 1]).generate_state(1)[0])
+
+
 @dataclass(frozen=True, slots=True)
-class Episode:
+class Finished:
     """The record of a finished episode.
 
     Attributes:
@@ -49,6 +55,7 @@ class Episode:
         step: Environment steps of the whole run at the end of the episode.
         success: True if the environment reports that the task was solved.
         number: Number of the episode in its environment, from 0; ``reset(options={"episode": number})``.
+        task_seed: The seed of its task, ``reset(options={"task_seed": task_seed})``; None if it has none.
     """
 
     seed: int
@@ -58,6 +65,7 @@ class Episode:
     success: bool
     actions: tuple[str, ...]
     number: int = 0
+    task_seed: int | None = None
 
 
 @dataclass
@@ -82,6 +90,7 @@ class Rollout:
         steps: Environment steps so far, over all environments.
         finished: Finished episodes that :meth:`take_finished` has not returned yet.
         players: Number of players per environment.
+        forgotten: Streams whose lifetime ended with the last step.
 
     Args:
         envs: Text environments.
@@ -90,7 +99,10 @@ class Rollout:
             rollout ends with no state left. Default: no limit, with seeds derived from ``seed``.
         numbers: The number of each of these episodes. Default: their index.
         task_seed: Fixes the task over all episodes, in environments that draw a task.
+        lifetime: Consecutive episodes of an environment that share a task, drawn anew for each lifetime. With
+            1, an episode's own seed decides its task.
         processes: Number of worker processes; see :class:`hunch.rl.workers.Fleet`.
+        raw: Whether states have ``raw``.
 
     Raises:
         UsageError: if an environment breaks its contract, or only some of them accept any text as an action.
@@ -104,15 +116,21 @@ class Rollout:
         seeds: Sequence[int] | None = None,
         numbers: Sequence[int] | None = None,
         task_seed: int | None = None,
+        lifetime: int = 1,
         processes: int = 0,
+        raw: bool = True,
     ) -> None:
-        self.fleet = Fleet(envs, processes)
-        self.seed, self.task_seed = seed, task_seed
-        self.limited = None if seeds is None else list(zip(numbers or count(), seeds, strict=False))
+        if lifetime < 1:
+            raise UsageError(f"A lifetime has at least one episode, not {lifetime}.")
+        self.fleet, self.raw = Fleet(envs, processes), raw
+        self.seed, self.task_seed, self.lifetime = seed, task_seed, lifetime
+        self.limited = None if seeds is None else deque(zip(numbers or count(), seeds, strict=False))
         self.begun = [0] * len(envs)
+        self.planned: list[deque[tuple[int, int]]] = [deque() for _ in envs]  # what is left of a lifetime
+        self.forgotten: list[int] = []
         self.steps = 0
         self.players = 0
-        self.finished: list[Episode] = []
+        self.finished: list[Finished] = []
         self.running: dict[int, _Running] = {}
         self._begin(range(len(envs)))
 
@@ -139,19 +157,31 @@ class Rollout:
 
     def _next(self, i: int) -> tuple[int, int] | None:
         """Return number and seed of the environment's next episode."""
-        number = sum(self.begun) if self.limited is not None else self.begun[i]
-        if self.limited is not None and number >= len(self.limited):
-            return None
-        self.begun[i] += 1
-        return (
-            self.limited[number] if self.limited is not None else (number, episode_seed(self.seed, i, number))
-        )
+        if self.limited is None:
+            number = self.begun[i]
+            self.begun[i] += 1
+            return number, episode_seed(self.seed, i, number)
+        own = self.planned[i]
+        if not own:
+            own.extend(self.limited.popleft() for _ in range(min(self.lifetime, len(self.limited))))
+        return own.popleft() if own else None
+
+    def _task_seed(self, i: int, number: int) -> int | None:
+        """Return the seed of an episode's task; None if its own seed decides the task."""
+        if self.task_seed is not None or self.lifetime == 1:
+            return self.task_seed
+        # Limited episodes go to any free environment, so their task depends on their number alone.
+        env = i if self.limited is None else 0
+        return lifetime_seed(self.seed, env, number // self.lifetime)
+
+    def _options(self, i: int, number: int) -> dict[str, int]:
+        task_seed = self._task_seed(i, number)
+        return {"episode": number} if task_seed is None else {"episode": number, "task_seed": task_seed}
 
     def _reset(self, due: dict[int, tuple[int, int]]) -> None:
-        common = {} if self.task_seed is None else {"task_seed": self.task_seed}
         answers = self.fleet.ask(
             {
-                i: ("reset", (), {"seed": seed, "options": {"episode": number, **common}})
+                i: ("reset", (), {"seed": seed, "options": self._options(i, number)})
                 for i, (number, seed) in due.items()
             }
         )
@@ -169,7 +199,8 @@ class Rollout:
         return int(self.fleet.envs[i].metadata.get("players", 2 if "player" in info else 1))
 
     def _read(self, i: int, observation: Any, info: dict[str, Any], player: int, over: bool = False) -> State:
-        state = State.read(observation, info, i * self.players + int(player))
+        shown = info if self.raw else {**info, "raw": None}
+        state = State.read(observation, shown, i * self.players + int(player), int(player))
         if state.actions == () and not over:
             raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
         return state
@@ -187,13 +218,15 @@ class Rollout:
         self._check(actions)
         outcomes = self.fleet.ask({i: ("step", (a,), {}) for i, a in zip(live, actions, strict=True)})
         transitions: list[Transition] = []
-        over = []
+        over, self.forgotten = list[int](), []
         for i, action in zip(live, actions, strict=True):
             self.steps += 1
             own = self._advance(i, action, outcomes[i])
             transitions += own
             if own and own[-1].done:
                 over.append(i)
+                if (self.running[i].number + 1) % self.lifetime == 0:
+                    self.forgotten += range(i * self.players, (i + 1) * self.players)
                 self.finished.append(self._end(i, own[-1].success))
         self._begin(over)
         return transitions
@@ -245,9 +278,9 @@ class Rollout:
             )
         return transitions
 
-    def _end(self, i: int, success: bool) -> Episode:
+    def _end(self, i: int, success: bool) -> Finished:
         ended = self.running.pop(i)
-        return Episode(
+        return Finished(
             seed=ended.seed,
             step=self.steps,
             episode_return=ended.total,
@@ -255,9 +288,10 @@ class Rollout:
             success=success,
             actions=tuple(ended.actions),
             number=ended.number,
+            task_seed=self._task_seed(i, ended.number),
         )
 
-    def take_finished(self) -> list[Episode]:
+    def take_finished(self) -> list[Finished]:
         """Return the episodes that ended since the last call, in the order in which they ended."""
         finished, self.finished = self.finished, []
         return finished

@@ -6,7 +6,7 @@ claims. So below :data:`FEW` seeds the range is reported, and called a range.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,23 +96,13 @@ def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArr
     return low, high
 
 
-def probability_of_improvement(
-    scores: Sequence[float], others: Sequence[float], resamples: int = 5000
-) -> Estimate:
-    """Return the probability that a run of one method scores above a run of another; a tie counts half.
+def probability_of_improvement(scores: Sequence[float], others: Sequence[float]) -> float:
+    """Return the share of pairs of runs in which one method scores above another; a tie counts half.
 
-    This is the share of pairs of runs in which the first is above, with the percentile bootstrap interval
-    over the seeds of both. With one seed on either side the interval is nan.
+    This is the statistic of the rank-sum test in :func:`above`.
     """
     first, second = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
-    above = (np.sign(first[:, None] - second) + 1) / 2
-    if min(above.shape) < 2:
-        return Estimate(float(above.mean()), float("nan"), float("nan"))
-    rng = np.random.default_rng(0)
-    rows = rng.integers(len(first), size=(resamples, len(first), 1))
-    columns = rng.integers(len(second), size=(resamples, 1, len(second)))
-    low, high = np.percentile(above[rows, columns].mean(axis=(1, 2)), [2.5, 97.5])
-    return Estimate(float(above.mean()), float(low), float(high))
+    return float((np.sign(first[:, None] - second) + 1).mean() / 2)
 
 
 def over_episodes(successes: Sequence[bool]) -> Estimate:
@@ -190,3 +180,61 @@ def above(scores: Sequence[float], others: Sequence[float], level: float = 0.05)
     exact = "exact" if max(len(first), len(second)) <= 20 else "asymptotic"
     p = mannwhitneyu(first, second, alternative="greater", method=exact).pvalue
     return bool(p <= level + 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What the seeds show about one method beside another; the only statement of verdict and report.
+
+    Attributes:
+        seeds: Seeds of the side with fewer; pairs of seeds, if they are compared in pairs.
+        shown: True if the first is shown to be above the second; None with fewer than three seeds.
+        lead: Mean difference of the scores; with Student's 95 % interval if that is the test.
+        probability: Probability of improvement, if the rank-sum test is the test; else nan.
+    """
+
+    seeds: int
+    shown: bool | None
+    lead: Estimate
+    probability: float
+
+    @property
+    def said(self) -> str:
+        """``yes``, ``no``, or empty if there are too few seeds for either."""
+        return "" if self.shown is None else "yes" if self.shown else "no"
+
+    @property
+    def size(self) -> str:
+        """The figure that belongs to the test: the probability of improvement, or the lead."""
+        ranks = self.shown is not None and not np.isnan(self.probability)
+        return f"P = {self.probability:.2f}" if ranks else f"by {self.lead.short()}"
+
+    def __str__(self) -> str:
+        if self.shown is None:
+            return f"no verdict from {self.seeds} seed{'s' * (self.seeds != 1)}, lead {self.lead.short()}"
+        return self.said if np.isnan(self.lead.low) else f"{self.said}, {self.size}"
+
+
+def contrast(scores: Mapping[int, float], others: Mapping[int, float], *, paired: bool) -> Contrast:
+    """Compare the scores of two methods by seed; scores that are nan are ignored.
+
+    Args:
+        scores: Score of each seed of the method.
+        others: Score of each seed of the other one.
+        paired: Compare runs with the same seed: Student's 95 % interval of the lead must be above 0.
+            Otherwise :func:`above` is the test.
+    """
+    first, second = ({seed: s for seed, s in own.items() if s == s} for own in (scores, others))
+    both = sorted(first.keys() & second.keys())
+    nothing = float("nan")
+    if paired:
+        seeds, lead, chance = len(both), over_pairs([first[s] - second[s] for s in both]), nothing
+    else:
+        seeds = min(len(first), len(second))
+        ends = [float(np.mean([*own.values()])) if own else nothing for own in (first, second)]
+        lead = Estimate(ends[0] - ends[1], nothing, nothing)
+        chance = probability_of_improvement([*first.values()], [*second.values()]) if seeds else nothing
+    if seeds < FEWEST:
+        return Contrast(seeds, None, Estimate(lead.value, nothing, nothing), chance)
+    shown = lead.low > 0 if paired else above([*first.values()], [*second.values()])
+    return Contrast(seeds, shown, lead, chance)

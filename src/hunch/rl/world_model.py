@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from hunch.core import FloatArray, Transition, UsageError
+from hunch.ranges import number
 
 TOLERANCE = 1e-5
 """Tolerance for numbers, relative to their size if it is above 1 (Dainese et al. 2024)."""
@@ -139,7 +140,10 @@ def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
         return type(value) is type(other) and bool(value == other)
     if value is None or other is None:
         return value is other
-    return bool(abs(value - other) <= tolerance * max(1.0, abs(other)))
+    one, two = number(value), number(other)
+    if one is None or two is None:  # too large to be compared but exactly
+        return isinstance(value, int) and bool(value == other)
+    return abs(one - two) <= tolerance * max(1.0, abs(two))
 
 
 def right(found: Prediction, step: Step) -> bool:

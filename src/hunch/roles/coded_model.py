@@ -12,6 +12,7 @@ from hunch.envs.design.code import quoted
 from hunch.envs.design.problem import Problem
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
+from hunch.ranges import number
 from hunch.rl.world_model import Prediction, Step, alike
 from hunch.roles.program import Attempt
 from hunch.roles.program_search import Thompson
@@ -50,9 +51,8 @@ def earning(value: Any) -> tuple[float | None, bool | None]:
     """Return the result of a reward program if it is a pair of a number and a bool."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None, None
-    reward, done = value
-    fits = isinstance(reward, int | float) and not isinstance(reward, bool) and type(done) is bool
-    return (float(reward), done) if fits else (None, None)
+    reward, done = number(value[0]), value[1]
+    return (reward, done) if reward is not None and type(done) is bool else (None, None)
 
 
 def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) -> Problem:

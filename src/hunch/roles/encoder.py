@@ -146,7 +146,7 @@ class StateFeatures:
 
     @staticmethod
     def _texts(state: State) -> list[str]:
-        return [state.task, *state.lines(), *state.options]
+        return [state.aim, *state.lines(), *state.options]
 
     def _append(self, state: State) -> None:
         index = self._numbers[state] = len(self.states)
@@ -166,18 +166,18 @@ class StateFeatures:
         texts = state.lines()
         seen = recency_weights(len(texts), DECAY) @ self.table.encode(texts)
         possible = self.table.matrix[actions].mean(axis=0)
-        return np.concatenate([self.table.encode([state.task])[0], seen, possible])
+        return np.concatenate([self.table.encode([state.aim])[0], seen, possible])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states in the order of their numbers; their vectors can be recomputed."""
-        return {"states": [(s.observation, s.task, s.actions, s.history) for s in self.states]}
+        return {"states": [state.plain(compared=True) for state in self.states]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Number the states as in :meth:`state_dict`."""
         self.__init__(self.table, joint=self.joint)  # type: ignore[misc]
-        self.number([State(o, t, tuple(a), tuple(map(tuple, h))) for o, t, a, h in state["states"]])
+        self.number(list(map(State.of, state["states"])))
 
 
 def pair_text(state: State, action: str) -> str:
     """Return the paper's joint text of a state and an action (Yan et al., released code)."""
-    return f"{state.task}, Action: {action}, for Observation: {state.text()},"
+    return f"{state.aim}, Action: {action}, for Observation: {state.text()},"

@@ -6,23 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from hunch.core import Agent, EvidenceLevel, Explanation, Player, State, Transition, World
+from hunch.core import Agent, Explanation, Player, Source, State, Transition, World
 from hunch.roles.wrapper import Wrapper
 
 
-class GoalSource(Protocol):
+class GoalSource(Source, Protocol):
     """Suggests goals for states."""
 
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """Evidence level of its suggestions; None if it uses no model."""
-        ...
-
-    def suggest(self, states: Sequence[State]) -> list[str]:
-        """Return a goal for each state, with one call for all streams; "" keeps the environment's task.
-
-        Several goals for one state are lines of one text.
-        """
+    def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
+        """Return the goals of each state, with one call for all streams; none leaves only the task."""
         ...
 
 
@@ -30,7 +22,7 @@ class Achievement(Protocol):
     """Checks which goals a step reached."""
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
-        """Return the lines of each transition's ``state.task`` that were reached."""
+        """Return the goals of each transition's state that were reached."""
         ...
 
 
@@ -46,27 +38,27 @@ class Goals:
 
     def __init__(self, source: GoalSource, achievement: Achievement | None, renew: bool) -> None:
         self.source, self.achievement, self.renew = source, achievement, renew
-        self.by_stream: dict[int, str] = {}
+        self.by_stream: dict[int, tuple[str, ...]] = {}
         self.done: dict[int, list[str]] = {}  # by stream: goals reached in this episode
         self.told = {"goals": 0.0, "reached": 0.0}
 
     def given(self, states: Sequence[State]) -> list[State]:
-        """Return the states with their stream's goals as the task."""
+        """Return the states with their stream's goals."""
         new = [state for state in states if state.stream not in self.by_stream]
         if new:
             for state, goals in zip(new, self.source.suggest(new), strict=True):
                 mine = self.by_stream[state.stream] = self._open(state.stream, goals)
-                self.told["goals"] += len(mine.splitlines())
+                self.told["goals"] += len(mine)
         return [self.of(state) for state in states]
 
-    def _open(self, stream: int, goals: str) -> str:
+    def _open(self, stream: int, goals: Sequence[str]) -> tuple[str, ...]:
         """Return the goals that this episode has not reached yet."""
         done = self.done.get(stream, ())
-        return "\n".join(line for line in goals.splitlines() if line not in done)
+        return tuple(goal for goal in goals if goal not in done)
 
     def of(self, state: State) -> State:
-        """Return a state with its stream's goals as the task."""
-        return replace(state, task=self.by_stream.get(state.stream) or state.task)
+        """Return a state with its stream's goals."""
+        return replace(state, goals=self.by_stream.get(state.stream, ()))
 
     def seen(self, transitions: Sequence[Transition]) -> list[Transition]:
         """Return the transitions with their stream's goals, which end with the episode."""
@@ -91,7 +83,7 @@ class Goals:
             self.told["reached"] += len(goals)
             if goals:
                 self.done.setdefault(t.stream, []).extend(goals)
-                self.by_stream[t.stream] = self._open(t.stream, self.by_stream.get(t.stream, ""))
+                self.by_stream[t.stream] = self._open(t.stream, self.by_stream.get(t.stream, ()))
 
     def take_told(self) -> dict[str, float]:
         """Return how many goals were suggested and reached since the last call, over all streams."""
@@ -110,10 +102,10 @@ class Goals:
 
 
 class Goaled(Wrapper):
-    """An agent that pursues suggested goals, which it sees in ``State.task``.
+    """An agent that pursues suggested goals, which it sees in ``State.goals``.
 
     Reaching a goal is rewarded by a reward source inside, as in
-    ``Goaled(Rewarded(agent, achievement), source)``, whose transitions have the goal as their task.
+    ``Goaled(Rewarded(agent, achievement), source)``, whose transitions have the goals in their states.
 
     Args:
         agent: Any agent.
@@ -167,7 +159,7 @@ class Goaled(Wrapper):
     def explain(self, state: State) -> Explanation:
         """Return the agent's explanation, and the goal."""
         given = self.goals.of(state)
-        return replace(self.agent.explain(given), note=f"goal: {given.task}")
+        return replace(self.agent.explain(given), note=f"goal: {given.aim}")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of agent and source, and the current goals."""

@@ -9,13 +9,14 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
 from hunch.lm import Sampling, choose, require
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.roles.reward import RewardSource
 
 ANSWERS: Final = ("Yes", "No")
 KINDS: Final = ("yes", "no", "abstained")
@@ -41,7 +42,7 @@ class JudgeConfig:
     """Maximum tokens of a written answer (released code: 256, for answers with an explanation)."""
 
 
-class Judge:
+class Judge(RewardSource):
     """Rewards the end of an episode with 1 if a model says that it satisfies the objective, else with 0.
 
     All episodes that end in the same step are judged in one call. An answer without yes or no is an
@@ -56,6 +57,8 @@ class Judge:
         UsageError: if the model cannot answer in this way.
     """
 
+    saved: ClassVar[tuple[str, ...]] = ("accounts", "asked", "verdicts", "since")
+
     def __init__(self, lm: LanguageModel, config: JudgeConfig | None = None) -> None:
         self.config = config or JudgeConfig()
         if self.config.how == "answer":
@@ -63,7 +66,6 @@ class Judge:
         elif not {"score", "label"} & lm.verbs:
             raise UsageError(f"A judge's probability of Yes needs a model that scores; {lm.name} does not.")
         self.lm, self.models = lm, {"judge": lm}
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -153,7 +155,7 @@ class Judge:
                 stacklevel=2,
             )
 
-    def metrics(self) -> dict[str, float]:
+    def learn(self) -> dict[str, float]:
         """Return shares of the episodes since the last call.
 
         ``judge_yes``: verdict yes. ``judge_abstained``: no verdict. ``judge_agrees``: the verdict agrees with
@@ -162,21 +164,6 @@ class Judge:
         new = {name: n - self.since[name] for name, n in self.verdicts.items()}
         self.since, total = dict(self.verdicts), sum(new[name] for name in KINDS)
         return {f"judge_{name}": new[name] / total for name in ("yes", "abstained", "agrees") if total}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return unfinished episodes, and the numbers of requests."""
-        return {
-            "accounts": {stream: list(lines) for stream, lines in self.accounts.items()},
-            "asked": dict(self.asked),
-            "verdicts": dict(self.verdicts),
-            "since": dict(self.since),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.accounts = {stream: list(lines) for stream, lines in state["accounts"].items()}
-        self.asked = dict(state["asked"])
-        self.verdicts, self.since = dict(state["verdicts"]), dict(state["since"])
 
 
 def read_verdict(answer: str) -> float | None:

@@ -15,12 +15,13 @@ import numpy as np
 import torch
 
 from hunch.core import EvidenceLevel, State, Transition, World, weakest
-from hunch.lm import Sampling
-from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
+from hunch.lm import Sampling, trainable
 from hunch.lm.base import LanguageModel
+from hunch.lm.training import Learner, Trainable, new
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
+from hunch.roles.goal import GoalSource
 from hunch.roles.prior_similarity import cosines
 from hunch.roles.similarity import Similarity
 
@@ -95,52 +96,48 @@ class Adapter(Sayer):
     """
 
     def __init__(self, config: MentorConfig, seed: int) -> None:
-        self.config, self.vocabulary = config, Vocabulary(config.summaries)
-        self.model: TrainableModel = (
-            pretrained(config.start, 256) if config.start else small(self.vocabulary, seed, 256)
-        )
-        self.optimiser = torch.optim.Adam(self.model.network.parameters(), lr=config.adapter_rate)
+        self.config = config
+        self.model: Trainable = trainable(config.start, context=256) if config.start else new(seed, 256)
+        self.model.take(config.summaries)
+        self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=config.adapter_rate))
 
     @property
     def evidence(self) -> EvidenceLevel:
         """L1 for a new model; otherwise what the model's config says, or L3."""
-        stated: EvidenceLevel = getattr(self.model.network.config, "hunch_evidence", "L3")
-        return stated if self.config.start else "L1"
+        return self.model.evidence
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
         """Draw a summary according to the model's probabilities after the prompt."""
-        scores = self.model.score(prompt, self.config.summaries).logprobs
+        with torch.no_grad():
+            [found] = self.model.scores([prompt], [self.config.summaries], ended=True)
+        scores = found.double().cpu().numpy()
         shares = np.exp(scores - scores.max())
         return self.config.summaries[int(rng.choice(len(shares), p=shares / shares.sum()))]
 
     def train(self, pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> float:
         """Make the updates of a stage on prompts with summaries; return the mean loss."""
-        if not self.config.start:
-            self.vocabulary.take(text for pair in pairs for text in pair)
+        self.model.take(text for pair in pairs for text in pair)
         losses = []
         for _ in range(self.config.updates if pairs else 0):
             drawn = [pairs[i] for i in rng.integers(len(pairs), size=self.config.batch)]
             prompts, summaries = zip(*drawn, strict=True)
-            loss = -self.model.log_likelihood(prompts, summaries).mean()
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            losses.append(float(loss.detach()))
+            logprobs = self.model.scores(prompts, [[summary] for summary in summaries], ended=True)
+            losses.append(self.learner.update(-torch.cat(logprobs).mean()))
         return float(np.mean(losses)) if losses else 0.0
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser and words."""
         return {
-            "network": self.model.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "words": list(self.vocabulary.tokens),
+            "network": self.model.state_dict(),
+            "optimiser": self.learner.state_dict(),
+            "words": list(self.model.words),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.model.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
-        self.vocabulary.take(state["words"])
+        self.model.load_state_dict(state["network"])
+        self.learner.load_state_dict(state["optimiser"])
+        self.model.take(state["words"])
 
 
 @dataclass
@@ -150,7 +147,7 @@ class Lesson:
     Attributes:
         prompt: The adapter's prompt.
         summary: The adapter's summary.
-        goals: The large model's sub-goals, one per line.
+        goals: The large model's sub-goals.
         did: Events since then, oldest first.
         score: How well the previous goals were followed; nan at first.
         number: Number of earlier lessons.
@@ -158,13 +155,13 @@ class Lesson:
 
     prompt: str = ""
     summary: str = ""
-    goals: str = ""
+    goals: tuple[str, ...] = ()
     did: tuple[str, ...] = ()
     score: float = float("nan")
     number: int = 0
 
 
-class Mentor:
+class Mentor(GoalSource):
     """Suggests sub-goals at the beginning of an episode and checks them: a goal source and an achievement.
 
     Args:
@@ -202,7 +199,7 @@ class Mentor:
         self.adapter = self._adapter(seed)
         self.lessons: dict[int, Lesson] = {}  # by stream
         self.finished: list[tuple[str, str, float]] = []  # prompts, summaries, scores of this stage
-        self.told: list[float] = []  # scores since the last call of metrics
+        self.told: list[float] = []  # scores since the last call of learn
         self.steps = self.stage = 0
 
     def _adapter(self, seed: int) -> Sayer | None:
@@ -216,14 +213,14 @@ class Mentor:
 
     # ---- suggesting -----------------------------------------------------------------------------------
 
-    def suggest(self, states: Sequence[State]) -> list[str]:
-        """Return sub-goals for each state as lines of a text, with one call of the large model."""
+    def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
+        """Return sub-goals for each state, with one call of the large model."""
         before = [self.lessons.get(state.stream, Lesson(number=-1)) for state in states]
         new = [self._lesson(state, old) for state, old in zip(states, before, strict=True)]
         prompts = [self.question(s, lesson) for s, lesson in zip(states, new, strict=True)]
         answers = self.lm.generate(prompts, 1, Sampling(64, self.config.temperature, 1.0, ()))
         for state, lesson, (answer,) in zip(states, new, answers, strict=True):
-            lesson.goals = "\n".join(self._read(answer, state.options))
+            lesson.goals = tuple(self._read(answer, state.options))
             self.lessons[state.stream] = lesson
         return [lesson.goals for lesson in new]
 
@@ -232,7 +229,8 @@ class Mentor:
         lesson = Lesson(score=old.score, number=old.number + 1)
         did = ", ".join(dict.fromkeys(old.did)) or "nothing"
         score = "none yet" if lesson.score != lesson.score else f"{round(10 * lesson.score)} of 10"
-        lesson.prompt = f"The player did {did}. Told to {old.goals or 'do nothing'}, it followed: {score}."
+        told = "\n".join(old.goals) or "do nothing"
+        lesson.prompt = f"The player did {did}. Told to {told}, it followed: {score}."
         if self.adapter is not None:
             rng = np.random.default_rng([self.seed, state.stream, lesson.number])
             lesson.summary = self.adapter.say(lesson.prompt, rng)
@@ -270,15 +268,15 @@ class Mentor:
 
     def _close(self, stream: int, lesson: Lesson) -> None:
         """Score how well the sub-goals were followed in a finished episode."""
-        done, told = ", ".join(lesson.did), ", ".join(lesson.goals.splitlines())
+        done, told = ", ".join(lesson.did), ", ".join(lesson.goals)
         likeness = float(cosines(*(self.table.encode([text]) for text in (done, told)))[0, 0])
         score = comprehension(likeness)
         self.finished.append((lesson.prompt, lesson.summary, score))
         self.told.append(score)
         self.lessons[stream] = replace(lesson, score=score)
 
-    def metrics(self) -> dict[str, float]:
-        """Return the mean score since the last call; at the end of a stage, train the adapter."""
+    def learn(self) -> dict[str, float]:
+        """Train the adapter at the end of a stage; return the loss, and the mean score since the last one."""
         told, self.told = self.told, []
         figures = {"comprehension": float(np.mean(told))} if told else {}
         if self.steps // self.length > self.stage:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from gymnasium.wrappers.utils import RunningMeanStd
 
-from hunch.core import Transition, World
+from hunch.core import FloatArray, Transition, World
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder import TextTable
-from hunch.roles.reward import Running
+from hunch.roles.reward import RewardSource
 
 
-class Counts:
+class Counts(RewardSource):
     """A bonus of 1 / sqrt(N), where N counts a text over the whole run (Strehl and Littman, 2008).
 
     Args:
@@ -25,7 +26,6 @@ class Counts:
 
     def __init__(self, of: Literal["state", "event"] = "state") -> None:
         self.of = of
-        self.begin(World(), 0)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -52,16 +52,22 @@ class Counts:
         self.counts = dict(state["counts"])
 
 
-class RandomDistillation:
+class RandomDistillation(RewardSource):
     """The error of a network that learns to predict a random network (RND; Burda et al., ICLR 2019).
 
-    Its input is the embedding of the observation. Errors are divided by their running standard deviation.
+    As in the paper, each number of the input is shifted and scaled by its running mean and deviation and cut
+    off at +-5, and errors are divided by the running deviation of their discounted sums (here of an episode,
+    there of the whole stream). The first steps only collect the statistics of the input, and have no bonus.
 
     Args:
-        encoder: Embeds observations as the mean of their lines.
+        encoder: Embeds observations as the mean of their lines, which is the input.
         learning_rate: Adam learning rate.
         hidden: Width of both networks.
-        batch: Observations per update.
+        batch: Observations per training of the predictor.
+        epochs: Updates in each training.
+        warmup: Number of first steps.
+        gamma: Discount of the sums.
+        scaled: Which of "input" and "errors" are scaled.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -70,18 +76,32 @@ class RandomDistillation:
     evidence = None
 
     def __init__(
-        self, encoder: LanguageModel, learning_rate: float = 1e-3, hidden: int = 64, batch: int = 32
+        self,
+        encoder: LanguageModel,
+        *,
+        learning_rate: float = 1e-3,
+        hidden: int = 64,
+        batch: int = 32,
+        epochs: int = 4,
+        warmup: int = 500,
+        gamma: float = 0.99,
+        scaled: Collection[str] = ("input", "errors"),
     ) -> None:
-        self.table, self.learning_rate = TextTable(encoder), learning_rate
-        self.hidden, self.batch = hidden, batch
+        self.table, self.learning_rate, self.hidden = TextTable(encoder), learning_rate, hidden
+        self.batch, self.epochs, self.warmup = batch, epochs, warmup
+        self.gamma, self.scaled = gamma, scaled
         self.models = {"encoder": encoder}
-        self.begin(World(), 0)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Encoder, sizes and learning rate."""
         own = {"encoder": self.table.lm.name, "hidden": self.hidden, "batch": self.batch}
-        return {**own, "learning_rate": self.learning_rate}
+        return {**own, "learning_rate": self.learning_rate, "epochs": self.epochs, "warmup": self.warmup}
+
+    @property
+    def warming(self) -> bool:
+        """True in the first steps."""
+        return self.steps < self.warmup
 
     def begin(self, world: World, seed: int) -> None:
         """Draw new weights for both networks."""
@@ -97,38 +117,69 @@ class RandomDistillation:
             torch.manual_seed(seed)
             self.target, self.predictor = network().requires_grad_(False), network()
         self.optimiser = torch.optim.Adam(self.predictor.parameters(), lr=self.learning_rate, foreach=True)
-        self.running, self.due = Running(), list[str]()
+        self.inputs: Any = RunningMeanStd(shape=(self.table.dim,))  # type: ignore[no-untyped-call]
+        self.sums: Any = RunningMeanStd()  # type: ignore[no-untyped-call]
+        self.steps, self.due, self.ahead = 0, list[str](), dict[int, float]()  # discounted sums by stream
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the error at each step's next observation; the predictor learns once per batch."""
         import torch
 
         texts = [t.next_state.observation for t in transitions]
+        first, self.steps = self.warming, self.steps + len(texts)
+        self.inputs.update(self._vectors(texts))
+        if first:
+            return [0.0] * len(texts)
         with torch.no_grad():
-            values: list[float] = self._errors(texts).double().tolist()
-        self.running.add(values)
+            errors: list[float] = self._errors(texts).double().tolist()
+        self._train(texts)
+        return self._scaled(transitions, errors)
+
+    def _train(self, texts: Sequence[str]) -> None:
         self.due += texts
         if len(self.due) >= self.batch:
-            self.optimiser.zero_grad()
-            self._errors(self.due).mean().backward()
-            self.optimiser.step()
+            for _ in range(self.epochs):
+                self.optimiser.zero_grad()
+                self._errors(self.due).mean().backward()
+                self.optimiser.step()
             self.due = []
-        return [value / (self.running.deviation or 1.0) for value in values]
+
+    def _scaled(self, transitions: Sequence[Transition], errors: Sequence[float]) -> list[float]:
+        """Return the errors divided by the deviation of their discounted sums."""
+        if "errors" not in self.scaled:
+            return list(errors)
+        for t, error in zip(transitions, errors, strict=True):
+            self.ahead[t.stream] = self.gamma * self.ahead.get(t.stream, 0.0) + error
+        self.sums.update(np.array([self.ahead[t.stream] for t in transitions]))
+        for t in transitions:
+            if t.done:
+                del self.ahead[t.stream]
+        return [error / float(np.sqrt(self.sums.var) + 1e-8) for error in errors]
+
+    def _vectors(self, texts: Sequence[str]) -> FloatArray:
+        found = [self.table.encode(text.splitlines() or [" "]).mean(axis=0) for text in texts]
+        return np.stack(found).astype(np.float64)
 
     def _errors(self, texts: Sequence[str]) -> Any:
         import torch
 
-        vectors = [self.table.encode(text.splitlines() or [" "]).mean(axis=0) for text in texts]
-        x = torch.from_numpy(np.stack(vectors))
-        return (self.predictor(x) - self.target(x)).pow(2).mean(dim=1)
+        x = self._vectors(texts)
+        if "input" in self.scaled:
+            x = np.clip((x - self.inputs.mean) / np.sqrt(self.inputs.var + 1e-8), -5.0, 5.0)
+        y = torch.from_numpy(x.astype(np.float32))
+        return (self.predictor(y) - self.target(y)).pow(2).mean(dim=1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return networks, optimiser, and statistics of the errors."""
+        """Return networks, optimiser, and statistics of inputs and errors."""
         parts = {name: getattr(self, name).state_dict() for name in ("target", "predictor", "optimiser")}
-        return {**copy.deepcopy(parts), "running": self.running.figures(), "due": list(self.due)}
+        figures = [[s.mean.tolist(), s.var.tolist(), float(s.count)] for s in (self.inputs, self.sums)]
+        own = {"steps": self.steps, "due": list(self.due), "ahead": dict(self.ahead)}
+        return {**copy.deepcopy(parts), **own, "figures": figures}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         for name in ("target", "predictor", "optimiser"):
             getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
-        self.running, self.due = Running.of(state["running"]), list(state["due"])
+        for running, (mean, var, count) in zip((self.inputs, self.sums), state["figures"], strict=True):
+            running.mean, running.var, running.count = np.asarray(mean), np.asarray(var), count
+        self.steps, self.due, self.ahead = state["steps"], list(state["due"]), dict(state["ahead"])

@@ -17,6 +17,7 @@ from hunch.core import Agent, EvidenceLevel, FloatArray, HunchError, Player, Sta
 from hunch.rl.calibration import Calibration
 from hunch.rl.episodes import advance
 from hunch.rl.rollout import Rollout, TextEnvironment, episode_seed
+from hunch.roles.wrapper import worth
 
 T = TypeVar("T")
 Channel = Literal["success", "scene", "question", "person"]
@@ -193,13 +194,8 @@ class Trained:
             return 1.0
         view = subtask.view(state)
         if view not in self.known:  # the agent is frozen, so its answer does not change
-            self.known[view] = float(self.calibration(np.array([value(self.agent, view)]))[0])
+            self.known[view] = float(self.calibration(worth(self.agent, [view]))[0])
         return self.known[view]
-
-
-def value(agent: Agent, state: State) -> float:
-    """Return an agent's value of a state: the largest Q of its explanation, or 0 if it has none."""
-    return float(np.max(agent.explain(state).columns.get("Q", np.zeros(1))))
 
 
 def _tried(agent: Agent, env: TextEnvironment, episodes: int, seed: int) -> tuple[list[float], list[bool]]:
@@ -209,7 +205,7 @@ def _tried(agent: Agent, env: TextEnvironment, episodes: int, seed: int) -> tupl
     begun = 0
     while rollout.states:
         if begun == len(rollout.finished):
-            told.append(value(agent, rollout.states[0]))
+            told += worth(agent, rollout.states).tolist()
             begun += 1
         advance(rollout, player)
     return told, [episode.success for episode in rollout.finished]

@@ -24,9 +24,10 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, HunchError, IntArray, State, UsageError
-from hunch.lm.backends.trainable import Answer, Start, Trainable
 from hunch.lm.base import Normalisation, count_words
+from hunch.lm.training import Answer, Start, Trainable
 from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.rl.policy import ListedPolicy, padded
 from hunch.rl.q_learning import forward
 from hunch.roles.encoder import StateFeatures, TextTable, Vectors
 from hunch.roles.prior_language import prompt
@@ -35,7 +36,7 @@ KNOWN: Final = 10_000
 """Number of states of which the features are kept."""
 
 
-class PerceptronPolicy:
+class PerceptronPolicy(ListedPolicy):
     """Two perceptrons on frozen embeddings: one scores the actions of a state, one evaluates states.
 
     The score of an action is the inner product of the first perceptron's output with a linear map of the
@@ -59,10 +60,6 @@ class PerceptronPolicy:
             self.actor = Scorer(dim, self.features.action_dim, hidden)
             self.critic = nn.Sequential(*perceptron(dim, hidden), orthogonal(hidden, 1, 1))
 
-    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of the actions, padded with -inf, and values."""
-        return self.logprobs(states), self.values(states)
-
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Log-probabilities of the actions, shape (n, most actions)."""
         every = [np.arange(len(state.options)) for state in states]
@@ -70,8 +67,8 @@ class PerceptronPolicy:
         scores = forward(self.actor, seen, numbers, every)
         return padded(torch.split(scores, [len(own) for own in every]))
 
-    def values(self, states: Sequence[State]) -> Tensor:
-        """Values, shape (n,)."""
+    def judge(self, states: Sequence[State]) -> Tensor:
+        """Values with gradients, shape (n,)."""
         seen, numbers = self._seen(states)
         found: Tensor = self.critic(torch.from_numpy(seen.vectors[numbers]))[:, 0]
         return found
@@ -183,90 +180,38 @@ class Spread:
         self.count, self.mean, self.squares = state["count"], state["mean"].numpy(), state["squares"].numpy()
 
 
-@dataclass(frozen=True, kw_only=True)
-class LMPolicyConfig:
-    """A language model as a policy."""
-
-    normalise: Normalisation = "sum"
-    """Divisor of an action's log-probability: none, its tokens or its words."""
-    temperature: PositiveFloat = 1.0
-    """Temperature of the softmax over the admissible actions."""
-    width: PositiveInt = 1024
-    """Width of the two layers of the value's perceptron (paper)."""
-    start: Start = "weights"
-    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
-    are controls."""
-
-
-class LMPolicy:
-    """A language model whose probabilities of the action texts are the policy.
+class ModelPolicy:
+    """What policies of a trained language model share: its weights, and a perceptron for the value.
 
     Args:
         lm: The model; it is reset and trained.
-        config: Settings of the policy.
-        seed: Seed of the value's weights, and of shuffled or random initial weights.
-        apart: Compute the value from the model before training, with its adapters off, so that the value's
-            error does not train the model.
-
-    Raises:
-        UsageError: if ``apart`` is set and the model has no adapters.
+        start: Its initial weights.
+        width: Width of the perceptron's two layers.
+        seed: Seed of the perceptron's weights, and of shuffled or random initial weights.
     """
 
-    def __init__(self, lm: Trainable, config: LMPolicyConfig, seed: int, *, apart: bool = False) -> None:
-        if apart and not lm.adapted:
-            raise UsageError(
-                f"The value is computed from {lm.model.name} without its adapters, but it has none: add "
-                "train=lora to its spec."
-            )
-        self.lm, self.config, self.apart = lm, config, apart
-        lm.restart(config.start, seed)
+    def __init__(self, lm: Trainable, start: Start, width: int, seed: int) -> None:
+        self.lm = lm
+        lm.restart(start, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.head = value_head(lm.dim, config.width).to(lm.network.device)
+            self.head = value_head(lm.dim, width).to(lm.network.device)
 
     @property
     def evidence(self) -> EvidenceLevel:
         """The evidence level of the model; L0 if it does not start with its own weights."""
-        return self.lm.model.evidence if self.config.start == "weights" else "L0"
+        return self.lm.evidence
 
     @property
     def name(self) -> str:
         """Name of the model."""
-        return self.lm.model.name
+        return self.lm.name
 
     @property
     def base(self) -> str:
         """Identifier of the model's files."""
-        return self.lm.model.revision.partition(":")[0]
-
-    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of the actions, padded with -inf, and values."""
-        if self.apart:
-            return self.logprobs(states), self.values(states)
-        answers = self._answers(states)
-        return self._softmax(answers, states), self.head(torch.stack([a.state for a in answers]))[:, 0]
-
-    def logprobs(self, states: Sequence[State]) -> Tensor:
-        """Log-probabilities of the actions, shape (n, most actions)."""
-        return self._softmax(self._answers(states), states)
-
-    def values(self, states: Sequence[State]) -> Tensor:
-        """Values, shape (n,)."""
-        prompts = [prompt(state) for state in states]
-        found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
-        values: Tensor = self.head(found)[:, 0]
-        return values
-
-    def _answers(self, states: Sequence[State]) -> list[Answer]:
-        return self.lm.answers([prompt(state) for state in states], [state.options for state in states])
-
-    def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
-        return padded([self._scores(a, state.options) for a, state in zip(answers, states, strict=True)])
-
-    def _scores(self, answer: Answer, options: Sequence[str]) -> Tensor:
-        known = {"sum": np.ones(len(options)), "token": answer.tokens, "word": count_words(options)}
-        lengths = torch.from_numpy(known[self.config.normalise]).to(answer.logprobs)
-        return answer.logprobs / (self.config.temperature * lengths)
+        revision: str = self.lm.model.revision
+        return revision.partition(":")[0]
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """Return the trained weights of the model, and those of the value's perceptron."""
@@ -288,6 +233,74 @@ class LMPolicy:
         self.head.load_state_dict(state["head"])
 
 
+@dataclass(frozen=True, kw_only=True)
+class LMPolicyConfig:
+    """A language model as a policy."""
+
+    normalise: Normalisation = "sum"
+    """Divisor of an action's log-probability: none, its tokens or its words."""
+    temperature: PositiveFloat = 1.0
+    """Temperature of the softmax over the admissible actions."""
+    width: PositiveInt = 1024
+    """Width of the two layers of the value's perceptron (paper)."""
+    start: Start = "weights"
+    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
+    are controls."""
+
+
+class LMPolicy(ModelPolicy, ListedPolicy):
+    """A language model whose probabilities of the action texts are the policy.
+
+    Args:
+        lm: The model; it is reset and trained.
+        config: Settings of the policy.
+        seed: Seed of the value's weights, and of shuffled or random initial weights.
+        apart: Compute the value from the model before training, with its adapters off, so that the value's
+            error does not train the model.
+
+    Raises:
+        UsageError: if ``apart`` is set and the model has no adapters.
+    """
+
+    def __init__(self, lm: Trainable, config: LMPolicyConfig, seed: int, *, apart: bool = False) -> None:
+        if apart and not lm.adapted:
+            raise UsageError(
+                f"The value is computed from {lm.model.name} without its adapters, but it has none: add "
+                "train=lora to its spec."
+            )
+        super().__init__(lm, config.start, config.width, seed)
+        self.config, self.apart = config, apart
+
+    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the actions, padded with -inf, and values."""
+        if self.apart:
+            return super().both(states)
+        answers = self._answers(states)
+        return self._softmax(answers, states), self.head(torch.stack([a.state for a in answers]))[:, 0]
+
+    def logprobs(self, states: Sequence[State]) -> Tensor:
+        """Log-probabilities of the actions, shape (n, most actions)."""
+        return self._softmax(self._answers(states), states)
+
+    def judge(self, states: Sequence[State]) -> Tensor:
+        """Values with gradients, shape (n,)."""
+        prompts = [prompt(state) for state in states]
+        found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
+        values: Tensor = self.head(found)[:, 0]
+        return values
+
+    def _answers(self, states: Sequence[State]) -> list[Answer]:
+        return self.lm.answers([prompt(state) for state in states], [state.options for state in states])
+
+    def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
+        return padded([self._scores(a, state.options) for a, state in zip(answers, states, strict=True)])
+
+    def _scores(self, answer: Answer, options: Sequence[str]) -> Tensor:
+        known = {"sum": np.ones(len(options)), "token": answer.tokens, "word": count_words(options)}
+        lengths = torch.from_numpy(known[self.config.normalise]).to(answer.logprobs)
+        return answer.logprobs / (self.config.temperature * lengths)
+
+
 def value_head(dim: int, width: int) -> nn.Sequential:
     """Return a three-layer perceptron with one output, which starts near 0."""
     last = nn.Linear(width, 1)
@@ -295,8 +308,3 @@ def value_head(dim: int, width: int) -> nn.Sequential:
         last.weight.mul_(0.1)
         last.bias.zero_()
     return nn.Sequential(nn.Linear(dim, width), nn.Sigmoid(), nn.Linear(width, width), nn.Sigmoid(), last)
-
-
-def padded(rows: Sequence[Tensor]) -> Tensor:
-    """Return log-probabilities from scores of varying numbers of actions, shape (n, max. actions)."""
-    return nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=-torch.inf).log_softmax(1)

@@ -20,6 +20,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
+from hunch.roles.reward import RewardSource
 
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 """Share of the preference that the first caption gets for each verdict; 0 is a tie."""
@@ -68,7 +69,7 @@ class Pair(NamedTuple):
     verdict: int
 
 
-class Preference:
+class Preference(RewardSource):
     """Rewards the caption of a step (its ``event``) with a network fitted to a model's comparisons.
 
     A step without a caption has reward 0 and is not compared.
@@ -92,6 +93,9 @@ class Preference:
         UsageError: if a model lacks its verb.
     """
 
+    known: tuple[float, ...] = ()
+    """The rewards of all captions, once they are fitted."""
+
     def __init__(
         self, lm: LanguageModel, encoder: LanguageModel, config: PreferenceConfig | None = None
     ) -> None:
@@ -99,7 +103,6 @@ class Preference:
         self.lm = require(lm, "generate", needed_by="A judge of captions")
         self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -308,7 +311,7 @@ class Preference:
         """
         return [self.report] if self.report else []
 
-    def metrics(self) -> dict[str, float]:
+    def learn(self) -> dict[str, float]:
         """Return the held-out accuracy, once there is one."""
         accuracy = self.report.get("accuracy")
         return {} if accuracy is None else {"pair_accuracy": float(accuracy)}

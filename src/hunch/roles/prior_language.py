@@ -28,10 +28,10 @@ def prompt(state: State, listed: bool = True) -> str:
     """
     if not listed:
         past = "".join(f"{seen}\n> {action}\n" for seen, action in state.history)
-        return f"Your task is to: {state.task}\n{past}{state.observation}\n>"
+        return f"Your task is to: {state.aim}\n{past}{state.observation}\n>"
     offered = "\n".join(f"- {action}" for action in state.options)
     return (
-        f"Your task is to: {state.task}\n{state.text()}\n"
+        f"Your task is to: {state.aim}\n{state.text()}\n"
         f"You are allowed to take the following actions:\n{offered}\n"
         "The next action is one of them, copied exactly.\n>"
     )
@@ -39,7 +39,7 @@ def prompt(state: State, listed: bool = True) -> str:
 
 def question(state: State) -> str:
     """Return the prompt below which the admissible actions are listed with letters."""
-    return f"Your task is to: {state.task}\n{state.text()}\nWhich of these actions comes next?"
+    return f"Your task is to: {state.aim}\n{state.text()}\nWhich of these actions comes next?"
 
 
 class LikelihoodPrior(DistributionPrior):

@@ -79,14 +79,14 @@ class SimilarityPrior(DistributionPrior):
         self.table.add(
             t
             for state in states
-            for t in (state.task, *seen(state), *(a for _, a in state.history), *state.options)
+            for t in (state.aim, *seen(state), *(a for _, a in state.history), *state.options)
         )
         return [softmax(self.affinities(state) / self.temperature) for state in states]
 
     def affinities(self, state: State) -> FloatArray:
         """Return the logits of the softmax, shape (number of actions,)."""
         texts, past = seen(state), [action for _, action in state.history]
-        query = self.table.encode([state.task])[0].copy()
+        query = self.table.encode([state.aim])[0].copy()
         query += self.history * (recency_weights(len(texts), SEEN_DECAY) @ self.table.encode(texts))
         actions = self.table.encode(state.options)
         affinities = cosines(actions, query[None])[:, 0]

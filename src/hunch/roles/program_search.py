@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -88,11 +89,17 @@ def _fitness(attempt: Attempt | None) -> float:
     return -np.inf if attempt is None or attempt.fitness is None else attempt.fitness
 
 
-class Thompson:
-    """Refine the program for which a draw from a Beta distribution is highest (WorldCoder, Tang et al. 2024).
+SCRATCH = -1
+"""The arm that writes from scratch; programs have the numbers of their attempts."""
 
-    For a program with fitness rho, from 0 to 1, it is Beta(1 + C rho, 1 + C (1 - rho)) at first; every
-    imperfect refinement of the program adds one to the second parameter.
+
+class Thompson:
+    """Do what a draw from a Beta distribution favours: refine a program, or write one from scratch.
+
+    This is the rule of WorldCoder's released code (Tang et al. 2024). For a program with fitness rho, from 0
+    to 1, it is Beta(1 + C rho, 1 + C (1 - rho)) at first, and Beta(1, 1) for writing from scratch. Every
+    imperfect program that comes of it adds one to the second parameter. A program that failed, has fitness 0
+    or is there already is not refined.
 
     Args:
         weight: C, the weight of the fitness.
@@ -101,29 +108,33 @@ class Thompson:
     def __init__(self, weight: float = 5.0) -> None:
         self.weight = weight
         self.programs: dict[int, Attempt] = {}
-        self.failures: dict[int, int] = {}
+        self.failures: Counter[int] = Counter()
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Draw a parent for each request; the first programs are written from scratch."""
-        if not self.programs:
-            return [Request()] * n
-        return [Request((self.programs[self._drawn(rng)],)) for _ in range(n)]
+        """Draw a parent, or none, for each request."""
+        drawn = [self._drawn(rng) for _ in range(n)]
+        return [Request(() if number == SCRATCH else (self.programs[number],)) for number in drawn]
 
     def _drawn(self, rng: np.random.Generator) -> int:
-        draws = {number: rng.beta(*self.beta(number)) for number in self.programs}
+        draws = {number: rng.beta(*self.beta(number)) for number in (SCRATCH, *self.programs)}
         return max(draws, key=lambda number: draws[number])
 
     def beta(self, number: int) -> tuple[float, float]:
-        """Return the parameters of a program's distribution."""
+        """Return the parameters of the distribution of a program, or of ``SCRATCH``."""
+        failures = self.failures[number]
+        if number == SCRATCH:
+            return 1, 1 + failures
         share = self.programs[number].fitness or 0.0
-        return 1 + self.weight * share, 1 + self.weight * (1 - share) + self.failures.get(number, 0)
+        return 1 + self.weight * share, 1 + self.weight * (1 - share) + failures
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Add programs, and count failures against their parents."""
+        """Add programs, and count failures against what they came of; a group of -1 came of nothing here."""
         for attempt in attempts:
-            self.programs[attempt.number] = attempt
-            for parent in attempt.parents if _fitness(attempt) < 1.0 else ():
-                self.failures[parent] = self.failures.get(parent, 0) + 1
+            if _fitness(attempt) < 1.0 and attempt.group >= 0:
+                self.failures.update(attempt.parents or (SCRATCH,))
+            known = {program.program for program in self.programs.values()}
+            if _fitness(attempt) > 0.0 and attempt.program not in known:
+                self.programs[attempt.number] = attempt
 
 
 @dataclass
@@ -147,11 +158,11 @@ class Island:
 class Islands:
     """Islands with clusters (FunSearch, Romera-Paredes et al. 2023).
 
-    A request draws an island, then clusters by a softmax over their fitness, and from each cluster a program,
-    by default short ones more often. Parents are in ascending order of fitness. The temperature of the
-    softmax falls from ``temperature`` to 0 over ``period`` programs of the island, and starts again. After
-    every ``reset_every`` attempts the worse half of the islands is emptied, and each restarts with the best
-    program of a surviving one. Attempts are counted instead of hours, so that a run can be repeated.
+    A request draws an island, then clusters with replacement by a softmax over their fitness, and from each a
+    program, by default short ones more often. Parents are in ascending order of fitness. The temperature of
+    the softmax falls from ``temperature`` to 0 over ``period`` programs of the island, and starts again.
+    After every ``reset_every`` attempts the worse half of the islands is emptied, and each restarts with the
+    best program of a surviving one. Attempts are counted instead of hours, so that a run can be repeated.
 
     Args:
         islands: Number of islands.
@@ -169,7 +180,7 @@ class Islands:
         parents: int = 2,
         temperature: float = 0.1,
         period: int = 30_000,
-        reset_every: int = 500,
+        reset_every: int = 170_000,
         samples: int = 4,
         within: Within = "short",
     ) -> None:
@@ -192,8 +203,7 @@ class Islands:
         clusters = list(island.clusters.values())
         falling = self.temperature * (1 - (island.size % self.period) / self.period)
         chances = softmax([_fitness(cluster[0]) for cluster in clusters], falling)
-        k = min(self.parents, int(np.count_nonzero(chances)))
-        drawn = rng.choice(len(clusters), size=k, replace=False, p=chances)
+        drawn = rng.choice(len(clusters), size=min(self.parents, len(clusters)), p=chances)
         chosen = [_member(clusters[int(i)], self.within, rng) for i in drawn]
         return Request(tuple(sorted(chosen, key=_fitness)), group)
 

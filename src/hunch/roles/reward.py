@@ -8,18 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Explanation, Player, State, Transition, UsageError, World
+from hunch.core import Agent, Explanation, Player, Source, State, Transition, UsageError, World
 from hunch.ranges import NonNegativeFloat, Share, check_settings
 from hunch.roles.wrapper import Wrapper
 
 
-class RewardSource(Protocol):
+class RewardSource(Source, Protocol):
     """Returns rewards of transitions. If only finished episodes are judged, all other steps have reward 0."""
-
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """Evidence level of the rewards; None if no model is used."""
-        ...
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the intrinsic reward of each transition, with one call for all streams."""
@@ -33,7 +28,7 @@ class Shaping:
     standardise: bool = False
     """Subtract the mean of the source's rewards so far, and divide by their standard deviation."""
     quantile: Share | None = None
-    """Set rewards below this quantile of the source's ``known`` rewards to 0; none for no
+    """Set rewards to 0 that are not above this quantile of the source's ``known`` rewards; none for no
     threshold."""
     beta: NonNegativeFloat = 0.0
     """Divide by N(event)^beta, where N counts the event in this episode."""
@@ -101,7 +96,7 @@ class Rewarded(Wrapper):
         self._forget()
         if hasattr(self.source, "begin"):
             self.source.begin(world, seed)
-        data = [self._relabelled(episode) for episode in world.data]
+        data = [episode.with_steps(self._relabelled(episode)) for episode in world.data]
         self.agent.begin(replace(world, data=data), seed)
         self.told, self.counts = [], {}
 
@@ -136,7 +131,7 @@ class Rewarded(Wrapper):
             self.measured = known
             self.floor = float(np.quantile(known, share)) if known and share is not None else -np.inf
         self.running.add(rewards)
-        shaped = [self._scaled(reward) if reward >= self.floor else 0.0 for reward in rewards]
+        shaped = [self._scaled(reward) if reward > self.floor else 0.0 for reward in rewards]
         return [self._faded(t, value) for t, value in zip(transitions, shaped, strict=True)]
 
     def _scaled(self, reward: float) -> float:

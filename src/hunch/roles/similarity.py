@@ -13,10 +13,11 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, Transition
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder import TextTable
+from hunch.roles.reward import RewardSource
 
 
-class Similarity:
-    """The largest cosine between a step's event and a line of the state's task, if it reaches a threshold.
+class Similarity(RewardSource):
+    """The largest cosine between a step's event and a goal of the state, if it reaches a threshold.
 
     A step without an event has reward 0, so a failed action should have none. A text is embedded once.
 
@@ -48,23 +49,24 @@ class Similarity:
         return [float(cosine) if cosine >= self.threshold else 0.0 for cosine in best]
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
-        """Return the lines of each task that the step reached."""
+        """Return the goals of each state that the step reached."""
         return [
-            [
-                line
-                for line, cosine in zip(t.state.task.splitlines(), cosines, strict=False)
-                if cosine >= self.threshold
-            ]
+            [goal for goal, cosine in zip(_goals(t), cosines, strict=False) if cosine >= self.threshold]
             for t, cosines in zip(transitions, self._cosines(transitions), strict=True)
         ]
 
     def _cosines(self, transitions: Sequence[Transition]) -> list[FloatArray]:
-        """Return the cosine of each step's event with every line of its task; empty without an event."""
+        """Return the cosine of each step's event with every goal; empty without an event."""
         told = [t for t in transitions if t.event]
-        self.table.add(text for t in told for text in (t.event, *t.state.task.splitlines()))
-        return [self._of(t.event, t.state.task.splitlines()) if t.event else np.zeros(0) for t in transitions]
+        self.table.add(text for t in told for text in (t.event, *_goals(t)))
+        return [self._of(t.event, _goals(t)) if t.event else np.zeros(0) for t in transitions]
 
     def _of(self, event: str, lines: Sequence[str]) -> FloatArray:
         vectors = self.table.encode([event, *lines]).astype(np.float64)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return np.asarray(vectors[1:] @ vectors[0])
+
+
+def _goals(t: Transition) -> tuple[str, ...]:
+    """Return the goals of a step's state; without any, its task."""
+    return t.state.goals or tuple(t.state.task.splitlines())

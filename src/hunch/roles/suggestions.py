@@ -17,6 +17,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
+from hunch.roles.goal import GoalSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class SuggestionConfig:
     """list: also accept goals that are not candidates."""
 
 
-class Suggestions:
+class Suggestions(GoalSource):
     """Suggests goals that a model finds sensible in a state; each state is asked about once.
 
     The candidates are the admissible actions. A written line that is not a candidate is rejected, and counted
@@ -72,7 +73,6 @@ class Suggestions:
             needs = " or ".join(sorted(kinds[self.how]))
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
         self.table = TextTable(lm) if self.how == "alike" else None
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -86,18 +86,18 @@ class Suggestions:
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all suggestions."""
-        self.known: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.known: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
         self.lines = self.rejected = 0
 
-    def suggest(self, states: Sequence[State]) -> list[str]:
-        """Return the goals of each state as lines of a text, with one call for all new states."""
+    def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
+        """Return the goals of each state, with one call for all new states."""
         if self.nonsense:
-            return ["\n".join(self.nonsense)] * len(states)
+            return [self.nonsense] * len(states)
         keys = [(state.observation, state.options) for state in states]
         new = {key: state for key, state in zip(keys, states, strict=True) if key not in self.known}
         if new:
             found = {"list": self._written, "ask": self._approved, "alike": self._nearest}[self.how](new)
-            self.known |= {key: "\n".join(goals) for key, goals in zip(new, found, strict=True)}
+            self.known |= dict(zip(new, map(tuple, found), strict=True))
         return [self.known[key] for key in keys]
 
     def _written(self, new: dict[Any, State]) -> list[list[str]]:

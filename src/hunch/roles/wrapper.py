@@ -9,22 +9,34 @@ from hunch.core import (
     Agent,
     EvidenceLevel,
     Explanation,
+    FloatArray,
+    HunchError,
     Player,
     State,
     Transition,
     UsageError,
+    Valued,
     World,
     weakest,
 )
 
 
+def worth(agent: Agent, states: Sequence[State]) -> FloatArray:
+    """Return what states are worth to an agent, shape (n,).
+
+    Raises:
+        HunchError: if it does not say.
+    """
+    if not isinstance(agent, Valued):
+        raise HunchError(f"{type(agent).__name__} does not say what states are worth, so it is no skill.")
+    return agent.values(states)
+
+
 class Wrapper(Agent):
     """An agent that uses a source of rewards or goals, and leaves everything else to the inner agent.
 
-    A source has at least the attribute ``evidence``. It may have state and metrics under the same names as an
-    agent: ``models``, ``settings``, ``begin(world, seed)``, ``metrics()``, ``records()``, ``state_dict()``
-        and
-    ``load_state_dict(state)``. ``learn`` returns its ``metrics``, too.
+    A source is a :class:`hunch.core.Source`, or any object with the attribute ``evidence`` and those of its
+    methods that it needs. Both learn in ``learn``.
 
     Args:
         agent: Any agent.
@@ -71,8 +83,8 @@ class Wrapper(Agent):
         self.agent.observe(transitions)
 
     def learn(self) -> dict[str, float]:
-        """Let the agent learn; return its metrics and the source's."""
-        return {**self.agent.learn(), **getattr(self.source, "metrics", dict)()}
+        """Let agent and source learn; return the metrics of both."""
+        return {**self.agent.learn(), **getattr(self.source, "learn", dict)()}
 
     def player(self, seed: int) -> Player:
         """Return the agent's player."""
@@ -81,6 +93,10 @@ class Wrapper(Agent):
     def explain(self, state: State) -> Explanation:
         """Return the agent's explanation."""
         return self.agent.explain(state)
+
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the agent's values."""
+        return worth(self.agent, states)
 
     def records(self) -> list[dict[str, Any]]:
         """Return the source's records, then the agent's."""

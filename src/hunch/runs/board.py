@@ -6,16 +6,19 @@ Neither may stop a run: a failure is reported once, and the run continues withou
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import socket
+import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from hunch.core import HunchWarning
+from hunch.runs.files import read_json
 
 PROJECT = "HUNCH_WANDB"
 """Environment variable with the project of Weights & Biases; the workers of a comparison inherit it."""
@@ -38,7 +41,7 @@ class Board(Protocol):
 
 
 class TensorBoard:
-    """Scalars in event files.
+    """Scalars in event files, written by this thread: the package's own writer fails in a thread of its own.
 
     Args:
         folder: Folder of the event files.
@@ -46,22 +49,33 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, step: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
-        self.writer = SummaryWriter(str(folder), purge_step=step + 1)
+        folder.mkdir(exist_ok=True)
+        self._event, self._summary = Event, Summary
+        name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}"
+        self.writer = RecordWriter(open(folder / name, "wb"))  # noqa: SIM115
+        self._write(file_version="brain.Event:2")
+        self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
+
+    def _write(self, **entries: Any) -> None:
+        self.writer.write(self._event(wall_time=time.time(), **entries).SerializeToString())
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Write scalars."""
-        for name, value in figures.items():
-            self.writer.add_scalar(name, value, step)
+        values = [self._summary.Value(tag=name, simple_value=float(value)) for name, value in figures.items()]
+        self._write(step=step, summary=self._summary(value=values))
 
     def flush(self) -> None:
         """Write what is still in memory, since it is not written again after resuming from a checkpoint."""
         self.writer.flush()
 
     def close(self) -> None:
-        """Write what is still in memory, and close."""
-        self.writer.close()
+        """Write what is still in memory, and close; a full disk has been reported before."""
+        with suppress(OSError):
+            self.writer.close()
 
 
 class WandB:
@@ -75,14 +89,13 @@ class WandB:
     def __init__(self, folder: Path, project: str) -> None:
         import wandb
 
-        config = folder / "config.json"
         self.run = wandb.init(
             project=project,
             name="/".join(folder.absolute().parts[-3:]),
             id=hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16],
             resume="allow",
             dir=str(folder),
-            config=json.loads(config.read_text()) if config.exists() else {},
+            config=read_json(folder / "config.json") or {},
         )
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
@@ -120,9 +133,8 @@ class Boards:
             self._try(type(board).__name__, board.flush)
 
     def close(self) -> None:
-        """Close all boards. Closing them again does nothing."""
-        while self.boards:
-            board = self.boards.pop()
+        """Close all boards."""
+        for board in self.boards:
             self._try(type(board).__name__, board.close)
 
     def _try(self, name: str, work: Callable[[], Any]) -> bool:

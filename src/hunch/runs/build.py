@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import hunch.envs
 from hunch import methods
-from hunch.core import Agent, HunchError, UsageError
+from hunch.core import Agent, HunchError, Transition, UsageError
+from hunch.envs.offers import acts, declared
 from hunch.methods.settings import configure
 from hunch.rl import dataset
 from hunch.rl.episodes import name_of, world_of
@@ -75,20 +76,47 @@ def environments(config: RunConfig, n: int) -> list[TextEnvironment]:
 
 
 def require_fit(method: str, env: TextEnvironment) -> None:
-    """Refuse an environment whose actions are not of the kind that a method takes: listed ones, or programs.
+    """Refuse an environment with other actions than a method takes, or without what the method reads.
+
+    An environment that declares nothing is refused only if the method does not choose from listed actions.
 
     Raises:
         UsageError: naming both.
     """
-    programs, name = bool(env.metadata.get("programs")), name_of(env)
-    writes = "program" in methods.find(method).roles
-    if writes and not programs:
-        raise UsageError(
-            f"{method} writes programs, and {name} takes none: use a design problem (hunch envs)."
-        )
-    if not writes and (programs or env.metadata.get("free_text")):
-        takes = "programs" if programs else "any text"
-        raise UsageError(f"{method} chooses from listed actions, and those of {name} are {takes}.")
+    wants, offers, name = methods.find(method), declared(env), name_of(env)
+    if wants.acts != (takes := acts(offers)):
+        hint = ": use a design problem (hunch envs)" if wants.acts == "program" else ""
+        raise UsageError(f"{method} {_ACTS[wants.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
+    lacking = sorted(wants.reads - wants.optional - (wants.reads if offers is None else offers))
+    if lacking:
+        raise UsageError(f"{method} reads {_READS[lacking[0]]}, and {name} offers none.")
+
+
+def require_recorded(method: str, data: dataset.Dataset | Sequence[Sequence[Transition]]) -> None:
+    """Refuse data that hold no events, raw states or pictures, if a method reads them.
+
+    Raises:
+        UsageError: naming what is missing.
+    """
+    wants = methods.find(method)
+    for what in sorted((wants.reads - wants.optional) & _SHOWN.keys()):
+        if not any(_SHOWN[what](t) for episode in dataset.as_episodes(data) for t in episode):
+            raise UsageError(f"{method} reads {_READS[what]}, and the recorded data hold none.")
+
+
+_ACTS = {"listed": "chooses from listed actions", "text": "writes any text", "program": "writes programs"}
+_TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
+_READS = {
+    "events": "events (what happened, in words)",
+    "raw": "raw states (the environment's own)",
+    "pictures": "pictures",
+    "wording": "how states and actions are written in prompts",
+}
+_SHOWN: dict[str, Callable[[Transition], Any]] = {
+    "events": lambda t: t.event,
+    "raw": lambda t: t.next_state.raw is not None,
+    "pictures": lambda t: t.next_state.pictures,
+}
 
 
 def recorded(config: RunConfig) -> dataset.Dataset | None:
@@ -101,6 +129,8 @@ def recorded(config: RunConfig) -> dataset.Dataset | None:
         return None
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
+    if config.offline and "agent" not in config.objects:
+        require_recorded(config.method, data)
     return data
 
 

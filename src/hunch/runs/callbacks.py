@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hunch.core import Transition, UsageError
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 
 if TYPE_CHECKING:
     from hunch.runs.training import Training
@@ -23,10 +23,10 @@ class Callback:
     def on_step(self, run: Training, transitions: Sequence[Transition]) -> bool | None:
         """Called after each pass of the loop with its transitions; with none if there are only data."""
 
-    def on_episode(self, run: Training, episode: Episode) -> bool | None:
+    def on_episode(self, run: Training, episode: Finished) -> bool | None:
         """Called after each training episode."""
 
-    def on_evaluation(self, run: Training, episodes: Sequence[Episode]) -> bool | None:
+    def on_evaluation(self, run: Training, episodes: Sequence[Finished]) -> bool | None:
         """Called after each evaluation, with its episodes."""
 
 
@@ -49,16 +49,16 @@ class StopAt(Callback):
             )
         self.success, self.episodes = success, episodes
 
-    def on_episode(self, run: Training, episode: Episode) -> bool:
+    def on_episode(self, run: Training, episode: Finished) -> bool:
         """Return whether the last training episodes reach the target."""
         recent = deque(run.episodes, maxlen=self.episodes)
         return 0 < self.episodes == len(recent) and self._reached(recent)
 
-    def on_evaluation(self, run: Training, episodes: Sequence[Episode]) -> bool:
+    def on_evaluation(self, run: Training, episodes: Sequence[Finished]) -> bool:
         """Return whether the evaluation reaches the target."""
         return not self.episodes and self._reached(episodes)
 
-    def _reached(self, episodes: Sequence[Episode] | deque[Episode]) -> bool:
+    def _reached(self, episodes: Sequence[Finished] | deque[Finished]) -> bool:
         return sum(episode.success for episode in episodes) >= self.success * len(episodes)
 
 
@@ -66,8 +66,8 @@ def tell(
     callbacks: Sequence[Callback],
     run: Training,
     transitions: Sequence[Transition],
-    episodes: Sequence[Episode],
-    evaluated: Sequence[Episode],
+    episodes: Sequence[Finished],
+    evaluated: Sequence[Finished],
 ) -> str:
     """Call the callbacks after a pass of the loop; return the name of the one that ends the run, or ""."""
     ended = ""

@@ -18,12 +18,12 @@ from typing import Any
 from hunch.core import HunchError, UsageError
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress, thread_limits
 from hunch.runs.execute import interruptible
-from hunch.runs.files import CHECKPOINT, write_atomically
+from hunch.runs.files import BEST, CHECKPOINT, write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
 
 RETRIES = 5
 """How often a run is retried after its worker or machine was lost."""
-FILES = ("config.json", *STREAMS, str(CHECKPOINT), "summary.json", "failure.txt")
+FILES = ("config.json", *STREAMS, str(BEST), str(CHECKPOINT), "summary.json", "failure.txt")
 """Files to copy, in the order of writing: lines come before the checkpoint that counts them."""
 
 

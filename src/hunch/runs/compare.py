@@ -327,7 +327,7 @@ def outcome(job: Job, exitcode: int | None = None) -> Outcome:
     failure = job.folder / "failure.txt"
     try:
         if failure.exists():
-            return Outcome(job, None, failure.read_text())
+            return Outcome(job, None, failure.read_text(errors="replace"))
         result, summary = finished(job.folder), read_json(job.folder / "summary.json")
     except HunchError as damage:
         return Outcome(job, None, str(damage))

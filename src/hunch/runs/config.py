@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,11 +12,10 @@ from annotated_types import Interval
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
-from hunch.lm.base import LanguageModel
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings
 from hunch.roles.prior_kinds import NEEDS
 from hunch.runs.files import read_json
-from hunch.runs.models import about, check_specs
+from hunch.runs.models import Asked, about, check_specs
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
 
@@ -50,6 +48,8 @@ class Setting:
     """Worker processes for the environments, useful if a step is slow; 0 uses the main process."""
     task_seed: Seed | None = None
     """Fixes the task over all episodes, in environments that draw per task."""
+    lifetime: PositiveInt = 1
+    """Consecutive episodes that share one drawn task; a player's memory lasts as long."""
     eval_every: NonNegativeInt = 0
     """Steps between evaluations; 0 for none (with recorded data only: for ten evaluations)."""
     eval_episodes: PositiveInt = 20
@@ -125,13 +125,13 @@ class RunConfig(Setting):
         options = self.options or method.config_class()
         return {name: str(getattr(options, name, "") or self.lm or method.lm) for name in method.models}
 
-    def record(self, evidence: str | None, models: Mapping[str, LanguageModel]) -> dict[str, Any]:
+    def record(self, asked: Asked) -> dict[str, Any]:
         """Return the contents of ``config.json``: settings, models, versions and evidence level."""
         versions = {name: _version(name) for name in _PACKAGES}
         return {
             "run": self.settings(),
-            "evidence": evidence,
-            "models": about(models),
+            "evidence": asked.evidence,
+            "models": about(asked),
             "versions": {"python": platform.python_version(), **versions},
         }
 

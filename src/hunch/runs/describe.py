@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.registry import kinds
-from hunch.methods import Method, registered
+from hunch.methods import Method, of
 from hunch.roles import (
     LabelledPrior,
     LikelihoodPrior,
@@ -49,7 +49,7 @@ class Description(NamedTuple):
 def describe(agent: Agent) -> Description:
     """Describe an agent by a method's name, the spec of its model and the method's options."""
     models: Mapping[str, LanguageModel] = getattr(agent, "models", {})
-    method = _method(agent)
+    method = of(agent)
     found = _options(agent, method, models) if method and can_be_loaded(models) else None
     if method is None or found is None:
         lm = models["lm"].name if "lm" in models else ""
@@ -57,13 +57,6 @@ def describe(agent: Agent) -> Description:
     lm = getattr(found, "lm", "") or (models["lm"].name if "lm" in models else "")
     default = "uniform" if method.models.get("lm") else ""
     return Description(method.name, lm or default, found, True)
-
-
-def _method(agent: Agent) -> Method | None:
-    """Return the registered method of exactly this agent's class."""
-    kind = type(agent)
-    home = f"{kind.__module__}:{kind.__qualname__}"
-    return next((method for method in registered().values() if method.home == home), None)
 
 
 def can_be_loaded(models: Mapping[str, LanguageModel]) -> bool:

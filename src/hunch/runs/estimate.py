@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.rehearsal import CHARACTERS_A_TOKEN, Rehearsal
 from hunch.runs.build import build, environments, recorded
 from hunch.runs.config import RunConfig, check
 from hunch.runs.execute import evaluation
 from hunch.runs.loop import train
+from hunch.runs.models import Asked
 
 SAMPLE: Final = 1_000
 """Number of steps to play: enough to include requests after learning has begun."""
@@ -34,7 +36,8 @@ class Estimate:
         bound: Usage of the run at the highest rate in the sample.
         once: True if all calls came at one moment of the sample, as in methods that ask once. Then they are
             expected only once, and at most once per ``sampled`` steps.
-        seconds: Wall time of the run in seconds without its models, at the speed of the sample.
+        seconds: Wall time of the run in seconds without its frozen models, at the speed of the sample.
+        trains: True if the method trains a model, which was then really asked.
     """
 
     steps: int
@@ -44,6 +47,7 @@ class Estimate:
     bound: dict[str, float]
     once: bool
     seconds: float
+    trains: bool = False
 
 
 def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | None = None) -> Estimate:
@@ -61,13 +65,16 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     config = _patient(config)
     lines: list[dict[str, Any]] = []
     steps = min(config.steps, sample)
-    agent, models = build(config, rehearsal or Rehearsal())
+    rehearsal = rehearsal or Rehearsal()
+    agent, models = build(config, rehearsal)
     data = recorded(config)
     envs = [] if data and not config.online else environments(config, config.envs)
     judge = evaluation(config) if config.eval_every <= steps else None
-    train(
-        agent, envs, steps, data=data, seed=config.seed, evaluation=judge, models=models, report=lines.append
-    )
+    asked = Asked(agent, models, [*envs, *(judge.places if judge else ())])
+    others = [model for _, _, model in asked.of_environments() if isinstance(model, Cached)]
+    with rehearsal.replacing(others):
+        run: dict[str, Any] = {"data": data, "seed": config.seed, "evaluation": judge, "models": models}
+        train(agent, envs, steps, **run, report=lines.append)
     done = max(lines[-1]["step"], 1)
     usage = lines[-1]["usage"]
     left = max(0, config.steps - done)
@@ -75,9 +82,18 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     expected = {name: usage[name] + (0 if once else left * _late(lines, name)) for name in FIGURES}
     highest = {name: usage[name] / done if once else _highest(lines, name) for name in FIGURES}
     bound = {name: max(expected[name], config.steps * highest[name]) for name in FIGURES}
-    seconds = max(0.0, lines[-1]["seconds"] - usage["seconds"]) * config.steps / done
+    trained = [name for name, model in asked if not isinstance(model, Cached)]
+    frozen = usage["seconds"] - sum(lines[-1]["models"][name]["seconds"] for name in trained)
+    seconds = max(0.0, lines[-1]["seconds"] - frozen) * config.steps / done
     return Estimate(
-        config.steps, done, {name: usage[name] for name in FIGURES}, expected, bound, once, seconds
+        config.steps,
+        done,
+        {name: usage[name] for name in FIGURES},
+        expected,
+        bound,
+        once,
+        seconds,
+        trains=bool(trained),
     )
 
 
@@ -125,6 +141,8 @@ def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]
         "answer is as long as one of the options in its prompt, or else the maximum length.",
         "The run is assumed to start from the beginning, even if its folder holds a part of it.",
     ]
+    if found.trains:
+        listed.append("The model that is trained was asked and trained: it has no stand-in.")
     if seeds > 1:
         listed.append(
             f"Each of {seeds} seeds is assumed to ask what seed {config.seed} asks, without sharing."

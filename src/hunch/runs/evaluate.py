@@ -7,7 +7,6 @@ another's (Yan et al., ICLR 2025, table 2). Nothing is learnt here, and the run'
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,14 +16,15 @@ from typing import Any, Literal
 from hunch.core import EvidenceLevel, UsageError
 from hunch.envs import make
 from hunch.lm.budget import Ledger
+from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
-from hunch.runs.files import BEST, CHECKPOINT, read_json, write_atomically, writing
+from hunch.runs.files import BEST, CHECKPOINT, read_json, write_json, writing
 from hunch.runs.folder import differences, leaves
-from hunch.runs.models import refuse_known_games
+from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import ledger, mean_return
 from hunch.runs.training import EVALUATION_SEED
 
@@ -66,7 +66,7 @@ class Score:
         episode_return: Mean return.
         usage: Usage of the language models, by the names of :class:`hunch.lm.Usage`.
         seconds: Wall time in seconds.
-        evidence: Evidence level of the model in the role.
+        evidence: Weakest evidence level of the models in a role and of those that the environment asks.
     """
 
     tasks: Literal["seen", "unseen"]
@@ -112,22 +112,23 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
         return known
     score = _play(trial, config, "seen" if config.env_options == before else "unseen")
     if out is not None:
-        _write(Path(out), {"run": str(trial.run), "evaluation": question, **asdict(score)})
+        write_json(Path(out) / FILE, {"run": str(trial.run), "evaluation": question, **asdict(score)})
     return score
 
 
 def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> Score:
     envs = [make(config.env, **config.env_options) for _ in range(min(config.envs, trial.episodes))]
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
-    models = getattr(agent, "models", {})
-    refuse_known_games(agent, models, envs)
-    ledger, began = Ledger(models), time.monotonic()
+    asked = Asked(agent, {}, envs)
+    refuse_known_games(asked)
+    ledger, began = Ledger(asked), time.monotonic()
     played = evaluate(
         agent.player,
         envs,
         trial.episodes,
         config.seed + EVALUATION_SEED,
         episodes_per_player=config.episodes_per_player,
+        raw=reads_raw(agent),
     )
     return Score(
         tasks=where,
@@ -136,7 +137,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
         episode_return=mean_return(played).get("return", float("nan")),
         usage=ledger.total(),
         seconds=round(time.monotonic() - began, 3),
-        evidence=agent.evidence,
+        evidence=asked.evidence,
     )
 
 
@@ -171,7 +172,3 @@ def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
         raise UsageError(f"{out} holds another evaluation ({what}): choose another --out.")
     figures = {name: record[name] for name in Score.__dataclass_fields__}
     return Score(**{**figures, "success": Estimate(**record["success"])})
-
-
-def _write(out: Path, record: dict[str, Any]) -> None:
-    write_atomically(out / FILE, (json.dumps(record, indent=2) + "\n").encode())

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hunch.core import HunchError
 from hunch.lm.budget import Budget
 from hunch.runs.build import build, environments, limit_threads, recorded
 from hunch.runs.config import RunConfig as RunConfig
@@ -15,7 +16,7 @@ from hunch.runs.config import check
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.loop import Evaluation, train
-from hunch.runs.models import refuse_known_games
+from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import Result, late_success, read_episode
 
 
@@ -49,12 +50,13 @@ def execute(
     judge = evaluation(config)
     limit_threads(config.threads)
     agent, models = build(config)
-    refuse_known_games(agent, models, [*envs, *(judge.places if judge else ())])
+    asked = Asked(agent, models, [*envs, *(judge.places if judge else ())])
+    refuse_known_games(asked)
     if budget is not None:
-        budget.check_prices(list(models.values()))
+        budget.check_prices([model for _, model in asked])
     folder = out if isinstance(out, RunFolder) else RunFolder(out)
     try:
-        folder.begin(config.record(agent.evidence, models))
+        folder.begin(config.record(asked))
         done = finished(folder.path)
         return done or train(
             agent,
@@ -67,6 +69,7 @@ def execute(
             models=models,
             budget=budget,
             task_seed=config.task_seed,
+            lifetime=config.lifetime,
             processes=config.processes,
             stop=stop,
             report=report,
@@ -88,14 +91,27 @@ def evaluation(config: RunConfig) -> Evaluation | None:
 
 
 def finished(folder: Path) -> Result | None:
-    """Read the result of a complete run from its folder; None if it is not complete."""
+    """Read the result of a complete run from its folder; None if it is not complete.
+
+    Raises:
+        HunchError: if a file is damaged or cut short.
+    """
     summary, config = read_json(folder / "summary.json"), read_json(folder / "config.json")
-    if summary is None or config is None or summary["steps"] < config["run"]["steps"]:
-        return None
     records = read_lines(folder / "episodes.jsonl")
+    try:
+        if summary is None or config is None or summary["steps"] < config["run"]["steps"]:
+            return None
+        return _result(folder, summary, config["run"]["steps"], records)
+    except (KeyError, TypeError) as error:  # only files without checksums get here
+        raise HunchError(f"{folder} holds a damaged file: {error} is missing or wrong.") from error
+
+
+def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
     episodes = [read_episode(r) for r in records if not r["evaluation"]]
     evaluations = [read_episode(r) for r in records if r["evaluation"]]
-    asked = config["run"]["steps"]
+    if len(episodes) != summary["episodes"]:
+        count = f"{len(episodes):,} of {summary['episodes']:,}"
+        raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} episodes.")
     return Result(
         steps=summary["steps"],
         asked=asked,

@@ -1,17 +1,22 @@
-"""Reads and writes files of a run: atomic writes, and one clear sentence if a file is damaged."""
+"""Reads and writes files of a run: atomic writes, and one clear sentence if a file is damaged.
+
+Every file ends with its checksum, and every line of a growing file with its own (:mod:`hunch.seal`), so
+damage is seen before anything is loaded, also in what a killed run left.
+"""
 
 from __future__ import annotations
 
 import errno
 import io
-import json
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError
+from hunch.core import HunchError, HunchWarning
+from hunch.seal import checked, fits, read_sealed_json, seal, sealed_json
 
 REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -73,6 +78,7 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
     buffer = io.BytesIO()
     torch.save(state, buffer)
+    buffer.write(seal(buffer.getvalue()))
     write_atomically(path, buffer.getvalue())
 
 
@@ -81,6 +87,9 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
 
     Raises:
         HunchError: if it is damaged.
+
+    Warns:
+        HunchWarning: if it has no checksum.
     """
     import torch
 
@@ -88,20 +97,30 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
     if not path.exists():
         return None
     try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
+        data = path.read_bytes()
+        known = checked(data)
+        state: dict[str, Any] = torch.load(io.BytesIO(data), weights_only=True)
     except Exception as error:
         raise HunchError(f"The checkpoint {path} is damaged: remove it to start the run again.") from error
+    if not known:
+        unchecked = f"{path} is from a version without checksums, so damage in it would go unnoticed."
+        warnings.warn(unchecked, HunchWarning, stacklevel=2)
     return state
 
 
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object atomically, with its checksum."""
+    write_atomically(path, sealed_json(value, indent=2))
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Read a JSON object; None if there is no such file.
+    """Read a JSON object without its checksum; None if there is no such file.
 
     Raises:
         HunchError: if the file is damaged.
     """
     try:
-        value: dict[str, Any] = json.loads(path.read_text())
+        value: dict[str, Any] = read_sealed_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, OSError) as error:
@@ -112,20 +131,22 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the complete lines of a JSON-lines file in order; empty if there is no such file.
+    """Read the complete lines of a JSON-lines file in order, without their checksums; empty if there is none.
 
     Raises:
         HunchError: if one of them is damaged.
     """
     if not path.exists():
         return []
-    complete, _, _ = path.read_bytes().rpartition(b"\n")
-    return [_read_line(path, number, line) for number, line in enumerate(complete.splitlines(), 1) if line]
+    *complete, rest = path.read_bytes().split(b"\n")
+    if fits(rest[:-1] + b"\n"):  # not what a kill leaves: the line is whole, and its end was changed
+        complete.append(rest)
+    return [_read_line(path, number, line + b"\n") for number, line in enumerate(complete, 1) if line]
 
 
 def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = json.loads(line)
+        value: dict[str, Any] = read_sealed_json(line)
     except ValueError as error:
         raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
     if not isinstance(value, dict):
@@ -138,8 +159,8 @@ def last_line(path: Path) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
-            complete = file.read().rpartition(b"\n")[0].splitlines()
-        value: dict[str, Any] | None = json.loads(complete[-1]) if complete else None
+            complete = file.read().split(b"\n")[:-1]
+        value: dict[str, Any] | None = read_sealed_json(complete[-1] + b"\n") if complete else None
     except (FileNotFoundError, ValueError):
         return None
     return value

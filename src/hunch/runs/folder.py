@@ -11,7 +11,7 @@
 
 Lines are appended as they come. A checkpoint records the length of these files, and resuming cuts them back
 to it, so that nothing is duplicated or missing. The files only grow. So a copy of the checkpoint, followed by
-a copy of the lines, can be resumed at any moment.
+a copy of the lines, can be resumed at any moment. Every file and every line carries its checksum.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from hunch.runs.files import (
     read_json,
     read_lines,
     sync_entries,
-    write_atomically,
     write_checkpoint,
+    write_json,
     writing,
 )
+from hunch.seal import sealed_json
 
 PATIENCE = 1.0
 """Seconds to wait for a folder, the longest time that a killed process needs to release it."""
@@ -113,15 +114,15 @@ class RunFolder:
         """Append one line to one of ``STREAMS``."""
         with writing(self.path / name):
             file = self._files.get(name) or self._files.setdefault(name, self._open(name))
-            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+            file.write(sealed_json(record))
             file.flush()
 
     def _open(self, name: str) -> BinaryIO:
         return open(self.path / name, "ab")
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
-        """Write a JSON file atomically."""
-        write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
+        """Write a JSON file atomically, with its checksum."""
+        write_json(self.path / name, value)
 
     def journal(self) -> Path:
         """Return the journal in which a run with a budget records its requests; new for a new run."""
@@ -166,11 +167,15 @@ class RunFolder:
     def restore(self) -> dict[str, Any] | None:
         """Read the last checkpoint and cut the files back to it; None if there is none yet.
 
+        The last line of metrics, from before the cut, is in the state as ``"seen"``.
+
         Raises:
             HunchError: if the checkpoint or one of these files is damaged.
         """
         state = read_checkpoint(self.path)
         offsets = state["offsets"] if state else {}
+        if state is not None:
+            state["seen"] = self.read_lines("metrics.jsonl")[-1:]
         for name in STREAMS:
             if name in self._files or (self.path / name).exists():
                 self._files.setdefault(name, self._open(name))

@@ -83,7 +83,7 @@ class Recording:
     @property
     def texts(self) -> Texts | None:
         """The texts of the domain, if it has any."""
-        return getattr(self.env.unwrapped, "texts", None)
+        return getattr(self.env.unwrapped, "wording", None)
 
 
 def recorded(what: Foretelling, env_options: Mapping[str, Any] | None = None) -> Recording:
@@ -119,7 +119,7 @@ def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig
     """
     if (texts := recording.texts) is None:
         raise UsageError(
-            "A language model needs the environment's texts for prompts, and this one has none (`texts`)."
+            "A language model needs the environment's texts for prompts, and this one has none (`wording`)."
         )
     experience = Experience()
     shown = [

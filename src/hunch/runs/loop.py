@@ -11,11 +11,13 @@ import gymnasium as gym
 from hunch.core import Agent, Transition, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
-from hunch.rl.dataset import Dataset, as_episodes
+from hunch.methods import reads_raw
+from hunch.rl.dataset import Dataset, as_episodes, without_raw
 from hunch.rl.rollout import Rollout, StoppedError, TextEnvironment
 from hunch.runs.board import Boards
 from hunch.runs.callbacks import Callback, tell
 from hunch.runs.folder import RunFolder
+from hunch.runs.models import Asked, asked_by
 from hunch.runs.result import Result
 from hunch.runs.training import EVALUATION_SEED, Evaluation, Training
 
@@ -41,6 +43,7 @@ def train(
     models: Mapping[str, LanguageModel] | None = None,
     budget: Budget | None = None,
     task_seed: int | None = None,
+    lifetime: int = 1,
     processes: int = 0,
     callbacks: Sequence[Callback] = (),
     stop: Callable[[], bool] = lambda: False,
@@ -56,10 +59,12 @@ def train(
         seed: Seed of the agent and of all episodes. The same seed gives the same run.
         out: Folder to keep the run in. If it holds a checkpoint of this run, the run resumes from it.
         evaluation: When and in which environments to evaluate.
-        models: Language models of the agent, to be metered. Default: the agent's attribute ``models``.
+        models: Further models to be metered, by name; those in the attribute ``models`` of the agent and of
+            the environments are metered anyway.
         budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
         task_seed: Fixes the task over all episodes, in environments that draw per task.
+        lifetime: Consecutive episodes of a stream that share one drawn task.
         processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
         callbacks: Called after every step, episode and evaluation; each may end the run.
         stop: Called regularly; once it returns True, the run is saved and ended.
@@ -78,7 +83,8 @@ def train(
     if isinstance(env, Dataset):
         raise UsageError("A data set is not an environment: pass it as data=..., with or without an env.")
     envs = [env] if isinstance(env, gym.Env) else list(env or ())
-    recorded = as_episodes(data)
+    recorded, raw = as_episodes(data), reads_raw(agent)
+    recorded = recorded if raw else without_raw(recorded)
     if not envs and not recorded:
         raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
     if evaluation and {id(e.unwrapped) for e in envs} & {id(e.unwrapped) for e in evaluation.places}:
@@ -86,13 +92,18 @@ def train(
     folder = RunFolder(out) if isinstance(out, (str, Path)) else out
     rollout = training = None
     try:
-        rollout = Rollout(envs, seed, task_seed=task_seed, processes=processes) if envs else None
-        known = envs or (evaluation.places if evaluation else ())
-        asked = getattr(agent, "models", {}) if models is None else models
+        asked = Asked(agent, models or {}, [*envs, *(evaluation.places if evaluation else ())])
+        if processes and any(map(asked_by, envs)):
+            raise UsageError(
+                "The environment asks a model, which is counted in this process: leave processes out."
+            )
         ledger = Ledger(asked, budget, folder.journal() if folder and budget else None)
-        training = Training(
-            agent, rollout, known[0] if known else None, recorded, seed, steps, ledger, folder
-        )
+        with ledger.enforced():  # the first reset may ask a model
+            how: dict[str, Any] = {"task_seed": task_seed, "lifetime": lifetime, "processes": processes}
+            rollout = Rollout(envs, seed, **how, raw=raw) if envs else None
+        env = asked.envs[0] if asked.envs else None
+        training = Training(agent, rollout, env, recorded, seed, steps, ledger, folder, asked)
+        ledger.add(asked)  # a model that is trained may be new after begin
         training.restore()
         if folder:
             training.boards = Boards(folder.path, training.steps)
@@ -102,13 +113,9 @@ def train(
         return result
     except UsageError:
         if folder:
-            if training and training.boards:
-                training.boards.close()
             folder.forsake()
         raise
     finally:
-        if training and training.boards:
-            training.boards.close()  # also after an error: a writer left open fails once its folder is gone
         if rollout:
             rollout.close()
         if folder and folder is not out:
@@ -123,14 +130,17 @@ def _within_budget(
     report: Callable[[dict[str, Any]], None],
 ) -> str:
     """Run until the end, a stop or a limit; return the budget or callback that ended it early, or ""."""
-    if training.ledger.budget:
-        training.save()  # so that there is a checkpoint to resume from, whenever the budget is reached
     try:
+        if training.ledger.budget:
+            training.save()  # so that there is a checkpoint to resume from, whenever the budget is reached
         with training.ledger.enforced():
             return _loop(training, evaluation, callbacks, stop, report)
     except BudgetError as reached:
         training.account()
         return str(reached)
+    finally:
+        if training.boards:
+            training.boards.close()  # also after an error: a writer left open fails once its folder is gone
 
 
 def _loop(

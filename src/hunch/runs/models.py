@@ -1,19 +1,27 @@
-"""The language models of a run: loaded once, each under the name of the option that holds its spec."""
+"""The language models of a run: those that fill roles, those that are trained, and those of environments.
+
+A model that fills a role is loaded once, under the name of the option that holds its spec.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hunch.core import Agent, UsageError, suggest
+import gymnasium
+
+from hunch.core import Agent, EvidenceLevel, UsageError, suggest, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import answers_file, build, kinds
+from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
@@ -53,11 +61,77 @@ class Models(Mapping[str, LanguageModel]):
         return len(self._models)
 
 
-def about(models: Mapping[str, LanguageModel]) -> dict[str, dict[str, str | None]]:
-    """Return name, revision and evidence level of each model."""
+@dataclass(frozen=True)
+class Asked:
+    """Every model that a run asks, by the name under which its use is counted.
+
+    The agent's models come first, trained ones included, then those that environments ask. A name that is
+    taken gets a prefix, as in ``env.judge``. Models of several environments that share name and spec are
+    counted together.
+
+    Args:
+        agent: The agent, with its optional attribute ``models``.
+        models: Models that were loaded for the agent, by option.
+        envs: Where it is trained and evaluated, each with its optional attribute ``models``.
+
+    Raises:
+        UsageError: if the model of an environment has no meter.
+    """
+
+    agent: Agent
+    models: Mapping[str, LanguageModel]
+    envs: Sequence[TextEnvironment]
+
+    def __iter__(self) -> Iterator[tuple[str, LanguageModel]]:
+        """Yield name and model; each model once."""
+        seen = list[Any]()
+        owners = dict[str, tuple[str, str]]()
+        for owner, name, model in chain(self.of_agent(), self.of_environments()):
+            if not any(model is known for known in seen):
+                seen.append(model)
+                who = owner, getattr(model, "name", "")
+                names = (name, f"{owner}.{name}", f"{owner}.{name} ({who[1]})")
+                label = next((one for one in names if owners.setdefault(one, who) == who), names[-1])
+                yield label, model
+
+    def of_agent(self) -> Iterator[tuple[str, str, LanguageModel]]:
+        """Yield owner, name and model of each model of the agent."""
+        for name, model in chain(self.models.items(), getattr(self.agent, "models", {}).items()):
+            yield "agent", name, model
+
+    def of_environments(self) -> Iterator[tuple[str, str, LanguageModel]]:
+        """Yield owner, name and model of each model that an environment asks."""
+        for env in self.envs:
+            for name, model in asked_by(env).items():
+                yield "env", name, model
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest level of the models that fill a role and of those that environments ask."""
+        return weakest((self.agent.evidence, *(model.evidence for _, _, model in self.of_environments())))
+
+
+def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
+    """Return the models that an environment or one of its wrappers asks, by name.
+
+    Raises:
+        UsageError: if one has no meter.
+    """
+    layers = [env]
+    while isinstance(layers[-1], gymnasium.Wrapper):
+        layers.append(layers[-1].env)
+    found = {name: model for layer in layers for name, model in getattr(layer, "models", {}).items()}
+    for name, model in found.items():
+        if not hasattr(model, "usage"):
+            raise UsageError(f"The model {name} of {name_of(env)} has no meter: load it with hunch.lm.load.")
+    return found
+
+
+def about(models: Iterable[tuple[str, LanguageModel]]) -> dict[str, dict[str, str | None]]:
+    """Return name, revision and evidence level of each model; one that is trained may have no revision."""
     return {
-        name: {"name": model.name, "revision": model.revision, "evidence": model.evidence}
-        for name, model in models.items()
+        name: {"name": model.name, "revision": getattr(model, "revision", None), "evidence": model.evidence}
+        for name, model in models
     }
 
 
@@ -88,21 +162,14 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
             raise UsageError(f"{method} needs a model that can {verbs} as --{option}; {head} cannot.")
 
 
-def refuse_known_games(
-    agent: Agent, models: Mapping[str, LanguageModel], envs: Sequence[TextEnvironment]
-) -> None:
+def refuse_known_games(asked: Asked) -> None:
     """Refuse models whose cards say that they were trained on games of the environments.
-
-    Args:
-        agent: The agent; a model that it trains itself is its ``lm``.
-        models: Its frozen models.
-        envs: Where it plays.
 
     Raises:
         UsageError: naming a model and a game.
     """
-    games = dict.fromkeys(str(game) for env in envs for game in getattr(env.unwrapped, "pool", ()))
-    for named in (*models.values(), getattr(agent, "lm", None)):
+    games = dict.fromkeys(str(game) for env in asked.envs for game in getattr(env.unwrapped, "pool", ()))
+    for _, _, named in asked.of_agent():
         model: Any = getattr(named, "model", named)  # behind the cache, or in training
         for training in getattr(model, "trained_on", ()):
             if both := fnmatch.filter(games, training.get("games", "")):

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from matplotlib.figure import Figure
 
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 from hunch.rl.statistics import WINDOW
 
 
@@ -21,7 +21,7 @@ class Picture(Figure):
         return data.getvalue()
 
 
-def draw(episodes: Sequence[Episode], evaluations: Sequence[Episode], steps: int) -> Picture:
+def draw(episodes: Sequence[Finished], evaluations: Sequence[Finished], steps: int) -> Picture:
     """Draw success over steps: a running mean over training episodes, and each evaluation."""
     figure = Picture(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
@@ -37,5 +37,5 @@ def draw(episodes: Sequence[Episode], evaluations: Sequence[Episode], steps: int
     return figure
 
 
-def _rate(episodes: Sequence[Episode]) -> float:
+def _rate(episodes: Sequence[Finished]) -> float:
     return sum(episode.success for episode in episodes) / len(episodes)

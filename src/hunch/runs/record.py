@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import HunchError, State, Transition, UsageError
+from hunch.core import Episode, HunchError, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.wrappers import History
 from hunch.ranges import PositiveInt, Share, check_value
@@ -152,7 +152,7 @@ def _episodes(
     act = _policy(kind, argument, env, rng)
     while True:
         seed = int(rng.integers(2**31))
-        yield record(env, play(env, act, seed), behaviour, seed)
+        yield from record(env, play(env, act, seed), behaviour, seed)
 
 
 def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Generator) -> Act:
@@ -196,8 +196,8 @@ def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -
     for line in read_lines(folder / "episodes.jsonl"):
         if not line["evaluation"]:
             episode = read_episode(line)
-            steps = replay(env, episode.seed, episode.actions, episode.number)
-            yield record(env, steps, behaviour, episode.seed)
+            lifetime = episode.number // config.lifetime
+            yield from record(env, replay(env, episode), behaviour, episode.seed, lifetime)
 
 
 def _same_environment(folder: Path, env_id: str) -> None:
@@ -206,20 +206,16 @@ def _same_environment(folder: Path, env_id: str) -> None:
         raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
 
 
-def record(env: TextEnvironment, steps: Iterable[Transition], behaviour: str, seed: int) -> Recording:
-    """Record an episode while it is played."""
-    played = list(steps)
-    states = [played[0].state, *(t.next_state for t in played)]
-    return Recording(
-        observations=tuple(s.observation for s in states),
-        admissible=tuple(s.actions or () for s in states),
-        actions=tuple(t.action for t in played),
-        rewards=tuple(t.reward for t in played),
-        terminated=played[-1].terminated,
-        truncated=played[-1].truncated,
-        task=states[0].task,
-        success=played[-1].success,
-        behaviour=behaviour,
-        seed=seed,
-        history=env.n if isinstance(env, History) else 0,
-    )
+def record(
+    env: TextEnvironment, steps: Iterable[Transition], behaviour: str, seed: int, lifetime: int = 0
+) -> list[Recording]:
+    """Record an episode while it is played, one recording per player."""
+    by_stream: dict[int, list[Transition]] = {}
+    for t in steps:
+        by_stream.setdefault(t.stream, []).append(t)
+    history = env.n if isinstance(env, History) else 0
+    number = getattr(env.unwrapped, "episode", 0)
+    return [
+        Recording.of(Episode(tuple(own), lifetime, number), behaviour, seed, history)
+        for _, own in sorted(by_stream.items())
+    ]

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from hunch.core import Agent, EvidenceLevel, UsageError
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, first_reached, over_episodes
 from hunch.runs import tables
 
@@ -37,8 +37,8 @@ class Result:
     steps: int
     asked: int
     success: Estimate
-    episodes: list[Episode] = field(repr=False)
-    evaluations: list[Episode] = field(repr=False)
+    episodes: list[Finished] = field(repr=False)
+    evaluations: list[Finished] = field(repr=False)
     usage: dict[str, float]
     models: dict[str, dict[str, float]]
     seconds: float
@@ -154,26 +154,26 @@ def money(usage: Mapping[str, float]) -> str:
     return f"cost {usage['cost']:.4f}"
 
 
-def late_success(episodes: Sequence[Episode], evaluations: Sequence[Episode], steps: int) -> Estimate:
+def late_success(episodes: Sequence[Finished], evaluations: Sequence[Finished], steps: int) -> Estimate:
     """Return the success rate in the last quarter of the steps; of evaluations if there was no training."""
     return over_episodes([episode.success for episode in last_quarter(episodes or evaluations, steps)])
 
 
-def last_quarter(episodes: Sequence[Episode], steps: int) -> list[Episode]:
+def last_quarter(episodes: Sequence[Finished], steps: int) -> list[Finished]:
     """Return the episodes that ended in the last quarter of ``steps``."""
     return [episode for episode in episodes if episode.step > 0.75 * steps]
 
 
-def mean_return(episodes: Sequence[Episode]) -> dict[str, float]:
+def mean_return(episodes: Sequence[Finished]) -> dict[str, float]:
     """Return the mean return, and the share of failed trials, whose return is nan."""
     returns = [e.episode_return for e in episodes if e.episode_return == e.episode_return]
     failed = {"failed": 1 - len(returns) / len(episodes)} if len(returns) < len(episodes) else {}
     return {**({"return": sum(returns) / len(returns)} if returns else {}), **failed}
 
 
-def read_episode(record: dict[str, Any]) -> Episode:
+def read_episode(record: dict[str, Any]) -> Finished:
     """Read an episode from its line in ``episodes.jsonl``."""
-    return Episode(
+    return Finished(
         record["seed"],
         record["step"],
         float("nan") if record["return"] is None else record["return"],
@@ -181,4 +181,5 @@ def read_episode(record: dict[str, Any]) -> Episode:
         record["success"],
         tuple(record["actions"]),
         record["episode"],
+        record.get("task_seed"),
     )

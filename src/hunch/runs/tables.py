@@ -7,10 +7,10 @@ from html import escape
 from typing import Any
 
 from hunch.core import UsageError
-from hunch.rl.rollout import Episode
+from hunch.rl.rollout import Finished
 
 
-def frame(episodes: Sequence[Episode], evaluations: Sequence[Episode]) -> Any:
+def frame(episodes: Sequence[Finished], evaluations: Sequence[Finished]) -> Any:
     """Return all episodes as a pandas DataFrame.
 
     Raises:

@@ -18,14 +18,14 @@ from hunch.lm.budget import Budget
 from hunch.methods.settings import configure
 from hunch.rl import dataset
 from hunch.rl import episodes as whole
-from hunch.rl.rollout import Episode, TextEnvironment
+from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs import loop
-from hunch.runs.build import build, parts_of
+from hunch.runs.build import build, parts_of, require_fit, require_recorded
 from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, check, loading
 from hunch.runs.describe import can_be_loaded, describe
 from hunch.runs.folder import RunFolder, refuse_other
-from hunch.runs.models import Models, refuse_known_games
+from hunch.runs.models import Asked, Models, refuse_known_games
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.trained import Trained, require_agent
@@ -47,6 +47,7 @@ def train(
     envs: int = 1,
     processes: int = 0,
     task_seed: int | None = None,
+    lifetime: int = 1,
     evaluation: Evaluation | None = None,
     eval_every: int = 0,
     eval_episodes: int = 20,
@@ -78,13 +79,15 @@ def train(
             with more ``steps`` than before it is extended.
         envs: Number of environments side by side, if ``env`` is an id.
         processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
-        task_seed: Fixes the task over all episodes, in environments that draw per task.
+        task_seed: Fixes the task over all episodes, in environments that draw per task; evaluations included.
+        lifetime: Consecutive episodes that share one drawn task; a player's memory lasts as long.
         evaluation: When and in which environments to evaluate, if they differ from those of the run.
         eval_every: Steps between evaluations in environments like those of the run; 0 for no evaluation.
         eval_episodes: Episodes per evaluation.
         episodes_per_player: Episodes of an evaluation after which the player's memory is cleared. Default:
             never.
-        models: Language models of the agent, to be metered. Default: the agent's attribute ``models``.
+        models: Further models to be metered, by name; those in the attribute ``models`` of the agent and of
+            the environments are metered anyway.
         budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
         threads: Torch threads during the run; small networks are fastest with one.
@@ -119,6 +122,7 @@ def train(
         envs=max(1, len(where)),
         processes=processes,
         task_seed=task_seed,
+        lifetime=lifetime,
         eval_every=evaluation.every if evaluation else eval_every,
         eval_episodes=evaluation.episodes if evaluation else eval_episodes,
         episodes_per_player=evaluation.episodes_per_player if evaluation else episodes_per_player,
@@ -134,18 +138,24 @@ def train(
         if not isinstance(callback, Callback):
             raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
     judge = evaluation or _evaluation(config, where, recorded, by_name=isinstance(agent, str))
+    if isinstance(agent, str) or "agent" not in config.objects:
+        for place in (where or (judge.places if judge else ()))[:1]:
+            require_fit(config.method, place)
+        if offline and recorded is not None:
+            require_recorded(config.method, recorded)
     if out is not None:
         refuse_other(Path(out), config.settings())
     with _threads(threads), _shown(config, progress, report) as told:
         made, own = _made(agent, config, lm)
-        asked = own if models is None else models
-        refuse_known_games(made, asked, [*where, *(judge.places if judge else ())])
+        metered = own if models is None else models
+        asked = Asked(made, metered, [*where, *(judge.places if judge else ())])
+        refuse_known_games(asked)
         if budget is not None:
-            budget.check_prices(list(asked.values()))
+            budget.check_prices([model for _, model in asked])
         folder = RunFolder(out) if out is not None else None
         try:
             if folder:
-                folder.begin(config.record(made.evidence, asked))
+                folder.begin(config.record(asked))
             return loop.train(
                 made,
                 [] if offline else where,
@@ -154,9 +164,10 @@ def train(
                 seed=seed,
                 out=folder,
                 evaluation=judge,
-                models=asked,
+                models=metered,
                 budget=budget,
                 task_seed=task_seed,
+                lifetime=lifetime,
                 processes=processes,
                 callbacks=callbacks,
                 stop=stop,
@@ -175,7 +186,7 @@ def evaluate(
     seed: int = 0,
     episodes_per_player: int | None = None,
     threads: int = 1,
-) -> list[Episode]:
+) -> list[Finished]:
     """Play whole episodes with an agent, without changing it.
 
     Args:
@@ -195,7 +206,12 @@ def evaluate(
     who = _agent(agent)
     with _threads(threads):
         return whole.evaluate(
-            who.player, places(env), episodes, seed, episodes_per_player=episodes_per_player
+            who.player,
+            places(env),
+            episodes,
+            seed,
+            episodes_per_player=episodes_per_player,
+            raw=methods.reads_raw(who),
         )
 
 

@@ -13,6 +13,7 @@ from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
 from hunch.runs.files import CHECKPOINT, write_checkpoint
 from hunch.runs.folder import RunFolder, refuse_foreign
+from hunch.runs.models import Asked
 from hunch.runs.places import identify
 from hunch.runs.training import plain, who
 
@@ -81,8 +82,7 @@ class Trained:
         config = self._config or self._describe()
         folder = RunFolder(path, lines=False)
         try:
-            models = getattr(self.agent, "models", {})
-            folder.write_json("config.json", config.record(self.agent.evidence, models))
+            folder.write_json("config.json", config.record(Asked(self.agent, {}, ())))
             state = {"agent": self.agent.state_dict(), "identity": plain(who(self.agent))}
             write_checkpoint(path / CHECKPOINT, state)
         finally:

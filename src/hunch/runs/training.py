@@ -14,16 +14,18 @@ from typing import Any
 
 import gymnasium as gym
 
-from hunch.core import Agent, HunchError, Transition, UsageError
+from hunch.core import Agent, Episode, HunchError, Transition, UsageError
 from hunch.lm.budget import Ledger
+from hunch.methods import reads_raw
 from hunch.rl.comparison import difference
 from hunch.rl.dataset import digest
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
-from hunch.rl.rollout import Episode, Rollout, TextEnvironment
+from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.files import last_line, write_atomically
+from hunch.runs.files import write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
+from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
 
 EVALUATION_SEED = 1_000_003
@@ -65,21 +67,23 @@ class Training:
         asked: Steps requested.
         ledger: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
+        models: All models of the run.
     """
 
     agent: Agent
     rollout: Rollout | None
     env: TextEnvironment | None
-    data: Sequence[Sequence[Transition]]
+    data: Sequence[Episode]
     seed: int
     asked: int
     ledger: Ledger
     folder: RunFolder | None
+    models: Asked
     updates: int = 0
     recorded: int = 0
     kept: dict[str, str] = field(default_factory=dict)
-    episodes: list[Episode] = field(default_factory=list)
-    evaluations: list[Episode] = field(default_factory=list)
+    episodes: list[Finished] = field(default_factory=list)
+    evaluations: list[Finished] = field(default_factory=list)
     boards: Boards | None = None
     pending: list[dict[str, float]] = field(default_factory=list)
     earlier: float = 0.0
@@ -87,6 +91,7 @@ class Training:
     saved: float = field(default_factory=time.monotonic)
     saving: float = 0.0
     trusted: bool = False
+    best: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.identity = self._identity()
@@ -106,9 +111,9 @@ class Training:
 
     # ---- the loop -------------------------------------------------------------------------------------
 
-    def step(self) -> tuple[list[Transition], list[Episode]]:
+    def step(self) -> tuple[list[Transition], list[Finished]]:
         """Make one pass of the loop in :mod:`hunch.core`; return its transitions and finished episodes."""
-        transitions, ended = list[Transition](), list[Episode]()
+        transitions, ended = list[Transition](), list[Finished]()
         if self.rollout:
             with self._failing("act or observe"):
                 transitions = advance(self.rollout, self.agent)
@@ -119,7 +124,7 @@ class Training:
             self.pending.append({name: float(value) for name, value in self.agent.learn().items()})
         return transitions, ended
 
-    def evaluate(self, evaluation: Evaluation) -> list[Episode]:
+    def evaluate(self, evaluation: Evaluation) -> list[Finished]:
         """Play evaluation episodes, record them and return them.
 
         Raises:
@@ -133,6 +138,9 @@ class Training:
                 evaluation.episodes,
                 self.seed + EVALUATION_SEED,
                 episodes_per_player=evaluation.episodes_per_player,
+                lifetime=self.rollout.lifetime if self.rollout else 1,
+                task_seed=self.rollout.task_seed if self.rollout else None,
+                raw=reads_raw(self.agent),
             )
         changed = None if before is None else difference(before, self.agent.state_dict())
         if changed is not None:
@@ -141,23 +149,23 @@ class Training:
         self.trusted = True
         earlier = max(map(_score, _by_step(self.evaluations)), default=None)
         recorded = self._record(played, self.evaluations, evaluation=True)
-        if earlier is None or _score(recorded) > earlier:
-            self._save_best(recorded)
+        if self.folder and (earlier is None or _score(recorded) > earlier):
+            self._remember(_score(recorded)[0])
         return recorded
 
-    def _save_best(self, episodes: Sequence[Episode]) -> None:
-        """Keep the agent of the best evaluation so far beside the last checkpoint."""
-        if self.folder:
-            success = _score(episodes)[0]
-            state = {"agent": self.agent.state_dict(), "identity": self.identity}
-            self.folder.save_best({**state, "step": self.steps, "success": success})
+    def _remember(self, success: float) -> None:
+        """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
+        state = {"agent": self.agent.state_dict(), "identity": self.identity}
+        self.best = deepcopy({**state, "step": self.steps, "success": success})
 
     def _failing(self, doing: str) -> _Failing:
         return _Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
 
     # ---- records --------------------------------------------------------------------------------------
 
-    def _record(self, finished: Sequence[Episode], kept: list[Episode], *, evaluation: bool) -> list[Episode]:
+    def _record(
+        self, finished: Sequence[Finished], kept: list[Finished], *, evaluation: bool
+    ) -> list[Finished]:
         before = len(kept)
         for episode in finished:
             record = {
@@ -169,6 +177,7 @@ class Training:
                 "evaluation": evaluation,
                 "seed": episode.seed,
                 "actions": list(episode.actions),
+                **({} if episode.task_seed is None else {"task_seed": episode.task_seed}),
             }
             kept.append(read_episode(record))
             if self.folder:
@@ -213,17 +222,27 @@ class Training:
     # ---- the disk -------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint, after the agent of the best evaluation if that is a new one.
+
+        After a kill between the two, the run goes on from before that evaluation, and writes the same agent
+        again.
+        """
         start = time.monotonic()
         if self.boards:
             self.boards.flush()
         if self.folder:
             self._keep_records()
+            self._write_best()
             rollout = self.rollout.state_dict() if self.rollout else None
             state = {"agent": self.agent.state_dict(), "rollout": rollout, "updates": self.updates}
             self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
+
+    def _write_best(self) -> None:
+        if self.folder and self.best is not None:
+            self.folder.save_best(self.best)
+            self.best = None
 
     def due(self, seconds: float, share: float) -> bool:
         """Return whether to save: enough seconds have passed for the last save to be at most this share."""
@@ -237,6 +256,7 @@ class Training:
         counted here.
         """
         if self.folder:
+            self._write_best()
             self.folder.amend(self._clock())
 
     def _clock(self) -> dict[str, Any]:
@@ -250,7 +270,6 @@ class Training:
         """
         if self.folder is None:
             return
-        seen = last_line(self.folder.path / "metrics.jsonl")
         state = self.folder.restore()
         if state is None:
             return
@@ -265,7 +284,7 @@ class Training:
             (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
         self.recorded = len(self.folder.read_lines(self.records_file))
         # A killed session also spent what it asked after its last checkpoint.
-        clock = max((state, seen or state), key=lambda figures: figures["seconds"])
+        clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
         self.earlier, self.ledger.earlier = clock["seconds"], clock["models"]
 
     def _identity(self) -> dict[str, Any]:
@@ -279,6 +298,7 @@ class Training:
                 "seed": self.seed,
                 "environments": envs,
                 "task_seed": self.rollout.task_seed if self.rollout else None,
+                **({"lifetime": self.rollout.lifetime} if self.rollout and self.rollout.lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
                 "data": digest(self.data) if self.data else "",
             }
@@ -295,7 +315,7 @@ class Training:
             usage=self.ledger.total(),
             models=self.ledger.by_name(),
             seconds=self.seconds,
-            evidence=self.agent.evidence,
+            evidence=self.models.evidence,
             stopped=stopped,
             agent=self.agent,
         )
@@ -326,12 +346,12 @@ class _Failing:
             raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error
 
 
-def _by_step(episodes: Sequence[Episode]) -> list[list[Episode]]:
+def _by_step(episodes: Sequence[Finished]) -> list[list[Finished]]:
     """Group evaluation episodes by the training step after which they were played."""
     return [list(group) for _, group in groupby(episodes, key=lambda episode: episode.step)]
 
 
-def _score(episodes: Sequence[Episode]) -> tuple[float, float]:
+def _score(episodes: Sequence[Finished]) -> tuple[float, float]:
     """Return the key by which evaluations are ranked: success rate, then mean return."""
     rate = sum(episode.success for episode in episodes) / len(episodes)
     return rate, mean_return(episodes).get("return", float("-inf"))

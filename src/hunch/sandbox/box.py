@@ -29,7 +29,8 @@ class Sandbox:
 
     Args:
         seconds: Time limit in seconds for a call, for a batch of up to 1,000 calls (see :meth:`Program.map`),
-            and for loading. A process that is started again for a call has both limits together.
+            and for loading; and as long again for reading the values. A process that is started again for a
+            call has both limits together.
         memory_mb: Memory limit in MiB beyond what Python and NumPy use. Not on macOS.
         least: The weakest acceptable isolation.
         modules: Modules that programs may import besides the standard library and NumPy. They are imported
@@ -83,8 +84,8 @@ class Sandbox:
             source: Python code. It may import the standard library and NumPy, but has no access to files,
                 network or other processes.
             function: Name of the program's function.
-            returns: Type of its values; an int or a 0-dimensional array is accepted as a float. None: any
-                plain value.
+            returns: Type of its values; an int, a bool or a 0-dimensional array is accepted as a float. None:
+                any plain value.
             state: ``kept``: all calls go to one process, which keeps its state. ``fresh``: each call, or
                 batch of calls, goes to a new process, with the same random state before each call; the first
                 batch is also run in another order, and a different result is an error.
@@ -159,7 +160,9 @@ class Sandbox:
         zygote = Zygote(self.memory_mb * 2**20, self.modules)
         self._close = weakref.finalize(self, Zygote.close, zygote)
         try:
-            zygote.contained = Process.start(zygote, test=True).read_test()
+            trial = Process.start(zygote, test=True)
+            zygote.contained = trial.read_test()
+            trial.end()
             self.locks = Process.start(zygote).read_locks()
         except (EOFError, OSError):
             self._close()

@@ -35,9 +35,7 @@ def available() -> bool:
     """
     if not sys.platform.startswith("linux") or os.uname().machine not in _PIVOT_ROOT:
         return False
-    try:
-        os.close(os.pidfd_open(os.getpid()))  # the caller could not signal what is inside otherwise
-    except OSError:
+    if not handles():  # the caller could not signal what is inside otherwise
         return False
     if trial := os.fork():
         return os.waitpid(trial, 0)[1] == 0
@@ -47,6 +45,21 @@ def available() -> bool:
         os._exit(0 if FILTER in lock(sys.maxsize) else 1)
     except BaseException:
         os._exit(1)
+
+
+def handles() -> bool:
+    """Return whether processes can be signalled by file descriptors: since Linux 5.3, unless forbidden."""
+    try:
+        handle = os.pidfd_open(os.getpid())
+    except (AttributeError, OSError):
+        return False
+    try:
+        signal.pidfd_send_signal(handle, 0)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
 
 
 def enter() -> None:

@@ -232,18 +232,30 @@ def _left(deadline: float) -> float:
 
 
 def _signal(pid: int, handle: int | None, number: int) -> None:
-    """Signal a process: by its handle, which is right in other namespaces too, else its process group."""
-    with contextlib.suppress(ProcessLookupError):
+    """Signal a process: by its handle, which is right in other namespaces too, else its process group.
+
+    Raises:
+        HunchError: if the kernel refuses.
+    """
+    try:
         if handle is None:
             os.killpg(pid, number)
         else:
             signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        pass
+    except OSError as error:
+        raise HunchError(
+            f"The kernel does not let the sandbox stop its programs: {error.strerror}."
+        ) from None
 
 
 def _end(pipe: socket.socket, pid: int, handle: int | None, owner: int) -> None:
     """Kill a process and close what belongs to it; takes no lock, since it may run at any moment."""
-    if owner == os.getpid():
-        _signal(pid, handle, signal.SIGKILL)
-    pipe.close()
-    if handle is not None:
-        os.close(handle)
+    try:
+        if owner == os.getpid():
+            _signal(pid, handle, signal.SIGKILL)
+    finally:
+        pipe.close()
+        if handle is not None:
+            os.close(handle)

@@ -6,14 +6,14 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-import numpy as np
-
 from hunch.core import UsageError
+from hunch.ranges import number
 from hunch.sandbox import wire
 from hunch.sandbox.errors import ArgumentError, ProgramError, ProgramRefused, ProgramTimeout, ProgramValue
 from hunch.sandbox.process import Process
@@ -107,26 +107,31 @@ class Program:
                 self._end()
                 raise ProgramTimeout("Timeout", f"its calls took {self._total:g} seconds together")
             try:
-                answers = self._answers(batches)
-                values = [self._value(answer, index) for index, answer in enumerate(answers)]
+                trees: list[Any] = []
+                values: list[Any] = []
+                with closing(self._answers(batches)) as answers:
+                    for found in answers:
+                        until = time.monotonic() + self._box.seconds
+                        values += [self._value(tree, len(trees) + i, until) for i, tree in enumerate(found)]
+                        trees += found
                 if self._fresh and not self._probed and len(calls) > 1:
-                    self._probe(calls, answers)
+                    self._probe(calls, trees)
                 return values
             finally:
                 self._spent += time.monotonic() - start
 
-    def _answers(self, batches: list[_Batch]) -> list[Any]:
-        """Return the trees of the values, undecoded."""
+    def _answers(self, batches: Iterable[_Batch]) -> Generator[list[Any]]:
+        """Yield the trees of the values answer by answer; an answer holds only as many as fit."""
+        done = 0
         try:
-            answers: list[Any] = []
             for batch in batches:
-                start, before = time.monotonic(), len(answers)
-                answers += self._asked(batch.tree, len(batch.calls), before, 0.0)
-                while len(answers) < before + len(batch.calls):  # an answer holds only as many values as fit
-                    rest = batch.calls[len(answers) - before :]
-                    used = time.monotonic() - start
-                    answers += self._asked(_tree(rest), len(rest), len(answers), used)
-            return answers
+                start, tree, rest = time.monotonic(), batch.tree, batch.calls
+                while len(rest):
+                    used = 0.0 if rest is batch.calls else time.monotonic() - start
+                    found = self._asked(tree, len(rest), done, used)
+                    yield found
+                    done, rest = done + len(found), rest[len(found) :]
+                    tree = _tree(rest) if len(rest) else None
         finally:
             if self._fresh:
                 self._end()
@@ -153,7 +158,7 @@ class Program:
     def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
         """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
-            again = self._answers(list(_batches(calls[::-1])))[::-1]
+            again = [tree for found in self._answers(_batches(calls[::-1])) for tree in found][::-1]
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan
@@ -161,13 +166,16 @@ class Program:
             raise ProgramValue("State", why)
         self._probed = True
 
-    def _value(self, tree: Any, index: int) -> Any:
+    def _value(self, tree: Any, index: int, until: float) -> Any:
         try:
-            value = wire.from_tree(tree, finite=self._finite)
+            value = wire.from_tree(tree, finite=self._finite, until=until)
         except wire.WireError as error:
             raise ProgramValue("Value", f"it returned {error}", index=index) from None
-        if self._returns is float:
-            value = _number(value)
+        except TimeoutError:
+            why = f"its value cannot be read within {self._box.seconds:g} seconds"
+            raise ProgramTimeout("Timeout", why, index=index) from None
+        if self._returns is float and (found := number(value, finite=self._finite)) is not None:
+            return found
         if self._returns is not None and type(value) is not self._returns:
             wanted, got = self._returns.__name__, type(value).__name__
             raise ProgramValue("Type", f"it returned {got}, not {wanted}", index=index)
@@ -201,13 +209,6 @@ class Program:
         """In a fork of the caller: the process belongs to the parent."""
         self._turn = threading.Lock()
         self._end()
-
-
-def _number(value: Any) -> Any:
-    """Return an int or 0-dimensional array (as ``numpy.where`` gives) as a float; anything else unchanged."""
-    if type(value) is np.ndarray and value.shape == () and value.dtype.kind in "iuf":
-        return float(value)
-    return float(value) if type(value) is int and abs(value) < 2**1023 else value
 
 
 @dataclass(frozen=True)

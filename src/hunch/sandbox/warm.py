@@ -50,7 +50,11 @@ class Zygote:
         self._control, theirs = socket.socketpair()
         self._control.settimeout(START_UP)
         with theirs, tempfile.TemporaryFile() as complaints:
-            self._process = self._start(theirs.fileno(), complaints, memory, modules)
+            try:
+                self._process = self._start(theirs.fileno(), complaints, memory, modules)
+            except OSError as error:
+                self._control.close()
+                raise HunchError(f"The sandbox's process cannot start: {error.strerror}.") from None
             theirs.close()
             try:
                 self.walled = self._read(1) == b"+"

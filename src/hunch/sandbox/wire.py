@@ -1,7 +1,7 @@
 """The protocol between a program and its caller: plain values as tagged JSON, in frames of known length.
 
 Both ends use this file. The caller does not trust what it decodes, so size, depth, number of nodes and types
-are limited here. Nothing is pickled.
+are limited here, and the time to build it. Nothing is pickled.
 
 A float, int, str, bool or None is itself, a list is a list; other values are an object with one tag::
 
@@ -17,6 +17,7 @@ import json
 import math
 import re
 import struct
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ BITS = 1024
 """Maximum size of an integer in bits."""
 COLLISIONS = 100
 """Maximum number of keys of a dict or set with the same hash; more would make the caller's tables slow."""
+_AT_ONCE = 64
+"""Keys that are inserted without looking at the clock."""
 
 _DIGITS = len(str(2**BITS)) + 1
 _HEADER = struct.Struct("!I")
@@ -53,8 +56,12 @@ class WireError(ValueError):
 def to_tree(value: Any, depth: int = DEPTH) -> Any:
     """Turn a plain value into JSON data; NumPy scalars become Python ones.
 
+    A tuple, set or dict of a subclass, such as a namedtuple or a Counter, becomes a plain one, and a
+    frozenset becomes a set.
+
     Raises:
-        WireError: if a value is of another type, also of a subclass; too deep; or an integer is too long.
+        WireError: if a value is of another type, also of another subclass; too deep; or an integer is too
+            long.
     """
     kind = type(value)
     if kind is float or kind is bool or value is None:
@@ -73,11 +80,11 @@ def to_tree(value: Any, depth: int = DEPTH) -> Any:
         raise WireError(f"a value nested deeper than {DEPTH}")
     if kind is list:
         return [to_tree(entry, depth - 1) for entry in value]
-    if kind is tuple:
+    if isinstance(value, tuple):
         return {"t": [to_tree(entry, depth - 1) for entry in value]}
-    if kind is set:
+    if isinstance(value, set | frozenset):
         return {"s": [to_tree(entry, depth - 1) for entry in value]}
-    if kind is dict:
+    if isinstance(value, dict):
         return {"d": [[to_tree(key, depth - 1), to_tree(entry, depth - 1)] for key, entry in value.items()]}
     raise WireError(f"a value of type {kind.__name__}; {PLAIN} may pass")
 
@@ -85,16 +92,18 @@ def to_tree(value: Any, depth: int = DEPTH) -> Any:
 PLAIN = "float, int, str, bool, None, list, tuple, set, dict and NumPy arrays of numbers"
 
 
-def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
+def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False, until: float = math.inf) -> Any:
     """Build the value from JSON data.
 
     Args:
         tree: Decoded JSON.
         depth: Remaining nesting depth.
         finite: True if NaN and infinity are refused, in arrays too.
+        until: Time on the monotonic clock at which to give up.
 
     Raises:
         WireError: if the data are not a valid value.
+        TimeoutError: if it takes too long, as a table whose keys were chosen to make it slow.
     """
     kind = type(tree)
     if kind is float:
@@ -107,8 +116,9 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
         return tree
     if depth == 0:
         raise WireError(f"a value nested deeper than {DEPTH}")
+    _check_clock(until)
     if kind is list:
-        return [from_tree(entry, depth - 1, finite=finite) for entry in tree]
+        return [from_tree(entry, depth - 1, finite=finite, until=until) for entry in tree]
     if kind is not dict or len(tree) != 1:
         raise WireError("a malformed value")
     ((tag, content),) = tree.items()
@@ -117,12 +127,13 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False) -> Any:
     if tag == "a":
         return _unpacked(content, finite=finite)
     if tag == "d":
-        return _paired(content, depth, finite=finite)
-    entries = [from_tree(entry, depth - 1, finite=finite) for entry in content]
+        return _paired(content, depth, finite=finite, until=until)
+    entries = [from_tree(entry, depth - 1, finite=finite, until=until) for entry in content]
     if tag == "t":
         return tuple(entries)
     if tag == "s":
-        return set(_keys(entries))
+        _check_keys(entries)
+        return _filled(set(), entries, until)
     raise WireError("a malformed value")
 
 
@@ -308,24 +319,43 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise WireError(f"an array without entries of shape {shape}")
 
 
-def _paired(pairs: list[Any], depth: int, *, finite: bool) -> dict[Any, Any]:
+def _paired(pairs: list[Any], depth: int, *, finite: bool, until: float) -> dict[Any, Any]:
     if any(type(pair) is not list or len(pair) != 2 for pair in pairs):
         raise WireError("a malformed dict")
-    keys = _keys([from_tree(key, depth - 1, finite=finite) for key, _ in pairs])
-    return dict(zip(keys, (from_tree(entry, depth - 1, finite=finite) for _, entry in pairs), strict=True))
+    keys, values = (
+        [from_tree(pair[i], depth - 1, finite=finite, until=until) for pair in pairs] for i in (0, 1)
+    )
+    _check_keys(keys)
+    found: dict[Any, Any] = _filled({}, list(zip(keys, values, strict=True)), until)
+    return found
 
 
-def _keys(entries: list[Any]) -> list[Any]:
-    """Return the entries if they can be keys, with few equal hashes, which would make a table slow."""
+def _check_keys(entries: list[Any]) -> None:
+    """Refuse what cannot be a key, and many equal hashes, which make a table slow: counted without one."""
     if not all(map(_may_be_key, entries)):
         raise WireError("a key or set entry that is no number, text, None or tuple of those")
-    hashes: dict[int, int] = {}
-    for entry in entries:
-        code = hash(entry)
-        hashes[code] = count = hashes.get(code, 0) + 1
-        if count > COLLISIONS:
+    if len(entries) > COLLISIONS:
+        hashes = np.sort(np.fromiter(map(hash, entries), np.int64, len(entries)))
+        if (hashes[COLLISIONS:] == hashes[:-COLLISIONS]).any():
             raise WireError(f"more than {COLLISIONS} keys with the same hash")
-    return entries
+
+
+def _filled(table: Any, entries: list[Any], until: float) -> Any:
+    """Fill a dict or set as long as there is time.
+
+    Different hashes, too, can be chosen so that Python probes its table place by place for each key. A table
+    that grows is filled again, but that takes no longer than it took so far: in a larger table, no key has a
+    longer way.
+    """
+    for begin in range(0, len(entries), _AT_ONCE):
+        table.update(entries[begin : begin + _AT_ONCE])
+        _check_clock(until)
+    return table
+
+
+def _check_clock(until: float) -> None:
+    if time.monotonic() > until:
+        raise TimeoutError
 
 
 def _may_be_key(entry: object) -> bool:

@@ -58,6 +58,7 @@ def main() -> None:
     from hunch.sandbox import child, lock, namespaces, seccomp
 
     null = os.open(os.devnull, os.O_RDWR)
+    handles = namespaces.handles()
     for module in [*LIBRARY, *settings["modules"]]:
         importlib.import_module(module)
     _warm_up()
@@ -77,7 +78,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     control.sendall(b"+" if walled else b"-")
-    _serve(control, memory)
+    _serve(control, memory, handles)
 
 
 def _our_package() -> None:
@@ -116,18 +117,18 @@ def _threads() -> int:
         return threading.active_count()
 
 
-def _serve(control: socket.socket, memory: int) -> None:
+def _serve(control: socket.socket, memory: int, handles: bool) -> None:
     """Answer requests until the caller is gone, then end the remaining processes."""
     living: set[int] = set()
     try:
-        _answer(control, memory, living)
+        _answer(control, memory, handles, living)
     finally:
         for process in living:
             with contextlib.suppress(OSError):
                 os.killpg(process, signal.SIGKILL)
 
 
-def _answer(control: socket.socket, memory: int, living: set[int]) -> None:
+def _answer(control: socket.socket, memory: int, handles: bool, living: set[int]) -> None:
     ended: dict[int, int] = {}
     control.settimeout(1.0)
     while True:
@@ -140,7 +141,7 @@ def _answer(control: socket.socket, memory: int, living: set[int]) -> None:
             return
         operation, process = REQUEST.unpack(message)
         if operation == FORK:
-            process = _fork(control, ends[0], memory, test=process == TEST)
+            process = _fork(control, ends[0], memory, handles, test=process == TEST)
             living.add(process)
         else:
             while process in living:
@@ -159,24 +160,16 @@ def _reap(living: set[int], ended: dict[int, int], block: int = 0) -> None:
         del ended[next(iter(ended))]
 
 
-def _fork(control: socket.socket, end: int, memory: int, *, test: bool) -> int:
+def _fork(control: socket.socket, end: int, memory: int, handles: bool, *, test: bool) -> int:
     process = os.fork()
     if process == 0:
         _become(end, memory, test=test)
     os.close(end)
-    handle = _handle(process)
+    handle = [os.pidfd_open(process)] if handles else []
     socket.send_fds(control, [REPLY.pack(process)], handle)
     for one in handle:
         os.close(one)
     return process
-
-
-def _handle(process: int) -> list[int]:
-    """A file descriptor to signal the process by, also from outside; none before Linux 5.3 and elsewhere."""
-    try:
-        return [os.pidfd_open(process)]
-    except (AttributeError, OSError):
-        return []
 
 
 def _become(end: int, memory: int, *, test: bool) -> Any:

@@ -43,6 +43,7 @@ class BabyAI(GridEnv):
         "render_modes": ["ansi", "rgb_array"],
         "history": REMEMBERED - 1,
     }
+    offers = ("events",)
     level_class: ClassVar[str]
 
     def __init__(

@@ -11,7 +11,10 @@ from functools import lru_cache
 DEEPEST, LONGEST = 150, 10_000
 """Maximum nesting of a program's syntax tree, and bits of its integers: Python can read more than it can
 write again, and programs are written again to compare them."""
-_FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+# Possessive: what a part has taken it keeps, so that a long answer takes linear time.
+_FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[^\n`]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
+_EXACT = 20
+"""Attempts to find where code without a fence ends, before half of what is left is dropped each time."""
 _PYTHON = ("", "python", "python3", "py")
 _BEGINS = re.compile(r"^(?:import |from \w+ import|def |class |@|[A-Za-z_]\w* *=[^=])", re.MULTILINE)
 _VERSION = re.compile(r"_v\d+$")
@@ -155,13 +158,15 @@ def _bare(answer: str) -> str:
     """Code without a fence: from its first line up to where it stops being Python."""
     begin = _BEGINS.search(answer)
     lines = answer[begin.start() if begin else 0 :].splitlines()
-    end = len(lines)
+    end, attempt = len(lines), 0
     while end > 0:
         try:
             _tree("\n".join(lines[:end]))
             return "\n".join(lines[:end])
         except SyntaxError as error:  # what comes before that line may be whole
-            end = min(end, error.lineno) - 1 if error.lineno else end // 2
+            attempt += 1
+            line = error.lineno or end // 2 + 1
+            end = min(line - 1, end - 1 if attempt < _EXACT else end // 2)
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from hunch.envs.design.code import quoted
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
+from hunch.ranges import number
 from hunch.rl.games.game import CHANCE, END, PLAYERS, Look, Memory, Position, View
 from hunch.rl.games.inference import same
 from hunch.sandbox import Program
@@ -91,19 +92,15 @@ def read_look(value: Any) -> Look | None:
     if not isinstance(value, tuple | list) or len(value) != 5:
         return None
     player, actions, chances, seen, won = value
-    fits = type(player) is int and player in (*PLAYERS, CHANCE, END)
-    fits = fits and _list(actions, str) and _list(chances, int, float) and len(set(actions)) == len(actions)
-    fits = fits and _list(won, int, float) and len(won) == 2 and isinstance(seen, tuple | list)
+    shares, ends = _numbers(chances), _numbers(won, 2)
+    fits = type(player) is int and player in (*PLAYERS, CHANCE, END) and isinstance(seen, tuple | list)
+    fits = fits and _texts(actions) and len(set(actions)) == len(actions)
     shown = [state_or_none(one) for one in seen] if fits else []
-    if len(shown) != 2 or None in shown or min(chances, default=0.0) < 0:
+    if len(shown) != 2 or None in shown or shares is None or ends is None:
         return None
-    return Look(
-        player,
-        tuple(actions),
-        tuple(map(float, chances)),
-        (shown[0], shown[1]),
-        (float(won[0]), float(won[1])),
-    )
+    if min(shares, default=0.0) < 0 or not isfinite(sum(shares)):
+        return None
+    return Look(player, tuple(actions), shares, (shown[0], shown[1]), (ends[0], ends[1]))
 
 
 @dataclass(frozen=True)
@@ -124,13 +121,20 @@ def raised(value: Any, source: str) -> Raised | None:
     return Raised(f"{value['error']}{quoted(source, line if type(line) is int else None)}")
 
 
-def _list(value: Any, *kinds: type) -> bool:
-    return isinstance(value, tuple | list) and all(type(item) in kinds for item in value)
+def _texts(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(type(item) is str for item in value)
+
+
+def _numbers(value: Any, n: int | None = None) -> tuple[float, ...] | None:
+    """Return a list as numbers; None if it is not one, or not of n numbers."""
+    found = [number(item) for item in value] if isinstance(value, tuple | list) else [None]
+    known = tuple(item for item in found if item is not None)
+    return known if len(known) == len(found) and n in (None, len(known)) else None
 
 
 def read_history(value: Any, memory: Memory) -> tuple[str, ...] | None:
     """Return a history that code inferred; None if it is not a history, or not as long as the memory."""
-    return tuple(value) if _list(value, str) and len(value) == len(memory) - 1 else None
+    return tuple(value) if _texts(value) and len(value) == len(memory) - 1 else None
 
 
 class CodedGame:
@@ -209,8 +213,8 @@ class CodedGame:
             self.worth.clear()
         new = {p.history: ("value", p.state) for p in positions if p.history not in self.worth}
         for history, answer in zip(new, self.program.map(list(new.values())), strict=True):
-            fits = _list(answer, int, float) and len(answer) == 2 and all(map(isfinite, answer))
-            self.worth[history] = (float(answer[0]), float(answer[1])) if fits else None
+            worth = _numbers(answer, 2)
+            self.worth[history] = (worth[0], worth[1]) if worth else None
         return [self.worth[position.history] for position in positions]
 
     def at(self, histories: Sequence[tuple[str, ...] | None]) -> list[Position | None]:

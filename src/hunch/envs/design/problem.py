@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from hunch.sandbox.errors import printable
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem for program writers, available to agents in ``World.texts``.
+    """A problem for program writers, available to agents in ``World.problem``.
 
     Attributes:
         task: The task in a sentence.
@@ -112,10 +112,7 @@ class DesignProblem(TextEnv):
         UsageError: if ``evaluate`` returns something else.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        **TextEnv.metadata,
-        "programs": True,
-    }
+    offers = ("programs", "events", "raw")
     seeded: bool = False
     """True if a trial is random; then its seed is part of its key."""
 
@@ -137,16 +134,11 @@ class DesignProblem(TextEnv):
         super().__init__(1, render_mode)
         self.evaluate, self.target = evaluate, target
         self.problem = Problem(task, interface, source, function, tuple(parameters), start, also or {})
-        self.task, self.source = task, source
+        self.task, self.code = task, source
         self.trial: Trial | None = None
         self.trial_seed = 0
         identified = type(self).identity is not DesignProblem.identity
         self.known = Trials(trials, self.identity()) if trials or identified else None
-
-    @property
-    def texts(self) -> Problem:
-        """The problem, for the prompts of agents."""
-        return self.problem
 
     def identity(self) -> str:
         """Return what identifies trials of this problem: everything that a fitness depends on.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.ranges import number
 from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
 
@@ -64,10 +65,10 @@ def read(answer: Any) -> Prediction:
     """Return a program's result as a prediction; an empty one if it is not (next state, reward, done)."""
     if not isinstance(answer, tuple | list) or len(answer) != 3:
         return Prediction()
-    after, reward, done = answer
-    if type(done) is not bool or isinstance(reward, bool) or not isinstance(reward, int | float):
+    after, reward, done = answer[0], number(answer[1]), answer[2]
+    if type(done) is not bool or reward is None:
         return Prediction()
-    return Prediction(done, float(reward), state_or_none(after))
+    return Prediction(done, reward, state_or_none(after))
 
 
 def state_or_none(value: Any) -> Any:

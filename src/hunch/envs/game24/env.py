@@ -39,6 +39,7 @@ class Game24(TextEnv):
         UsageError: if an option is out of range or a puzzle is invalid.
     """
 
+    offers = ("events", "raw")
     task = "use each of the numbers once, with + - * /, to make 24"
 
     def __init__(

@@ -56,6 +56,7 @@ class Household(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 8}  # type: ignore[misc]
+    offers = ("events",)
     kind: ClassVar[Kind | None] = None
 
     def __init__(

@@ -30,19 +30,20 @@ class Domain(TextEnv, Generic[S]):
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Attributes:
-        texts: The pieces of prompts about the domain.
+        wording: The pieces of prompts about the domain.
         form: The form of a given start state, in words.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
-    texts: ClassVar[Texts]
+    offers = ("raw", "wording")
+    wording: ClassVar[Texts]
     form: ClassVar[str]
     _state: S
 
     def __init__(self, *, hints: bool = True, max_steps: int = 8, render_mode: str | None = None) -> None:
         super().__init__(max_steps, render_mode)
         self.hints = hints
-        self._actions = tuple(self.texts.actions)
+        self._actions = tuple(self.wording.actions)
 
     def _draw(self) -> S:
         """Draw a start state."""

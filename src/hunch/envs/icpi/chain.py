@@ -37,7 +37,7 @@ class Chain(Domain[tuple[int, ...]]):
         render_mode: ``"ansi"`` or ``"rgb_array"``: the agent is ``@``, the goal ``G``.
     """
 
-    texts = ChainTexts()
+    wording = ChainTexts()
     task = "walk to place 4 and try the goal there"
     form = "[place], from 0 to 7"
     _numbers: ClassVar[int] = 1
@@ -61,7 +61,7 @@ class Chain(Domain[tuple[int, ...]]):
         return list(self._state)
 
     def _optimum(self) -> float:
-        return float(self.texts.log_gamma ** abs(self._state[0] - GOAL))
+        return float(self.wording.log_gamma ** abs(self._state[0] - GOAL))
 
     def _grid(self) -> list[str]:
         places = ["."] * LENGTH

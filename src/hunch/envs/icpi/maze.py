@@ -39,7 +39,7 @@ class Maze(Domain[Cell]):
         render_mode: ``"ansi"`` or ``"rgb_array"``: the agent is ``@``, the goal ``G``.
     """
 
-    texts = MazeTexts()
+    wording = MazeTexts()
     task = "go to cell (1, 0) and act there once more"
     form = "[row, column], both from 0 to 2"
 
@@ -63,7 +63,7 @@ class Maze(Domain[Cell]):
 
     def _optimum(self) -> float:
         row, column = self._state
-        return float(self.texts.log_gamma ** _DISTANCES[row][column])
+        return float(self.wording.log_gamma ** _DISTANCES[row][column])
 
     def _grid(self) -> list[str]:
         rows = [list(row) for row in _MAP]

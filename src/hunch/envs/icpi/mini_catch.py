@@ -55,7 +55,7 @@ class MiniCatch(Domain[Catch]):
             catches it hides.
     """
 
-    texts = MiniCatchTexts()
+    wording = MiniCatchTexts()
     task = "catch the ball with the paddle"
     form = "{'paddle_x': 0 to 3, 'ball_x': 0 to 3, 'ball_y': 0 to 4}"
 

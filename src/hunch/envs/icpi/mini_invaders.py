@@ -66,7 +66,7 @@ class MiniInvaders(Domain[Invasion]):
             alien beside it, and one that has landed is not drawn.
     """
 
-    texts = MiniInvadersTexts()
+    wording = MiniInvadersTexts()
     task = "shoot both aliens before one of them lands"
     form = "{'ship': 0 to 3, 'aliens': two of [0 to 3, 0 to 5] or None}"
 

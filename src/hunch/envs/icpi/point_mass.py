@@ -49,7 +49,7 @@ class PointMass(Domain[Motion]):
             on the rim when it is farther away.
     """
 
-    texts = PointMassTexts()
+    wording = PointMassTexts()
     task = "come to rest between positions -2 and 2"
     form = "[position, velocity], both finite numbers"
 
@@ -80,7 +80,7 @@ class PointMass(Domain[Motion]):
 
     def _optimum(self) -> float:
         steps = _steps_to_rest(*self._state)
-        return 0.0 if steps is None else float(self.texts.log_gamma**steps)
+        return 0.0 if steps is None else float(self.wording.log_gamma**steps)
 
     def _grid(self) -> list[str]:
         places = ["G" if abs(x) <= NEAR else "." for x in range(-_RIM, _RIM + 1)]

@@ -24,6 +24,7 @@ class _Room(TextEnv):
     """Base class of both environments, with a scene."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers = ("events", "raw")
     scene: Scene
 
     def _raw(self) -> Scene:
@@ -53,7 +54,7 @@ class Kitchen(_Room):
         UsageError: if there is no such family, or a probability is out of range.
     """
 
-    texts = EXAMPLES
+    examples = EXAMPLES
 
     def __init__(
         self,

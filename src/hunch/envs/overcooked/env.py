@@ -36,6 +36,7 @@ class Overcooked(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
+    offers = ("events", "raw")
     kitchen: ClassVar[Kitchen]
 
     def __init__(

@@ -33,12 +33,13 @@ class Planning(TextEnv):
         wording: How it is put into words.
     """
 
+    offers = ("events", "raw")
     grounded: Task
     state: int
 
     def __init__(self, wording: Wording, max_steps: int, render_mode: str | None) -> None:
         super().__init__(max_steps, render_mode)
-        self.wording = wording
+        self._wording = wording
 
     def _next(self, options: Mapping[str, Any]) -> Problem:
         """The problem of the next episode."""
@@ -47,7 +48,7 @@ class Planning(TextEnv):
     @property
     def rules(self) -> str:
         """Return the requirements and effects of each action, one per line, in the environment's words."""
-        return self.wording.rules(self.grounded.problem.domain)
+        return self._wording.rules(self.grounded.problem.domain)
 
     def oracle(self) -> tuple[str, ...] | None:
         """Return the actions of a plan to the goal; None if there is none.
@@ -66,9 +67,9 @@ class Planning(TextEnv):
             raise UsageError("The goal of the problem holds at the start, so there is nothing to do.")
         if not grounded.applicable(grounded.init):
             raise UsageError("No action of the problem applies at the start.")
-        self.grounded, self._telling = grounded, telling(grounded, self.wording)
+        self.grounded, self._telling = grounded, telling(grounded, self._wording)
         self.state = grounded.init
-        self.task = f"reach a state in which {self.wording.goal(grounded.problem.goal)}"
+        self.task = f"reach a state in which {self._wording.goal(grounded.problem.goal)}"
         return self._outcome()
 
     def _move(self, action: str) -> Outcome:

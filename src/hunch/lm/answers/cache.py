@@ -16,8 +16,9 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ from hunch.lm.answers.keys import Key
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question, as_sampling
 from hunch.lm.answers.store import Source, Store
-from hunch.lm.base import LanguageModel, OptionScores, Verb
+from hunch.lm.base import LanguageModel, OptionScores, Unkept, Verb
 from hunch.lm.prompts import Prompt, text_of
-from hunch.lm.usage import Usage, counters
+from hunch.lm.usage import Metered, Usage, counters
 
 REQUESTS_A_COMMIT = 32
 REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
@@ -40,34 +41,32 @@ if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-class Cached(Answering):
+class Cached(Answering, Metered):
     """A language model that is never asked the same question twice.
 
     Attributes:
         model: The wrapped model.
         store: Where answers are kept on disk; None for memory only.
-        usage: The meter.
-        gate: Called with the number of requests before they reach the model; it may raise an error to refuse
-            them, as a budget does. Called with 0 after answers were counted.
-        under_way: Number of requests that passed the gate and are not counted yet.
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
     """
 
-    gate: Callable[[int], None] | None = None
-
     def __init__(
         self, model: LanguageModel, store: Store | None = None, memory: Memory | None = None
     ) -> None:
+        super().__init__()
         self.model, self.store = model, store
-        self.usage = Usage()
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.context, self.count_tokens = model.context, model.count_tokens
         self._memory = Memory() if memory is None else memory
-        self._asking = self.under_way = 0
+        self._asking = 0
         self._counted = Usage()
         self._loading: Usage = getattr(model, "loading", Usage())
+
+    def __deepcopy__(self, memo: object) -> Cached:
+        """Return the model itself: its answers never change, and copies of an agent share its meter."""
+        return self
 
     def take_loading(self) -> Usage:
         """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
@@ -135,17 +134,17 @@ class Cached(Answering):
             return answers
         self._let_through(len(questions))
         self._watch(+1)
-        start, left = time.perf_counter(), len(questions)
+        start, begun = time.perf_counter(), set[Question]()
         try:
-            for part in self._arriving(questions):
+            for part in self._arriving(questions, begun):
                 embedded = sum(question.verb == "embed" for question in part)
-                seconds, left = time.perf_counter() - start, left - len(part)
-                self._count(Usage(calls=len(part), texts_embedded=embedded, seconds=seconds), len(part))
+                self._count(Usage(texts_embedded=embedded, seconds=time.perf_counter() - start))
                 answers |= self._keep(part)
                 self._let_through(0)
                 start = time.perf_counter()
         finally:
-            self._count(Usage(seconds=time.perf_counter() - start), left)
+            self._count(Usage(seconds=time.perf_counter() - start), len(questions) - len(begun))
+            begun.update(questions)
             self._watch(-1)
         return answers
 
@@ -156,20 +155,32 @@ class Cached(Answering):
                 self.gate(requests)
             self.under_way += requests
 
-    def _arriving(self, questions: list[Question]) -> Iterator[dict[Question, Any]]:
-        """Yield the model's answers, some at a time."""
+    def _arriving(self, questions: list[Question], begun: set[Question]) -> Iterator[dict[Question, Any]]:
+        """Yield the model's answers, some at a time; ``begun`` collects the questions that were sent."""
         stream = getattr(self.model, "stream", None)
         if stream:
-            yield from stream(questions, self._is_stored)
-        else:
-            yield dict(zip(questions, ask(self.model, questions), strict=True))
+            yield from stream(questions, partial(self._attempt, begun))
+            return
+        yield dict(zip(questions, ask(self.model, questions), strict=True))
+        begun.update(questions)
+        self._count(Usage(calls=len(questions)), len(questions))
 
-    def _is_stored(self, question: Question) -> bool:
-        """Return whether the answer is on disk by now."""
-        return bool(self._stored([question]))
+    def _attempt(self, begun: set[Question], question: Question) -> bool:
+        """Count an attempt, or return True if the answer is on disk by now. A repeated one asks the gate."""
+        if self._stored([question]):
+            return True
+        if question in begun:
+            self._let_through(1)
+        begun.add(question)
+        self._count(Usage(calls=1), 1)
+        return False
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Store answers at once; if another process was first, its answer is used."""
+        passing = {question: str(value) for question, value in answers.items() if isinstance(value, Unkept)}
+        return passing | self._store({asked: answers[asked] for asked in answers if asked not in passing})
+
+    def _store(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         if self.store is not None and answers:
             keys = {self._key(question): question for question in answers}
             source = Source(

@@ -6,7 +6,8 @@ No model is asked. The requests are those of a real run, except where they depen
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -113,3 +114,15 @@ class Rehearsal:
         """Return a stand-in with the answers of the file and of this dry run."""
         shadow = None if store is None else self._shadows.setdefault(store.path, Shadow(store.path))
         return Cached(StandIn(model), shadow)
+
+    @contextmanager
+    def replacing(self, models: Iterable[Cached]) -> Iterator[None]:
+        """Let models that others hold, such as environments, answer as stand-ins within a ``with`` block."""
+        before = {id(model): (model, vars(model).copy()) for model in models}.values()
+        for model, own in before:
+            vars(model).update(vars(self(model.model, model.store)) | {"usage": own["usage"]})
+        try:
+            yield
+        finally:
+            for model, own in before:
+                vars(model).update(own)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import html
-import os
 import re
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 from importlib import import_module
+from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from hunch.core import HunchError, UsageError
+from hunch.lm.backends import secret
 
-BLANK: Final = "\"'" + "".join(
-    map(chr, (*range(33), 0x7F, 0x85, 0xA0, *range(0x2000, 0x2010), 0x2028, 0x2029, 0x2060, 0xFEFF))
+PLAIN: Final = re.compile(
+    "host|connection|user-agent|accept|accept-encoding|content-type|content-length|anthropic-version"
 )
-"""Quotes, white space, control and zero-width characters, which settings files may leave around a key."""
+"""Headers that every server may see."""
 
 
-def key_in(variable: str) -> str:
-    """Return the key in an environment variable, without surrounding quotes and white space."""
-    return os.environ.get(variable, "").strip(BLANK)
+def is_own(sdk: str, url: str) -> bool:
+    """Return whether an address is the provider's own, the only one that gets the provider's key."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" and f".{parts.hostname}".endswith(f".{sdk}.com")
 
 
-def _written(sign: str) -> str:
-    """Return a regular expression for the ways to write one character of a key."""
-    number = ord(sign)
-    plain = "|".join(re.escape(form) for form in (sign, f"\\{sign}", html.escape(sign)))
-    return rf"(?:{plain}|%{number:02x}|&#(?:{number}|x{number:x});|\\u{number:04x})"
+def is_near(host: str) -> bool:
+    """Return whether a host is this machine or in a private network."""
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return "." not in host  # a name that only a private network knows
+    return all(not _address(address).is_global for address in found)
+
+
+def _address(text: str) -> Any:
+    address = ip_address(text)
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 class Account(NamedTuple):
@@ -46,7 +56,7 @@ class Account(NamedTuple):
     @property
     def key(self) -> str:
         """The key, read from the environment each time, without surrounding quotes and white space."""
-        return key_in(self.variable) if self.variable else ""
+        return secret.key_in(self.variable) if self.variable else ""
 
     def check_key(self) -> None:
         """Check that the key can be sent. A transport library's own error would show the key.
@@ -62,10 +72,21 @@ class Account(NamedTuple):
             )
 
     def hidden(self, text: str) -> str:
-        """Return a text without the key, even if the key is escaped as in JSON, a URL or HTML."""
-        if not self.key:
-            return text
-        return re.sub("".join(map(_written, self.key)), "[key]", text, flags=re.IGNORECASE)
+        """Return a text without the key."""
+        return secret.hidden(self.key, text)
+
+    def holds_key(self, text: str) -> bool:
+        """Return whether a text holds the key in any of the forms that :func:`secret.holds` knows."""
+        return secret.holds(self.key, text)
+
+    @property
+    def whence(self) -> str:
+        """Where the key comes from, for messages."""
+        if self.variable:
+            return f"the key comes from {self.variable}"
+        own = f"{self.sdk.upper()}_API_KEY"
+        why = f"{own} goes to {self.sdk}.com only; " if secret.key_in(own) else ""
+        return f"no key was sent: {why}name the variable of this server's key by key_env="
 
     @property
     def host(self) -> str:
@@ -88,14 +109,17 @@ class Account(NamedTuple):
     def connect(self, guard: Callable[[Any], Any]) -> Any:
         """Return a client that does not retry and follows no redirects, which could leak the key.
 
+        Requests to this machine and to private networks use no proxy, and logs do not show the key.
+
         Args:
             guard: Takes the client's byte-stream class, and returns a hook to call before a reply is read.
         """
         library = self.library()
         transport = import_module(library.DefaultAsyncHttpxClient.__base__.__module__)
         client = {"openai": "AsyncOpenAI", "anthropic": "AsyncAnthropic"}[self.sdk]
-        return getattr(library, client)(
-            api_key=self.key or "none",
+        key = self.key or "none"
+        made = getattr(library, client)(
+            api_key=key,
             base_url=self.base_url,
             max_retries=0,
             timeout=None,
@@ -104,6 +128,34 @@ class Account(NamedTuple):
             http_client=library.DefaultAsyncHttpxClient(
                 follow_redirects=False,
                 timeout=None,
-                event_hooks={"response": [guard(transport.AsyncByteStream)]},
+                mounts=self._without_proxy(),
+                event_hooks={
+                    "request": [] if is_own(self.sdk, self.base_url) else [_only_with(key)],
+                    "response": [guard(transport.AsyncByteStream)],
+                },
             ),
         )
+        if self.variable:
+            secret.hide_in_logs(self.variable)
+        return made
+
+    def _without_proxy(self) -> dict[str, None]:
+        """Return the rule of the transport library that a near host is reached directly."""
+        host = urlsplit(self.base_url).hostname or ""
+        if not getproxies() or not is_near(host):
+            return {}
+        return {f"all://[{host}]" if ":" in host else f"all://{host}": None}
+
+
+def _only_with(key: str) -> Callable[[Any], Awaitable[None]]:
+    """Return a client hook that keeps only plain headers and those with this key.
+
+    The client packages add others from the environment: organization, project, and headers of one's own.
+    """
+
+    async def apply(request: Any) -> None:
+        for name, value in list(request.headers.items()):
+            if not PLAIN.fullmatch(name.lower()) and key not in value:
+                del request.headers[name]
+
+    return apply

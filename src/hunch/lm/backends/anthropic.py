@@ -10,8 +10,8 @@ from hunch.lm.answers.question import Question, as_sampling
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.openai import CONTINUE
 from hunch.lm.backends.remote import RemoteModel, account
-from hunch.lm.backends.replies import whole
-from hunch.lm.base import Sampling, Verb, cut
+from hunch.lm.backends.replies import Written
+from hunch.lm.base import Sampling, Verb
 from hunch.lm.prompts import Message
 
 HOSTED = "https://api.anthropic.com"
@@ -37,7 +37,8 @@ def load(
     Args:
         model: Name of the model in the API.
         base_url: Address of the API. Default: ``ANTHROPIC_BASE_URL``, else Anthropic's own.
-        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else ``ANTHROPIC_API_KEY``.
+        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else, for Anthropic's own
+            host only, ``ANTHROPIC_API_KEY``.
         concurrency: Maximum number of simultaneous requests.
         timeout: Seconds per attempt.
         retries: Maximum number of attempts after the first.
@@ -102,10 +103,9 @@ class AnthropicModel(RemoteModel):
         return Request("/v1/messages", body, partial(self._read, sampling))
 
     def _read(self, sampling: Sampling, reply: Any) -> str:
-        text = "".join(block["text"] for block in reply["content"] if block["type"] == "text")
-        if not reply["content"] and not reply["stop_reason"]:
-            raise ValueError("an empty message")
-        self.refusals += reply["stop_reason"] == "refusal"
-        self._count(reply)
-        self.told = f"model={reply['model']}" if reply.get("model") else ""
-        return cut(whole(text), sampling.stop)
+        texts = [block["text"] for block in reply["content"] if block["type"] == "text"]
+        kinds, ended = {block["type"] for block in reply["content"]}, reply["stop_reason"]
+        instead = "calls a tool" if "tool_use" in kinds else "thinks" if "thinking" in kinds else ""
+        done = ended in ("end_turn", "stop_sequence")
+        text = "".join(texts) if texts else None if instead else ""
+        return self._answer(Written(text, ended == "max_tokens", ended == "refusal", done, instead), sampling)

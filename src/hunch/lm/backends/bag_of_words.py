@@ -17,7 +17,9 @@ from hunch.core import UsageError
 from hunch.lm.base import Float32Array, Model, Verb, unit
 
 DIM = 384  # as for minilm, so that networks on top of both have the same number of weights
-_WORD = re.compile(r"\w+|[^\w\s]")
+WORD = r"\w+|[^\w\s]"
+"""A word or a punctuation mark."""
+_WORD = re.compile(WORD)
 
 
 class BagOfWords(Model):

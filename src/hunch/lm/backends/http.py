@@ -27,7 +27,8 @@ LONGEST_ASKED_WAIT = 120.0
 LONGEST_REPLY = 64 * 2**20
 """Maximum bytes of a reply that are read; a normal reply has some kilobytes."""
 PASSING = {408, 409, 429, *range(500, 600)} - {501}
-SHOWN = 200
+SHOWN, READ = 200, 4_000
+"""Maximum characters of a server's text in a message, and maximum characters that are cleaned for it."""
 
 
 class RequestError(HunchError):
@@ -71,6 +72,10 @@ class Request(NamedTuple):
     path: str
     body: dict[str, Any] | None
     read: Callable[[Any], Any]
+
+
+Count = Callable[[Request, Any], None]
+"""Counts an attempt from its request and the JSON of its reply; None if it could not be read."""
 
 
 class Line:
@@ -122,12 +127,16 @@ class Line:
         vars(self).update(state)
         self._begin()
 
-    async def send(self, request: Request, skip: Callable[[], bool] | None = None) -> Any:
+    async def send(
+        self, request: Request, skip: Callable[[], bool] | None = None, count: Count | None = None
+    ) -> Any:
         """Send a request, with retries, and return its answer.
 
         Args:
             request: The request.
-            skip: Called before each attempt, in another thread; True means that the answer is known by now.
+            skip: Called before each attempt, in another thread; True means that the answer is known by now,
+                and an error that nothing more may be sent.
+            count: Called after each attempt that may have cost something.
 
         Returns:
             The answer; None if it was skipped.
@@ -141,7 +150,7 @@ class Line:
             async with self._gate:
                 if skip is not None and await asyncio.to_thread(skip):
                     return None
-                answer = await self._attempt(request)
+                answer = await self._attempt(request, count or (lambda *_: None))
             if not isinstance(answer, HunchError):
                 return answer
             error = answer if isinstance(answer, RequestError) else RequestError(str(answer), passing=False)
@@ -170,28 +179,48 @@ class Line:
             return False
         return error.passing and (error.after is None or error.after <= LONGEST_ASKED_WAIT)
 
-    async def _attempt(self, request: Request) -> Any:
+    async def _attempt(self, request: Request, count: Count) -> Any:
         """Return the answer, or the error as a value: a raised error would keep the request alive."""
         try:
             async with asyncio.timeout(self.timeout):
                 text = await self._exchange(request)
         except TimeoutError:
-            return RequestError(f"{self.account.host} did not answer within {self.timeout:g} seconds.")
+            error = RequestError(f"{self.account.host} did not answer within {self.timeout:g} seconds.")
         except UnicodeError:
             return RequestError(
                 "A prompt contains a lone surrogate (half a character), which cannot be sent.",
                 passing=False,
             )
-        except Exception as error:
-            return self._failed(error)
-        self._reached = True
+        except Exception as failure:
+            error = self._failed(failure)
+        else:
+            self._reached = True
+            return self._read(request, text, count)
+        if not error.status and not error.unreached:
+            count(request, None)
+        return error
+
+    def _read(self, request: Request, text: str, count: Count) -> Any:
+        """Return the answer in a reply, or the error."""
+        if self.account.holds_key(text):
+            count(request, None)
+            return RequestError(
+                f"{self.account.host} repeats the key in a reply, which is not used.", passing=False
+            )
         try:
-            return request.read(json.loads(text))
+            reply = json.loads(text)
+        except (ValueError, RecursionError):
+            reply = None
+        try:
+            answer = request.read(reply)
         except HunchError as error:
-            return error
+            answer = error
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
-            shown = self._clean(text) or "nothing"
+            count(request, None)
+            shown = self.clean(text) or "nothing"
             return RequestError(f"{self.account.host} sent a malformed reply: {shown}")
+        count(request, reply)
+        return answer
 
     async def _exchange(self, request: Request) -> str:
         if request.body is None:
@@ -206,7 +235,7 @@ class Line:
         if isinstance(error, library.APIStatusError):
             self._reached = True
             status = int(error.status_code)
-            says = self._clean(message(error.response.text))
+            says = self.clean(message(error.response.text))
             after = retry_after(error.response.headers)
             hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {says or 'no reason given'}"
@@ -218,18 +247,16 @@ class Line:
             unreached = type(cause).__name__ == "ConnectError"
             how = "cannot be reached" if unreached else "broke off the connection"
             # Other connection errors may quote the request, and so the key.
-            why = self._clean(str(cause)) if unreached else type(cause).__name__
+            why = self.clean(str(cause)) if unreached else type(cause).__name__
             return RequestError(f"{host} {how} ({why}).", unreached=unreached)
         return RequestError(f"{host} sent a reply that cannot be read ({type(error).__name__}).")
 
     def _hint(self, status: int) -> str:
-        if status not in (401, 403):
-            return ""
-        return f" (the key comes from {self.account.variable or 'no variable'})"
+        return f" ({self.account.whence})" if status in (401, 403) else ""
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         """Shorten text to one line without the key, which some servers repeat."""
-        line = " ".join(self.account.hidden(text).split())
+        line = " ".join(self.account.hidden(text[:READ]).split())
         return line[:SHOWN] + "..." * (len(line) > SHOWN)
 
 

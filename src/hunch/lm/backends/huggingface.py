@@ -156,7 +156,7 @@ class CausalModel(TransformerModel):
         self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
             raise UsageError(f"{name} has no chat template, so chat=true cannot be used.")
-        self.chat, self._positions = chat, self.context
+        self.chat = chat
         if chat and self.context is not None:
             self.context -= len(self._tokens(""))
         by = "by its chat template" if self._template else "joined to one text (it has no chat template)"
@@ -213,7 +213,7 @@ class CausalModel(TransformerModel):
 
     def _continuation(self, prompt: list[int], tokens: list[int], sampling: Sampling) -> str:
         own = tokens[:-1] if tokens[-1] in self._ends else tokens
-        return cut(seam.continuation(self.tokenizer, prompt[-1], own), sampling.stop)
+        return cut(self.decode(prompt, own), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens.
@@ -267,21 +267,25 @@ class CausalModel(TransformerModel):
     def _plain_tokens(self, text: str) -> list[int]:
         return seam.plain(self.tokenizer, text)
 
-    def _request(self, prompt: Prompt, options: tuple[str, ...]) -> tuple[list[int], list[list[int]]]:
-        """Tokenise a prompt and, separately, its options; after an empty prompt they begin the text."""
-        joint = self._joint(prompt)
-        tokenise = seam.after_break if prompt else seam.plain
-        head = self._tokens(prompt, scored=True)
-        tails = [tokenise(self.tokenizer, joint + option) for option in options]
-        for option, tail in zip(options, tails, strict=True):
-            if not tail or self.tokenizer.unk_token_id in tail:
-                raise UsageError(f"The tokenizer of {self.name} cannot write the option {option!r}.")
+    def _request(self, prompt: Prompt, options: Sequence[str]) -> tuple[list[int], list[list[int]]]:
+        """Tokenise a prompt and, separately, its options."""
+        head, tails = self._tokens(prompt, scored=True), self.tails(prompt, options)
         self._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
         return head, tails
 
-    def _check_length(self, tokens: int, what: str) -> None:
-        if self._positions is not None and tokens > self._positions:
-            raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self._positions}.")
+    def tails(self, prompt: Prompt, options: Sequence[str]) -> list[list[int]]:
+        """Tokenise the options of a prompt; after an empty prompt they begin the text.
+
+        Raises:
+            UsageError: if the tokenizer cannot write an option.
+        """
+        joint = self._joint(prompt)
+        tokenise = seam.after_break if prompt else seam.plain
+        return [self._writable(option, tokenise(self.tokenizer, joint + option)) for option in options]
+
+    def decode(self, head: Sequence[int], tokens: Sequence[int]) -> str:
+        """Return the text of tokens after those of a prompt."""
+        return seam.continuation(self.tokenizer, head[-1], tokens)
 
 
 def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:

@@ -21,15 +21,17 @@ from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import run
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import (
+    Written,
     after_prompt,
+    besides,
     by_name,
     context_size,
     next_output,
     one,
+    spoken,
     tokens_of,
-    whole,
 )
-from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb, cut, sample_rng
+from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb, sample_rng
 from hunch.lm.prompts import Message, Prompt, text_of
 from hunch.lm.usage import Usage, counters
 
@@ -65,7 +67,8 @@ def load(
     Args:
         model: Name of the model on the server.
         base_url: Address of the server. Default: ``OPENAI_BASE_URL``, else OpenAI's own.
-        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else ``OPENAI_API_KEY``.
+        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else, for OpenAI's own host
+            only, ``OPENAI_API_KEY``.
         chat: True to send prompts to the chat route; ``auto`` uses completions if chat is refused.
         concurrency: Maximum number of simultaneous requests.
         timeout: Seconds per attempt.
@@ -93,7 +96,7 @@ def load(
     found = OpenAIModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
     run(found.probe(routes))
-    if (price_in or price_out) and not found.loading.prompt_tokens + found.loading.completion_tokens:
+    if (price_in or price_out) and not found.states:
         raise UsageError(
             f"{found.name} has a price, but its server states no token counts, so its cost cannot be known."
         )
@@ -135,7 +138,7 @@ class OpenAIModel(RemoteModel):
     ) -> None:
         super().__init__(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
         self._top, self._echo, self._limit = TOP[0], 0, "max_tokens"
-        self._asked = 0
+        self._asked, self.states = 0, False
 
     @property
     def prompting(self) -> str:  # type: ignore[override]
@@ -179,17 +182,16 @@ class OpenAIModel(RemoteModel):
 
     def _read_text(self, sampling: Sampling, reply: Any) -> str:
         choice = one(reply["choices"])
-        refusal = None
-        if self.route == "text":
-            text = choice["text"]
-        else:
-            refusal = choice["message"].get("refusal")
-            text = choice["message"].get("content") or refusal or ""
-        if not isinstance(text, str):
-            raise TypeError
-        self.refusals += bool(refusal) or choice.get("finish_reason") == "content_filter"
-        self._count(reply)
-        return cut(whole(text), sampling.stop)
+        ended = choice.get("finish_reason")
+        text, instead = self._said(choice)
+        refused = ended == "content_filter" or bool(choice.get("message", {}).get("refusal"))
+        written = Written(text, ended == "length", refused, ended == "stop", instead)
+        return self._answer(written, sampling, continues=self.route == "text")
+
+    def _said(self, choice: Any) -> tuple[str | None, str]:
+        """Return the text of a choice, and what the model did besides."""
+        message = {"content": choice["text"]} if self.route == "text" else choice["message"]
+        return spoken(message), besides(message)
 
     def _labelled(self, prompt: Prompt, labels: Sequence[str]) -> Request:
         path, body = self._prompted(prompt, Sampling(max_tokens=1, stop=()))
@@ -208,7 +210,6 @@ class OpenAIModel(RemoteModel):
             pairs = list(told["top_logprobs"][0].items())
         if not pairs:
             raise self._cannot("lists no candidates for the next token")
-        self._count(reply)
         return next_output(pairs, labels)
 
     def _scored(self, prompt: str, options: Sequence[str]) -> Request:
@@ -242,7 +243,6 @@ class OpenAIModel(RemoteModel):
         if written not in (0, len(rows) * self._echo):
             raise ValueError("the numbers of log-probabilities and tokens differ")
         rows = [row[: len(row) - written // len(rows)] for row in rows]
-        self._count(reply)
         return after_prompt(rows[0], rows[1:], options, self.name)
 
     def _read_vector(self, reply: Any) -> Float32Array:
@@ -251,7 +251,6 @@ class OpenAIModel(RemoteModel):
             raise ValueError("no vector")
         if self.dim and vector.size != self.dim:
             raise ValueError("a vector of another length")
-        self._count(reply)
         return vector
 
     def _cannot(self, what: str) -> RequestError:
@@ -276,8 +275,9 @@ class OpenAIModel(RemoteModel):
             raise self._unknown(listed) if listed and self.model not in listed else writes
         self.dim = 0 if isinstance(vector, Exception) else len(vector)
         self.context = context_size(listed.get(self.model, {}))
-        self.loading = counters(self) + Usage(calls=self._asked)
+        self.loading = counters(self) + Usage(calls=self._asked + self.line.retries)
         self.tokens_read = self.tokens_written = self.line.retries = 0
+        self.states = self._counted > 0
 
     async def _listed(self) -> dict[str, Any]:
         """Return the models that the server lists, by name; empty if it does not list models."""
@@ -298,8 +298,11 @@ class OpenAIModel(RemoteModel):
     async def _ask_one(self, verb: Verb, request: tuple[Any, ...]) -> Any:
         """Return the answer to a question, or the error."""
         self._asked += 1
+        asked = self.request(Question(verb, request))
+        if verb == "generate":  # a model that thinks first says nothing within a few tokens
+            asked = asked._replace(read=lambda reply: self._said(one(reply["choices"])))
         try:
-            return await self.line.send(self.request(Question(verb, request)))
+            return await self.line.send(asked, count=self._count)
         except HunchError as error:
             return error
 
@@ -310,7 +313,7 @@ class OpenAIModel(RemoteModel):
             for limit in ("max_tokens", "max_completion_tokens"):
                 self.route, self._limit = route, limit
                 answers.append(await self._ask_one("generate", ("The sky is", (4, 1.0, 1.0, ()))))
-                if isinstance(answers[-1], str):
+                if not isinstance(answers[-1], Exception):
                     return answers[-1]
                 if "max_completion_tokens" not in str(answers[-1]):
                     break
@@ -334,8 +337,3 @@ class OpenAIModel(RemoteModel):
 
     async def _try_embed(self) -> Any:
         return await self._ask_one("embed", ("The sky is blue.",))
-
-    def _count(self, reply: Any) -> None:
-        super()._count(reply)
-        told = {name: reply[name] for name in ("model", "system_fingerprint") if reply.get(name)}
-        self.told = " ".join(f"{name}={value}" for name, value in told.items())

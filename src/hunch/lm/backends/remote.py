@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
+import warnings
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, ClassVar, get_args
 from urllib.parse import urlsplit
 
-from hunch.core import EvidenceLevel, UsageError
+from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.account import Account, key_in
-from hunch.lm.backends.http import Line, Request
+from hunch.lm.backends.account import Account, is_own
+from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
-from hunch.lm.base import Model, Verb
+from hunch.lm.backends.replies import Written, most, same_model, stated, whole
+from hunch.lm.backends.secret import key_in
+from hunch.lm.base import Model, Sampling, Unkept, Verb, cut
 from hunch.lm.usage import Usage
 
-MOST_TOKENS = 10**9
-"""More tokens than any request reads or writes."""
-LONG_KEY = 16
-"""Length from which a key is not a placeholder such as 'EMPTY'."""
 GROUP_SECONDS = 0.02
 """Seconds within which arriving answers are yielded, and stored, together."""
 TRANSPORT = frozenset(("base_url", "key_env", "chat", "concurrency", "timeout", "retries", "patience"))
@@ -36,7 +37,8 @@ class RemoteModel(Answering, Model):
         unnamed: Options that do not affect the answers, and so are left out of the model's name.
         line: The connection to its server.
         told: What the server reports about itself, for provenance; not part of any key.
-        refusals: Number of answers so far that the server marked as refused.
+        refusals: Number of answers so far that are empty or that the server marked as refused.
+        states: True if the server states how many tokens a request cost.
         price_in: Price per million tokens read, in the currency of your bill.
         price_out: Price per million tokens written.
         context: Maximum number of tokens that the model reads; None if the server does not say.
@@ -45,6 +47,7 @@ class RemoteModel(Answering, Model):
     """
 
     messages = True
+    states = True
     unnamed: ClassVar[frozenset[str]] = TRANSPORT | BILLING
     context: int | None = None
 
@@ -54,12 +57,13 @@ class RemoteModel(Answering, Model):
         if evidence not in get_args(EvidenceLevel):
             raise UsageError(f"There is no evidence level {evidence!r}; there are L0, L1, L2, L3.")
         for price in (price_in, price_out):
-            if isinstance(price, bool) or not isinstance(price, int | float) or not price >= 0:
-                raise UsageError(f"A price per million tokens must be at least 0, not {price!r}.")
+            if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < math.inf:
+                raise UsageError(f"A price per million tokens must be at least 0 and finite, not {price!r}.")
         self.model, self.line, self.evidence = model, line, evidence
         self.name = f"{line.account.sdk}:{model}"
         self.price_in, self.price_out = float(price_in), float(price_out)
-        self.told, self.refusals = "", 0
+        self.told, self.refusals, self._counted = "", 0, 0
+        self._warned, self._ids = set[str](), dict[str, int]()
         self.lacking: dict[Verb, str] = {}
         self.loading = Usage()
 
@@ -79,7 +83,8 @@ class RemoteModel(Answering, Model):
 
         Args:
             questions: Distinct questions.
-            known: Called before each attempt; True means that the answer is known by now, and skips it.
+            known: Called before each attempt; True means that the answer is known by now, and skips it. It
+                may raise an error, so that nothing more is sent.
 
         Raises:
             HunchError: if a question has no answer after the last attempt. After such a failure nothing new
@@ -123,7 +128,7 @@ class RemoteModel(Answering, Model):
             for question in waiting:
                 skip = None if known is None else lambda asked=question: known(asked)
                 try:
-                    answer = await self.line.send(self.request(question), skip)
+                    answer = await self.line.send(self.request(question), skip, self._count)
                 except Exception as error:
                     failures.append(error)
                     break
@@ -136,11 +141,71 @@ class RemoteModel(Answering, Model):
         if failures:
             raise failures[0]
 
-    def _count(self, reply: Any) -> None:
-        """Count the tokens of a reply, if it states valid numbers."""
-        usage = reply.get("usage") or {}
-        self.tokens_read += tokens(usage.get("prompt_tokens", usage.get("input_tokens")))
-        self.tokens_written += tokens(usage.get("completion_tokens", usage.get("output_tokens")))
+    def _count(self, request: Request, reply: Any) -> None:
+        """Count the tokens of an attempt: those that its reply states, or the most that it could cost.
+
+        So a budget also holds if replies break off, or if the server states no numbers or impossible ones.
+        """
+        body = request.body or {}
+        (read, written), (most_read, most_written) = stated(reply), most(body)
+        missing = read is None or (written is None and most_written > 0)
+        if missing and reply is not None and self.states:
+            self._warn("states no valid token counts, so a reply counts as the most that it could cost")
+        self._counted += not missing
+        self.tokens_read += most_read if read is None else read
+        self.tokens_written += most_written if written is None else written
+        if reply is not None:
+            self._check_origin(request, reply)
+
+    def _check_origin(self, request: Request, reply: dict[str, Any]) -> None:
+        """Keep what a reply says of its origin, and warn if it belongs to another model or request."""
+        told = {name: reply[name] for name in ("model", "system_fingerprint") if reply.get(name)}
+        self.told = self.line.clean(" ".join(f"{name}={value}" for name, value in told.items()))
+        if "model" in told and not same_model(self.model, str(told["model"])):
+            self._warn(f"answers as another model, {self.line.clean(str(told['model']))!r}")
+        number = zlib.crc32(repr((request.path, request.body)).encode())
+        if reply.get("id") and self._ids.setdefault(str(reply["id"]), number) != number:
+            self._warn("gives answers to different requests the same id, so they may be mixed up")
+
+    def _warn(self, problem: str) -> None:
+        """Warn once of each problem."""
+        if problem not in self._warned:
+            self._warned.add(problem)
+            warnings.warn(f"{self.line.account.host} {problem} ({self.name}).", HunchWarning, stacklevel=2)
+
+    def _answer(self, written: Written, sampling: Sampling, *, continues: bool = False) -> str:
+        """Return a text as an answer.
+
+        Args:
+            written: The text and what the server says about it.
+            sampling: How it was asked for.
+            continues: True if the model continues a text, and so may answer with nothing.
+
+        Raises:
+            RequestError: if there is no text; another attempt may have one.
+        """
+        full = whole(written.text or "")
+        text = cut(full, sampling.stop)
+        short = written.cut and text == full
+        self.refusals += written.refused or not text
+        if short and text.strip():
+            self._warn(
+                f"cut an answer at max_tokens={sampling.max_tokens}; such an answer is used once and not "
+                "stored, so raise max_tokens"
+            )
+            return Unkept(text)
+        if text.strip() or written.refused:
+            return text if text else Unkept()
+        if short or written.text is None or written.instead or not written.done:
+            raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
+        return text if continues else Unkept(text)
+
+
+def _why(written: Written, sampling: Sampling) -> str:
+    """Return the likely reason why a reply has no text."""
+    end = f"is cut at max_tokens={sampling.max_tokens}, which is too low" if written.cut else ""
+    why = " and ".join(filter(None, (written.instead, end)))
+    return why and f": the model {why}"
 
 
 def _gathered(arrivals: SimpleQueue[tuple[Question, Any] | None]) -> dict[Question, Any]:
@@ -158,19 +223,14 @@ def _gathered(arrivals: SimpleQueue[tuple[Question, Any] | None]) -> dict[Questi
     return part
 
 
-def tokens(stated: Any) -> int:
-    """Return the number of tokens that a server states; 0 if it is not a valid number."""
-    return stated if type(stated) is int and 0 < stated <= MOST_TOKENS else 0
-
-
 def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) -> Account:
     """Return the address and the key variable of a server, from options and the environment.
 
     Args:
         sdk: ``openai`` or ``anthropic``.
         base_url: Address of the server. Default: from ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``.
-        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, then ``OPENAI_API_KEY`` or
-            ``ANTHROPIC_API_KEY``.
+        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, then, for the provider's own
+            host only, ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``.
         hosted: Default address; it needs a key.
 
     Raises:
@@ -186,16 +246,16 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
-    names = [key_env] if key_env else ["HUNCH_API_KEY", own]
+    names = [key_env] if key_env else ["HUNCH_API_KEY", *([own] if is_own(sdk, url) else [])]
     variable = next((name for name in names if key_in(name)), "")
-    if not variable and (key_env or url == hosted):
+    if not variable and (key_env or is_own(sdk, url)):
         # If the key itself was given instead of the variable's name, it must not be shown.
         plain = all(re.fullmatch("[A-Z_][A-Z0-9_]*", name) for name in names)
         where = f"variable {' or '.join(names)}" if plain else "variable that key_env names"
         raise UsageError(f"{url} needs a key in the environment {where}.")
     found = Account(sdk, url, variable)
     found.check_key()
-    if len(found.key) >= LONG_KEY and found.key in url:
+    if found.holds_key(url):
         raise UsageError("base_url must not contain the key: the address is stored with the answers.")
     found.library()
     return found

@@ -1,29 +1,108 @@
-"""Parses replies of servers: single items, next-token probabilities, tokens of prompts and options."""
+"""Parses replies of servers: items, texts, token counts, next-token probabilities, tokens of options."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.base import OptionScores, count_words
 
+MOST_TOKENS = 10**9
+"""More tokens than any request reads or writes."""
 Tokens = list[tuple[str, float | None]]
 ROUNDING = 1e-3
 """Largest value of a log-probability, which rounding may lift above 0."""
+
+
+class Written(NamedTuple):
+    """What a reply says about a text.
+
+    Attributes:
+        text: The text; None if there is none.
+        cut: True if it ends at the maximum number of tokens.
+        refused: True if the server marks it as refused.
+        done: True if the model ended it by itself.
+        instead: What the model did besides: ``thinks``, ``calls a tool``, or nothing.
+    """
+
+    text: str | None
+    cut: bool
+    refused: bool
+    done: bool
+    instead: str = ""
 
 
 def one(items: Sequence[Any]) -> Any:
     """Return the only item.
 
     Raises:
-        ValueError: if there is not exactly one.
+        ValueError: if there is not exactly one, or its index is another.
     """
-    if len(items) != 1:
-        raise ValueError(f"{len(items)} items instead of one")
+    if len(items) != 1 or items[0].get("index") not in (None, 0):
+        raise ValueError("not the one item that was asked for")
     return items[0]
+
+
+def spoken(message: Mapping[str, Any]) -> str | None:
+    """Return the text of a chat message, without thoughts; None if there is none.
+
+    Raises:
+        TypeError: if it is no text.
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content if part["type"] == "text") or None
+    text = content or message.get("refusal") or content
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"{type(text).__name__} instead of a text")
+    return text
+
+
+def besides(message: Mapping[str, Any]) -> str:
+    """Return what the model did besides writing, as in :class:`Written`."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return "calls a tool"
+    return "thinks" if message.get("reasoning_content") or message.get("reasoning") else ""
+
+
+def stated(reply: Any) -> tuple[int | None, int | None]:
+    """Return the tokens read and written that a reply states; None for a number that is not possible.
+
+    Some services leave thoughts out of the tokens written, but not out of the total.
+    """
+    usage = reply.get("usage") if isinstance(reply, dict) else None
+    told = usage if isinstance(usage, dict) else {}
+    read = told.get("prompt_tokens", told.get("input_tokens"))
+    written = told.get("completion_tokens", told.get("output_tokens"))
+    read, written, total = map(_possible, (read, written, told.get("total_tokens")))
+    if read and total and total - read > (written or 0):
+        written = total - read
+    return read, written
+
+
+def _possible(tokens: Any) -> int | None:
+    return tokens if type(tokens) is int and 0 < tokens <= MOST_TOKENS else None
+
+
+def most(body: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the most tokens that a request can make a model read and write.
+
+    A token stands for at least one byte, and a text is never longer than its request.
+    """
+    texts = len(body["prompt"]) if isinstance(body.get("prompt"), list) else 1
+    limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
+    return len(json.dumps(body)), limit * texts
+
+
+def same_model(asked: str, stated: str) -> bool:
+    """Return whether two names may be one model: with or without its owner, a date or ``latest``."""
+    names = [re.sub(r"[-:@._](latest|\d[-.\d]*)$", "", name.lower()) for name in (asked, stated)]
+    return names[0] == names[1] or names[0].rpartition("/")[2] == names[1].rpartition("/")[2]
 
 
 def by_name(reply: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class TransformerModel(Model):
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
         config = self.network.config.get_text_config()
         self.dim = int(config.hidden_size)
-        self.context = getattr(config, "max_position_embeddings", None)
+        self.context = self._positions = getattr(config, "max_position_embeddings", None)
 
     def _evidence(self) -> EvidenceLevel:
         stated = getattr(self.network.config, "hunch_evidence", "L3")
@@ -98,6 +98,16 @@ class TransformerModel(Model):
             text, truncation=limit is not None, max_length=limit, verbose=False, return_attention_mask=False
         )["input_ids"]
         return ids or self._start()
+
+    def _writable(self, option: str, tokens: list[int]) -> list[int]:
+        """Return the tokens of an option, if the tokenizer can write it."""
+        if not tokens or self.tokenizer.unk_token_id in tokens:
+            raise UsageError(f"The tokenizer of {self.name} cannot write the option {option!r}.")
+        return tokens
+
+    def _check_length(self, tokens: int, what: str) -> None:
+        if self._positions is not None and tokens > self._positions:
+            raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self._positions}.")
 
     def _start(self) -> list[int]:
         """Return the tokens that stand for an empty text."""

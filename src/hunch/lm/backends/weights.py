@@ -1,11 +1,11 @@
-"""Finds, identifies and reads folders of model files."""
+"""Finds, identifies, reads and writes folders of model files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,16 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
     if missing:  # transformers would draw them at random
         raise HunchError(f"The model in {folder} lacks {len(missing)} of its weights, such as {missing[0]}.")
     return tokenizer, network.to(device).eval()
+
+
+def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str, Any]] = ()) -> Path:
+    """Save a model as the transformers library does, with a card of its trainings; return the folder."""
+    with quietly():
+        network.save_pretrained(str(folder))
+        tokenizer.save_pretrained(str(folder))
+    if card:
+        (folder / CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card))
+    return folder
 
 
 def libraries() -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ so what an encoder achieves beyond them is knowledge of language:
 - ``random-words``: the mean of one random vector per word.
 
 The documents of ``tfidf`` are the distinct tasks, lines and actions that random walks through generated
-household games of pools 1000 to 1009 show (:func:`hunch.studies.priors_knowledge.documents`). The counts are
+household games of pools 1000 to 1009 show (counted by the study ``priors-knowledge``). The counts are
 in ``document_frequencies.json``. Evidence L0.
 """
 

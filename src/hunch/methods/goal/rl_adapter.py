@@ -14,22 +14,20 @@ Findings 2024; first called RLAdapter)::
 Two models fill the goal source: the frozen one of ``--lm``, and the adapter, which is trained here. The
 released code trains the adapter on all its outputs regardless of the outcome, so that the score reaches it
 only as a number in the prompt; ``--mentor.keep 1`` does the same. By default only outputs that led to better
-scores are used. Departures: the adapter chooses among a few summaries; reached sub-goals are rewarded, too,
-because a table gains little from extra words in an observation (``--weight 0 --table.see-task`` is the
-paper's setting); an episode here corresponds to 100 steps in the paper.
+scores are used. Departures: the adapter chooses among a few summaries; an episode here corresponds to 100
+steps in the paper. ``--weight 1`` also rewards reached sub-goals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from hunch.core import Player
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.learners import LearnerConfig, learner
-from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, Share
 from hunch.roles.goal import Goaled, GoaledPlayer, Goals
@@ -45,12 +43,12 @@ class RLAdapterConfig(LearnerConfig):
     """How sub-goals are chosen."""
     threshold: Share = 0.99
     """Cosine of event and sub-goal at which the sub-goal counts as reached."""
-    weight: NonNegativeFloat = 1.0
-    """Weight of the reward for sub-goals (our choice; paper: 0)."""
+    weight: NonNegativeFloat = 0.0
+    """Weight of a reward for reached sub-goals (paper: 0)."""
     extrinsic: NonNegativeFloat = 1.0
     """Weight of the environment's reward (paper: 1)."""
-    table: QLearningConfig = field(default_factory=lambda: QLearningConfig(see_task=False))
-    """Settings of the table; by default it does not see the sub-goals."""
+    learner: Literal["table", "dqn", "ppo"] = "ppo"
+    """PPO (paper) or DQN on embeddings, or a table, to which every set of sub-goals is another task."""
 
 
 class RLAdapter(Goaled):

@@ -85,7 +85,6 @@ class TaskExplore(Agent):
         self.config: TaskExploreConfig = configure(type(self), config, options)
         self.names = TextTable(load(self.config.encoder) if encoder is None else encoder)
         self.models = {"encoder": self.names.lm}
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -107,7 +106,7 @@ class TaskExplore(Agent):
         self.rng = np.random.default_rng(seed)
         self.table = QTable(self.config.gamma, self.config.learning_rate, 0.0)
         self.tasks: dict[str, Automaton] = {}  # the target first
-        self.things = tuple(world.texts or ())
+        self.things = world.things
         self.left: Lefts = {}
         if world.task:
             self._draw_up(parse(world.task), seed)
@@ -152,11 +151,11 @@ class TaskExplore(Agent):
 
     def best(self, state: State, lefts: Lefts, rng: np.random.Generator) -> str:
         """Return one of the best actions for the rest of the state's task."""
-        q = self.values(state, lefts)
+        q = self.q(state, lefts)
         ties = np.flatnonzero(q == q.max())
         return state.options[int(ties[rng.integers(len(ties))])]
 
-    def values(self, state: State, lefts: Lefts) -> FloatArray:
+    def q(self, state: State, lefts: Lefts) -> FloatArray:
         """Return Q of each action; 0 for a task that is not learnt."""
         automaton = self.tasks.get(state.task)
         if automaton is None:
@@ -199,9 +198,13 @@ class TaskExplore(Agent):
         """Return a player that takes the best action for the task of its states."""
         return TaskPlayer(self, seed)
 
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the largest Q for the rest of each state's task, shape (n,)."""
+        return np.array([self.q(state, self.left).max() for state in states])
+
     def explain(self, state: State) -> Explanation:
         """Return Q for the rest of the state's task."""
-        return Explanation({"Q": self.values(state, self.left)})
+        return Explanation({"Q": self.q(state, self.left)})
 
     def state_dict(self) -> dict[str, Any]:
         """Return tasks, table, random state, and what remains of the tasks."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, FloatArray, State, Transition, UsageError, World
+from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, UsageError, World
 from hunch.envs.icpi.texts import Texts
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat
@@ -50,12 +50,11 @@ class EpisodicAgent(Agent):
     def __init__(self, config: Any = None, *, texts: Texts | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.given = texts
-        self.begin(World(), 0)
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes except recorded ones."""
         self.rng = np.random.default_rng(seed)
-        self.texts: Texts | None = self.given or world.texts
+        self.texts = self.given or (world.wording if isinstance(world.wording, Texts) else None)
         self.experience = Experience(self.remembered)
         self.running: dict[int, list[Example]] = {}
         if world.env:
@@ -72,13 +71,13 @@ class EpisodicAgent(Agent):
         """Return whether there are enough episodes to act."""
         return True
 
-    def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
+    def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Q(s, a) of every action of every state."""
         raise NotImplementedError
 
     def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
         """Return the actions with the largest values; ties are broken at random."""
-        rows = self.values(states, rng)
+        rows = self.q(states, rng)
         return [s.options[int(rng.choice(best(row)))] for s, row in zip(states, rows, strict=True)]
 
     def act(self, states: Sequence[State]) -> list[str]:
@@ -94,9 +93,10 @@ class EpisodicAgent(Agent):
             actions[i] = action
         return actions
 
-    def player(self, seed: int) -> EpisodicPlayer:
-        """Return a player that always chooses its own action if it is ready."""
-        return EpisodicPlayer(self.twin(), seed)
+    def player(self, seed: int) -> Memoryless:
+        """Return a player that always chooses its own action if it is ready, and adds no episodes."""
+        twin = self.twin()
+        return Memoryless(lambda states, rng: twin.draw(states, 1.0, rng), seed)
 
     def twin(self) -> EpisodicAgent:
         """Return an agent with the same episodes that shares no state with this one."""
@@ -123,7 +123,7 @@ class EpisodicAgent(Agent):
         n = len(state.options)
         q, chosen = np.full(n, np.nan), np.full(n, 1 / n)
         if self.ready(state):
-            q = self.twin().values([state], np.random.default_rng(0))[0]
+            q = self.twin().q([state], np.random.default_rng(0))[0]
             own = np.isin(np.arange(n), best(q)) / len(best(q))
             chosen = self.share() * own + (1 - self.share()) / n
         return Explanation({"Q": q}, chosen)
@@ -155,20 +155,6 @@ class EpisodicAgent(Agent):
         self.rng.bit_generator.state = state["rng"]
         self.experience.load_state_dict(state["experience"])
         self.running = {s: [Example(*step) for step in episode] for s, episode in state["running"]}
-
-
-class EpisodicPlayer:
-    """Acts with an agent's episodes, without adding any."""
-
-    def __init__(self, agent: EpisodicAgent, seed: int) -> None:
-        self.agent, self.rng = agent, np.random.default_rng(seed)
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Choose the agent's own action if it is ready, else a random one."""
-        return self.agent.draw(states, 1.0, self.rng)
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
 
 
 def best(values: FloatArray) -> list[int]:

@@ -95,7 +95,7 @@ class Planner(EpisodicAgent):
             state.options
         )
 
-    def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
+    def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return Q(s, a) from one rollout per action and state, all side by side."""
         shown = self.experience, self.words
         pairs = [(state.observation, action) for state in states for action in state.options]
@@ -152,6 +152,7 @@ class ICPI(Planner):
     def twin(self) -> ICPI:
         """Return an agent with the same episodes and its own statistics of prompts."""
         twin = type(self)(config=self.config, texts=self.texts, **self.models)
+        twin.begin(World(wording=self.texts), 0)
         twin.experience = self.experience
         return twin
 

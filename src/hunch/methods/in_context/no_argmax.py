@@ -45,7 +45,7 @@ class NoArgMax(ICPI):
         """Return whether the return exceeds the domain's threshold."""
         return gained(episode, texts) > texts.success_threshold
 
-    def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
+    def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return 1 for the action that the policy names, 0 for the others."""
         seeds = rng.integers(2**63, size=len(states))
         policy = self.policy(self.experience, self.words)

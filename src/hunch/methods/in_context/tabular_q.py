@@ -48,7 +48,7 @@ class TabularQ(EpisodicAgent):
         """Return whether the return reaches the domain's threshold."""
         return gained(episode, texts) >= texts.success_threshold
 
-    def values(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
+    def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return the rows of the table."""
         return [self.table.values(state.observation, state.options) for state in states]
 

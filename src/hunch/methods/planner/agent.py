@@ -67,7 +67,6 @@ class Planner(Agent):
         self.detector = Detector(
             false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
         )
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -87,7 +86,7 @@ class Planner(Agent):
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans."""
         self.seed, self.rng = seed, np.random.default_rng(seed)
-        self.examples = tuple(world.texts) if isinstance(world.texts, tuple) else ()
+        self.examples = world.examples
         self.plans: dict[int, Plan] = {}
         self.count: dict[int, int] = {}  # skills begun, by stream; each has its own random generator
         self.lines: list[dict[str, Any]] = []
@@ -274,7 +273,7 @@ class Planner(Agent):
     def player(self, seed: int) -> Planner:
         """Return a player with the same planner and skills, but its own randomness and plans."""
         twin = self._twin()
-        twin.begin(World(texts=self.examples), seed)
+        twin.begin(World(examples=self.examples), seed)
         return twin
 
     def _twin(self) -> Planner:

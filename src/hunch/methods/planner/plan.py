@@ -73,7 +73,7 @@ class Plan:
     def state(self, stream: int, names: Sequence[str], examples: Any) -> State:
         """Return the planner's state: the task, the transcript as history, and skills as actions."""
         history = tuple(zip(self.told, self.names, strict=False))
-        return State(self.told[-1], self.task, tuple(names), history, examples, stream)
+        return State(self.told[-1], self.task, tuple(names), history, raw=examples, stream=stream)
 
     def saved(self) -> dict[str, Any]:
         """Return the plan as plain values, with the state of its player if it has one."""

@@ -123,6 +123,7 @@ class SPRING(Agent):
 
     config_class: ClassVar[type[Any]] = SPRINGConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    saved: ClassVar[tuple[str, ...]] = ("rng", "seen", "count", "lines", "unread")
 
     def __init__(
         self,
@@ -138,7 +139,6 @@ class SPRING(Agent):
         self.questions = questions or (GRAPH if self.config.ask == "graph" else DIRECT)
         self.order = ordered(self.questions)
         self.sampling = Sampling(self.config.max_tokens, self.config.temperature, stop=("\n\n",))
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -233,23 +233,6 @@ class SPRING(Agent):
     def records(self) -> list[dict[str, Any]]:
         """Return one record per step: all answers and the action taken."""
         return list(self.lines)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return observations, answers, and all random states."""
-        return {
-            "rng": self.rng.bit_generator.state,
-            "seen": [[stream, [list(pair) for pair in past]] for stream, past in self.seen.items()],
-            "count": list(self.count.items()),
-            "lines": list(self.lines),
-            "unread": list(self.unread),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.rng.bit_generator.state = state["rng"]
-        self.seen = {stream: [(text, action) for text, action in past] for stream, past in state["seen"]}
-        self.count, self.lines = dict(state["count"]), list(state["lines"])
-        self.unread = list(state["unread"])
 
 
 def build(agent: type[SPRING], config: SPRINGConfig, models: Mapping[str, LanguageModel]) -> SPRING:

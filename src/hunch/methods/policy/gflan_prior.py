@@ -30,7 +30,7 @@ from torch import Tensor
 from hunch.core import EvidenceLevel, Explanation, State, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.policy.glam import GLAM, GLAMConfig
-from hunch.methods.policy.ppo import View, read, told
+from hunch.methods.policy.ppo import LISTED, View
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.prior import ActionPrior, Proposal
@@ -64,7 +64,7 @@ class GFlanPrior(GLAM):
     """
 
     config_class: ClassVar[type[Any]] = GFlanPriorConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "warmup": 0, "value_batch_size": 128}
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, "separate": False, "warmup": 0, "value_batch_size": 128}
 
     def __init__(self, prior: ActionPrior, config: Any = None, **options: Any) -> None:
         self.prior, self.models = filled(prior, "propose"), models_of(proposer=prior)
@@ -79,7 +79,7 @@ class GFlanPrior(GLAM):
         """Restore the model's initial weights, and forget all proposals."""
         self.proposals = Proposals(self.prior, self.config.k, np.random.default_rng([seed, 1]))
         super().begin(world, seed)
-        self.learner.prior = self.expected
+        self.policy.prior = self.expected
 
     def view(self, states: Sequence[State]) -> list[State]:
         """Return states with only the proposals as actions, if the policy chooses among these."""
@@ -159,12 +159,15 @@ class Proposals:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the proposals and the random state."""
-        drawn = [(told(s), p.indices.tolist(), p.weights.tolist()) for s, p in self.kept.maps[0].items()]
+        drawn = [
+            (s.plain(compared=True), p.indices.tolist(), p.weights.tolist())
+            for s, p in self.kept.maps[0].items()
+        ]
         return {"kept": drawn, "rng": self.rng.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        drawn = {read(s): Proposal(np.array(i), np.array(w)) for s, i, w in state["kept"]}
+        drawn = {State.of(s): Proposal(np.array(i), np.array(w)) for s, i, w in state["kept"]}
         self.kept = ChainMap(drawn, *self.kept.maps[1:])
         self.rng.bit_generator.state = state["rng"]
 

@@ -27,10 +27,10 @@ from typing import Any, ClassVar
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.ppo import PolicyAgent
+from hunch.methods.policy.ppo import LISTED, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.ppo import PPOConfig
+from hunch.rl.policy_gradient import UpdateConfig
 from hunch.roles.policy import LMPolicy, LMPolicyConfig
 
 WALKS = "pocket?corpus=walks"
@@ -38,7 +38,7 @@ WALKS = "pocket?corpus=walks"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLAMConfig(LMPolicyConfig, PPOConfig):
+class GLAMConfig(LMPolicyConfig, UpdateConfig):
     """A language model as the policy, with all weights trained."""
 
     lm: str = ""
@@ -72,7 +72,7 @@ class GLAM(PolicyAgent):
 
     config_class: ClassVar[type[Any]] = GLAMConfig
     fixed: ClassVar[Mapping[str, Any]] = {
-        **{"separate": False, "kl": 0.0, "kl_end": None, "warmup": 0, "value_batch_size": 128}
+        **{**LISTED, **UNPULLED, "separate": False, "warmup": 0, "value_batch_size": 128}
     }
     apart: ClassVar[bool] = False
     """True if the value is read off the model as it was before training."""
@@ -82,7 +82,9 @@ class GLAM(PolicyAgent):
     def __init__(self, config: Any = None, **options: Any) -> None:
         own = configure(type(self), config, options)
         self.lm = trainable(own.lm or self.default)
+        self.models: Mapping[str, Any] = {"lm": self.lm, **getattr(self, "models", {})}
         super().__init__(own)
+        self.policy = self.make_policy(0)  # refuses settings that do not fit the model
 
     @property
     def evidence(self) -> EvidenceLevel | None:

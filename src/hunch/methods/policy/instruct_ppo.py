@@ -26,7 +26,7 @@ from torch import Tensor
 
 from hunch.core import EvidenceLevel, State, World
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.ppo import PPO, PerceptronPPOConfig
+from hunch.methods.policy.ppo import LISTED, PPO, PerceptronPPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder import TextTable
@@ -68,7 +68,7 @@ class InstructPPO(PPO):
     """
 
     config_class: ClassVar[type[Any]] = InstructPPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, "separate": False, "warmup": 0}
 
     def __init__(
         self, prior: ActionPrior, encoder: TextTable | None = None, config: Any = None, **options: Any
@@ -87,7 +87,7 @@ class InstructPPO(PPO):
         c = self.config
         self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
         super().begin(world, seed)
-        self.learner.prior = self.expected
+        self.policy.prior = self.expected
 
     def expected(self, states: Sequence[State]) -> Tensor:
         """Return the log prior, shape (n, max. actions), padded with -inf; all -inf if it does not apply."""

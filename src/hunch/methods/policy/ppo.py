@@ -8,30 +8,34 @@ Algorithm (Schulman et al., "Proximal Policy Optimization Algorithms", 2017)::
             ratio  <- pi(a|s) / pi_old(a|s)
             ascend on  min(ratio A, clip(ratio) A) + entropy - value error - kl KL(pi(.|s) || prior(.|s))
 
-The update is in :mod:`hunch.rl.ppo`. The policy is a role (:mod:`hunch.roles.policy`): here two perceptrons
-on frozen embeddings, and in :mod:`hunch.methods.policy.glam` and its variants a language model. Everything
-else, including randomness, is shared.
+The update is in :mod:`hunch.rl.policy_gradient`. The policy is a role (:mod:`hunch.roles.policy`): here two
+perceptrons on frozen embeddings, and in :mod:`hunch.methods.policy.glam` and its variants a language model.
+Everything else, including randomness, is shared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
-import torch
 
-from hunch.core import Agent, Explanation, FloatArray, State, Transition, World
+from hunch.core import Agent, Explanation, FloatArray, Memoryless, Player, State, Transition, World
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import PositiveInt
-from hunch.rl.ppo import Part, PPOConfig, PPOLearner, TrainablePolicy, cut, fitting
+from hunch.rl.policy import Decision, ListedPolicy, Part, TrainablePolicy, cut, fitting
+from hunch.rl.policy_gradient import PolicyGradient, Step, UpdateConfig
 from hunch.roles.encoder import TextTable
 from hunch.roles.policy import PerceptronPolicy
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
+LISTED: Final[Mapping[str, Any]] = {"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None}
+"""What PPO over listed actions fixes."""
+UNPULLED: Final[Mapping[str, Any]] = {"kl": 0.0, "kl_end": None}
+"""What a method without a prior fixes."""
 
 
 class PolicyAgent(Agent):
@@ -44,7 +48,7 @@ class PolicyAgent(Agent):
         UsageError: on an unknown option, or a setting out of range.
     """
 
-    config_class: ClassVar[type[Any]] = PPOConfig
+    config_class: ClassVar[type[Any]] = UpdateConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     parts: ClassVar[tuple[Part, ...]] = ("both",)
     """Parts that an update learns, one after the other."""
@@ -52,7 +56,6 @@ class PolicyAgent(Agent):
 
     def __init__(self, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
-        self.begin(World(), 0)
 
     def make_policy(self, seed: int) -> TrainablePolicy:
         """Make the untrained policy."""
@@ -70,8 +73,9 @@ class PolicyAgent(Agent):
         """Start with an untrained policy; recorded data are ignored."""
         self.rng = np.random.default_rng(seed)
         self.policy = self.make_policy(seed)
-        self.learner = PPOLearner(self.policy, self.config)
-        self.kept: dict[int, list[Transition]] = {}  # by stream: the steps since the last update
+        self.learner = PolicyGradient(self.policy, self.config)
+        self.kept: dict[int, list[Step]] = {}  # by stream: the steps since the last update
+        self.decided: dict[int, Decision] = {}  # by stream: what was decided last
         self.steps, self.of = 0, world.steps
         self.streams = max(1, world.streams)
 
@@ -79,35 +83,45 @@ class PolicyAgent(Agent):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action for each state from the policy."""
-        seen = self.view(states)
-        return draw(self.probabilities(seen), seen, self.rng)
+        drawn = self.decide(self.view(states), self.rng)
+        self.decided |= {state.stream: own for state, own in zip(states, drawn, strict=True)}
+        return [own.text for own in drawn]
 
-    @torch.no_grad()
-    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the policy's probabilities over the actions of each state.
+    def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Draw decisions from the policy, one state after the other.
 
         Raises:
             HunchError: if memory runs out.
         """
-        micro, found = self.config.micro, list[FloatArray]()
+        micro = self.config.micro
         with fitting(micro):
-            for few in cut(states, micro):
-                shares = self.policy.logprobs(few).double().exp().cpu().numpy()
-                found += [row[: len(s.options)] / row.sum() for row, s in zip(shares, few, strict=True)]
-        return found
+            return [d for few in cut(states, micro) for d in self.policy.sample(few, [rng] * len(few))]
 
-    def player(self, seed: int) -> PolicyPlayer:
+    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return the probabilities of the actions of each state; nothing if the policy writes texts."""
+        if not isinstance(self.policy, ListedPolicy):
+            return [np.zeros(0) for _ in states]
+        return [own for few in cut(states, self.config.micro) for own in self.policy.probabilities(few)]
+
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the value of each state, shape (n,)."""
+        seen = self.viewer(0)(states)
+        return np.concatenate([self.policy.values(few) for few in cut(seen, self.config.micro)])
+
+    def player(self, seed: int) -> Player:
         """Return a player that draws from the same policy."""
-        return PolicyPlayer(self, seed)
+        view = self.viewer(seed)
+        return Memoryless(lambda states, rng: [own.text for own in self.decide(view(states), rng)], seed)
 
     def explain(self, state: State) -> Explanation:
         """Return the policy, with the value of the state as a note."""
         [seen] = self.viewer(0)([state])
+        note = f"value {self.values([state])[0]:.3f}"
+        if state.actions is None:
+            return Explanation(note=note)
         shares = dict(zip(seen.options, self.probabilities([seen])[0], strict=True))
-        with torch.no_grad():
-            value = float(self.policy.values([seen])[0])
         chosen = np.array([shares.get(action, 0.0) for action in state.options])
-        return Explanation({"policy": chosen}, chosen, f"value {value:.3f}")
+        return Explanation({"policy": chosen}, chosen, note)
 
     # ---- learning -----------------------------------------------------------------------------------
 
@@ -116,8 +130,12 @@ class PolicyAgent(Agent):
         self.steps += len(transitions)
         seen = self.view([s for t in transitions for s in (t.state, t.next_state)])
         for t, state, following in zip(transitions, seen[::2], seen[1::2], strict=True):
-            own = self.kept.setdefault(t.stream, [])
-            own.append(replace(t, state=state, next_state=following))
+            made = self.decided.pop(t.stream, None)
+            if made is None or made.text != t.action:
+                made = Decision(t.action)
+            # the policy does not change before the update, which then gives the log-probabilities again
+            step = Step(replace(t, state=state, next_state=following), made._replace(logprobs=()))
+            self.kept.setdefault(t.stream, []).append(step)
 
     def learn(self) -> dict[str, float]:
         """Make the update if one is due."""
@@ -134,7 +152,7 @@ class PolicyAgent(Agent):
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser, random state, and the steps since the last update."""
-        kept = [(stream, [_plain(t) for t in own]) for stream, own in self.kept.items()]
+        kept = [(stream, [(t.plain(), tuple(d)) for t, d in own]) for stream, own in self.kept.items()]
         rng = self.rng.bit_generator.state
         return {"learner": self.learner.state_dict(), "rng": rng, "steps": self.steps, "kept": kept}
 
@@ -143,51 +161,14 @@ class PolicyAgent(Agent):
         self.learner.load_state_dict(state["learner"])
         self.rng.bit_generator.state = state["rng"]
         self.steps = state["steps"]
-        self.kept = {stream: [_transition(stream, t) for t in own] for stream, own in state["kept"]}
-
-
-class PolicyPlayer:
-    """Draws from an agent's policy, and remembers nothing."""
-
-    def __init__(self, agent: PolicyAgent, seed: int) -> None:
-        self.agent, self.view, self.rng = agent, agent.viewer(seed), np.random.default_rng(seed)
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw an action in each state."""
-        seen = self.view(states)
-        return draw(self.agent.probabilities(seen), seen, self.rng)
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
-
-
-def draw(shares: Sequence[FloatArray], states: Sequence[State], rng: np.random.Generator) -> list[str]:
-    """Draw an action for each state."""
-    return [s.options[int(rng.choice(len(own), p=own))] for own, s in zip(shares, states, strict=True)]
-
-
-def told(state: State) -> tuple[Any, ...]:
-    """Return a state as plain values, without its raw part."""
-    return (state.observation, state.task, state.actions, state.history)
-
-
-def read(values: Sequence[Any], stream: int = 0) -> State:
-    """Make a state from the result of :func:`told`."""
-    text, task, actions, history = values
-    return State(text, task, tuple(actions), tuple(map(tuple, history)), stream=stream)
-
-
-def _plain(t: Transition) -> tuple[Any, ...]:
-    return (told(t.state), t.action, t.reward, told(t.next_state), t.terminated, t.truncated)
-
-
-def _transition(stream: int, values: Sequence[Any]) -> Transition:
-    state, action, reward, following, terminated, truncated = values
-    return Transition(read(state, stream), action, reward, read(following, stream), terminated, truncated)
+        self.decided = {}
+        self.kept = {
+            stream: [Step(Transition.of(t), Decision(*d)) for t, d in own] for stream, own in state["kept"]
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerceptronPPOConfig(PPOConfig):
+class PerceptronPPOConfig(UpdateConfig):
     """PPO on embedded texts."""
 
     hidden: PositiveInt = 64
@@ -208,7 +189,7 @@ class PPO(PolicyAgent):
 
     config_class = PerceptronPPOConfig
     policy: PerceptronPolicy
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": False, "kl": 0.0, "kl_end": None, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, "separate": False, "warmup": 0}
 
     def __init__(
         self, encoder: TextTable | None = None, config: PerceptronPPOConfig | None = None, **options: Any
@@ -224,7 +205,7 @@ class PPO(PolicyAgent):
 
     def learn(self) -> dict[str, float]:
         """Make the update if one is due; its states then enter the running mean and standard deviation."""
-        states = [t.state for own in self.kept.values() for t in own]
+        states = [step.transition.state for own in self.kept.values() for step in own]
         told = super().learn()
         if told and self.config.standardise:
             self.policy.see(states)

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
+from hunch.methods.policy.ppo import LISTED, UNPULLED
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 
 
@@ -60,7 +61,7 @@ class TWOSOME(GLAM):
     """The agent of TWOSOME."""
 
     config_class: ClassVar[type[Any]] = TWOSOMEConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"separate": True, "kl": 0.0, "kl_end": None}
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, "separate": True}
     parts = ("value", "policy")
     apart = True
     default = f"{WALKS}&train=lora"

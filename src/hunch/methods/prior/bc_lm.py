@@ -13,7 +13,6 @@ by tokens or words. Rewards are ignored.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -21,9 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, State, Transition, World
-from hunch.lm.backends.imitating import TrainableModel, Vocabulary, pretrained, small
-from hunch.lm.base import Normalisation
+from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Memoryless, State, Transition, World
+from hunch.lm import trainable
+from hunch.lm.base import Normalisation, OptionScores, count_words
+from hunch.lm.training import Learner, Trainable, new
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
 
@@ -73,11 +73,8 @@ class BCLM(Agent):
         """Restore the initial weights, and keep recorded data only."""
         c = self.config
         self.rng = np.random.default_rng(seed)
-        self.vocabulary = Vocabulary()
-        self.lm: TrainableModel = (
-            pretrained(c.lm, c.context) if c.lm else small(self.vocabulary, seed, c.context)
-        )
-        self.optimiser = torch.optim.Adam(self.lm.network.parameters(), lr=c.learning_rate, foreach=True)
+        self.lm: Trainable = trainable(c.lm, context=c.context) if c.lm else new(seed, c.context)
+        self.learner = Learner(torch.optim.Adam(self.lm.parameters(), lr=c.learning_rate, foreach=True))
         self.examples: list[tuple[str, str]] = []
         self._policies: dict[State, FloatArray] = {}
         self.observe([transition for episode in world.data for transition in episode])
@@ -85,8 +82,7 @@ class BCLM(Agent):
     @property
     def evidence(self) -> EvidenceLevel:
         """L1 for a new model; otherwise what the model's config says, or L3."""
-        stated: EvidenceLevel = getattr(self.lm.network.config, "hunch_evidence", "L3")
-        return stated if self.config.lm else "L1"
+        return self.lm.evidence
 
     # ---- acting -------------------------------------------------------------------------------------
 
@@ -98,14 +94,18 @@ class BCLM(Agent):
         """Draw an action from the cloned policy in each state, with this random generator."""
         return [state.options[int(rng.choice(len(state.options), p=self.policy(state)))] for state in states]
 
-    def player(self, seed: int) -> CloningPlayer:
+    def player(self, seed: int) -> Memoryless:
         """Return a player with its own randomness."""
-        return CloningPlayer(self, seed)
+        return Memoryless(self.draw, seed)
 
     def policy(self, state: State) -> FloatArray:
         """Return the probability of each admissible action, shape (number of actions,)."""
         if state not in self._policies:
-            scores = self.lm.score(text(state), state.options).normalised(self.config.normalise)
+            with torch.no_grad():
+                [found] = self.lm.answers([text(state)], [state.options], ended=True)
+            logprobs = found.logprobs.double().cpu().numpy()
+            known = OptionScores(logprobs, found.tokens, count_words(state.options))
+            scores = known.normalised(self.config.normalise)
             shares = np.exp((scores - scores.max()) / self.config.alpha)
             self._policies[state] = shares / shares.sum()
         return self._policies[state]
@@ -118,12 +118,11 @@ class BCLM(Agent):
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Store actions, and the words of actions and states."""
-        new = [(text(t.state), t.action) for t in transitions]
-        self.examples += new
-        if not self.config.lm:
-            self.vocabulary.take(part for example in new for part in example)
-            self.vocabulary.take(action for t in transitions for action in t.state.options)
-            self._policies.clear()
+        seen = [(text(t.state), t.action) for t in transitions]
+        self.examples += seen
+        self.lm.take(part for example in seen for part in example)
+        self.lm.take(action for t in transitions for action in t.state.options)
+        self._policies.clear()
 
     def learn(self) -> dict[str, float]:
         """Make one update."""
@@ -131,52 +130,35 @@ class BCLM(Agent):
             return {}
         drawn = self.rng.integers(len(self.examples), size=self.config.batch_size)
         prompts, actions = zip(*(self.examples[i] for i in drawn), strict=True)
-        loss = -self.lm.log_likelihood(prompts, actions).mean()
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
+        logprobs = self.lm.scores(prompts, [[action] for action in actions], ended=True)
         self._policies.clear()
-        return {"loss": float(loss.detach())}
+        return {"loss": self.learner.update(-torch.cat(logprobs).mean())}
 
     # ---- state --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """See :class:`hunch.core.Agent`."""
         return {
-            "network": self.lm.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "words": list(self.vocabulary.tokens),
+            "network": self.lm.state_dict(),
+            "optimiser": self.learner.state_dict(),
+            "words": list(self.lm.words),
             "examples": list(self.examples),
             "rng": self.rng.bit_generator.state,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.lm.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
-        self.vocabulary.take(state["words"])
+        self.lm.load_state_dict(state["network"])
+        self.learner.load_state_dict(state["optimiser"])
+        self.lm.take(state["words"])
         self.examples = [(prompt, action) for prompt, action in state["examples"]]
         self.rng.bit_generator.state = state["rng"]
         self._policies.clear()
 
 
-class CloningPlayer:
-    """Draws from an agent's cloned policy, and remembers nothing."""
-
-    def __init__(self, agent: BCLM, seed: int) -> None:
-        self.agent, self.rng = agent, np.random.default_rng(seed)
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw an action in each state."""
-        return self.agent.draw(states, self.rng)
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
-
-
 def text(state: State) -> str:
     """Return the model's prompt; the task comes last, because a long text loses its beginning."""
-    return f"{state.text()}\nYour task is to: {state.task}\n>"
+    return f"{state.text()}\nYour task is to: {state.aim}\n>"
 
 
 def build(agent: type[BCLM], config: BCLMConfig, models: Mapping[str, Any]) -> BCLM:

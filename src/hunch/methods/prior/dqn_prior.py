@@ -113,7 +113,6 @@ class DQNPrior(Agent):
         self.prior = filled(prior, "propose")
         self.table = filled(TextTable(load(self.config.encoder)) if encoder is None else encoder, "encode")
         self.models = models_of(lm=prior, encoder=self.table)
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -222,6 +221,11 @@ class DQNPrior(Agent):
     def player(self, seed: int) -> PosteriorPlayer:
         """Return a player with its own draws of candidates and actions."""
         return PosteriorPlayer(self, seed)
+
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the largest Q of each state over all its actions, shape (n,)."""
+        every = [np.arange(len(state.options)) for state in states]
+        return np.array([q.max() for q in self.player(0).values(states, every)])
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""

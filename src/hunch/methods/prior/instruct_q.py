@@ -58,7 +58,7 @@ class InstructQ(Leaning):
 
     def begin(self, world: World, seed: int) -> None:
         """Begin again; recorded steps do not name a player, so they count as the first player's."""
-        data = [[_of_the_first(t) for t in episode] for episode in world.data]
+        data = [episode.with_steps(map(_of_the_first, episode)) for episode in world.data]
         super().begin(replace(world, data=data), seed)
 
     def weight(self, state: State) -> float:

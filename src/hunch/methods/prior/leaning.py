@@ -84,7 +84,7 @@ class Leaning(QLearning):
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and score, and the probability of each action in training."""
         told = super().explain(state)
-        score = self.scores(self.values(state), self.leaning(state))
+        score = self.scores(self.q(state), self.leaning(state))
         prior = {"prior": np.exp(self.logprobs(state))} if self.leans(state) else {}
         return Explanation({**prior, **told.columns, "score": score}, told.chosen)
 

@@ -36,11 +36,11 @@ class ZeroShot(Agent):
 
     config_class: ClassVar[type[Any]] = ZeroShotConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    saved: ClassVar[tuple[str, ...]] = ("rng", "fallbacks")
 
     def __init__(self, prior: ActionPrior, config: ZeroShotConfig | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.prior, self.models = filled(prior, "propose"), models_of(lm=prior)
-        self.begin(World(), 0)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -78,15 +78,6 @@ class ZeroShot(Agent):
         prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
         return Explanation({"prior": prior}, prior)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the random state."""
-        return {"rng": self.rng.bit_generator.state, "fallbacks": list(self.fallbacks)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.rng.bit_generator.state = state["rng"]
-        self.fallbacks = list(state["fallbacks"])
 
 
 def build(agent: type[ZeroShot], config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:

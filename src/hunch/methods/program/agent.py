@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Explanation, Player, State, Transition, World
+from hunch.core import Explanation, Memoryless, Player, State, Transition, World
 from hunch.envs.design.problem import Problem, Trial
 from hunch.lm.base import LanguageModel
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
@@ -56,8 +56,8 @@ class ProgramAgent(WritingAgent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all programs."""
-        told = world.texts if isinstance(world.texts, Problem) else None
-        self.problem = told or Problem(world.task, source=world.source)
+        told = world.problem if isinstance(world.problem, Problem) else None
+        self.problem = told or Problem(world.task, source=world.code)
         self.seed = seed
         self.attempts: list[Attempt] = []
         self.pending: dict[int, Attempt] = {}
@@ -149,7 +149,8 @@ class ProgramAgent(WritingAgent):
         top = best(self.attempts)
         program = top.program if top else self.problem.start
         number = SPACING * (self.seed + 1) - 1
-        return Winner(program or self.writer.write(self.problem, (), "", 1, number)[0])
+        written = program or self.writer.write(self.problem, (), "", 1, number)[0]
+        return Memoryless(lambda states, rng: [written] * len(states))
 
     def explain(self, state: State) -> Explanation:
         """Return the best program so far."""
@@ -184,20 +185,6 @@ class ProgramAgent(WritingAgent):
     def _rng(self, number: int, use: int) -> np.random.Generator:
         """Return a separate random generator per attempt, so that none has to be saved."""
         return np.random.default_rng([self.seed, number, use])
-
-
-class Winner(Player):
-    """Submits the same program every time."""
-
-    def __init__(self, program: str) -> None:
-        self.program = program
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Return the program for each state."""
-        return [self.program] * len(states)
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
 
 
 def _trial(t: Transition) -> Trial:

@@ -2,7 +2,8 @@
 
     try the problem's own program, and put it on every island
     repeat
-        draw an island; draw two of its clusters of equal scores, preferring fit ones; of each a short program
+        draw an island; draw two of its clusters of equal scores with replacement, preferring fit ones; draw a
+            program of each, preferring short ones
         prompt: both in ascending order as ``f_v0`` and ``f_v1``, then the header of ``f_v2``
         draw four samples; run each; put those that run on the island
         every so many programs: empty the worse half of the islands, and restart each with the best program
@@ -47,8 +48,8 @@ class FunSearchConfig(ProgramConfig):
     """Program drawn from a cluster: short ones more often (released code), any, or the latest."""
     period: PositiveInt = 30_000
     """Programs per island over which this temperature falls to 0 (released code)."""
-    reset_every: NonNegativeInt = 500
-    """Programs between resets of islands; 0 for none (released code: every four hours)."""
+    reset_every: NonNegativeInt = 170_000
+    """Programs between resets of islands; 0 for none (paper: four of 48 hours, with two million programs)."""
 
 
 class FunSearch(ProgramAgent):
@@ -65,7 +66,7 @@ class FunSearch(ProgramAgent):
             UsageError: if the problem names no function to evolve.
         """
         super().begin(world, seed)
-        if isinstance(world.texts, Problem) and not self.problem.function:
+        if world.problem and not self.problem.function:
             raise UsageError("FunSearch needs a problem that names the function to write.")
 
     def search(self) -> Search:

@@ -5,7 +5,8 @@
         write transition(state, action), and for each mission reward(state, action, next state), so that
             they predict all steps so far, and
             optimism: in the model, a planner finds a path to a reward from the mission's first state
-        refine programs that violate either; which one is drawn from Beta distributions (Thompson sampling)
+        refine programs that violate either, or write from scratch; drawn from Beta distributions (Thompson
+        sampling)
         follow the planner's path; sometimes, and if there is no path, act at random
         after a wrong prediction: refine
 
@@ -183,7 +184,7 @@ class WorldCoder(WritingAgent):
         last, piece.current, piece.since = piece.current, None, len(piece.attempts)
         piece.search = Thompson(self.config.beta_weight)
         if last is not None:
-            again = self._judged(replace(last, number=self._number()), piece, mission)
+            again = self._judged(replace(last, number=self._number(), group=-1), piece, mission)
             piece.add(again, self._rng(again.number))
 
     def _wanting(self, mission: str) -> Piece | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from hunch.core import Agent, EvidenceLevel, World
+from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure, models_of
@@ -45,7 +45,6 @@ class WritingAgent(Agent):
         self.config = configure(type(self), config, options)
         self.writer: Writer = self._asking(writer) if hasattr(writer, "verbs") else writer
         self.models = models_of(lm=self.writer)
-        self.begin(World(), 0)
 
     def _asking(self, lm: Any) -> Writer:
         if "embed" in lm.verbs and "generate" not in lm.verbs:

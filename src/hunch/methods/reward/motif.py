@@ -7,7 +7,7 @@ Algorithm (Klissarov, D'Oro et al., "Motif: Intrinsic Motivation from Artificial
     draw pairs of them; the model says which shows more progress: 1, 2 or none
     fit r by the cross-entropy of softmax(r1, r2); standardise it over the captions
     eps    <- the median of r over the distinct captions
-    r_int  <- r if r >= eps, else 0; divided by N(caption)^beta, where N counts within the episode
+    r_int  <- r if r > eps, else 0; divided by N(caption)^beta, where N counts within the episode
     learn from extrinsic * r_env + weight * r_int
 
 The model fills one role, the reward source (:class:`hunch.roles.preference.Preference`); threshold and counts
@@ -39,7 +39,7 @@ class MotifConfig(LearnerConfig):
     preference: PreferenceConfig = field(default_factory=PreferenceConfig)
     """How captions are compared and the reward is fitted."""
     quantile: Share | None = 0.5
-    """Set rewards below this quantile over distinct captions to 0 (released code: 0.5); none for no limit."""
+    """Rewards count above this quantile over distinct captions (released code: 0.5); none for no limit."""
     beta: NonNegativeFloat = 3.0
     """Rewards are divided by N(caption)^beta, with N counted per episode (released code: 3)."""
     recall: bool = True

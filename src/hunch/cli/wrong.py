@@ -1,0 +1,168 @@
+"""Says what is wrong with a command line that tyro refused: from the options' types, not from its message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import tyro
+
+WORDS = {int: "a whole number", float: "a number", str: "a text", Path: "a path", NoneType: "None"}
+"""Types of values in words."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """An option, or an argument without a name on the command line."""
+
+    name: str
+    hint: Any
+    required: bool
+    positional: bool
+
+
+def problem(cls: type[Any], arguments: Sequence[str], *, others: bool = False) -> str:
+    """Return the first problem of a command line; empty if none is found.
+
+    Args:
+        cls: The dataclass of the options.
+        arguments: The command line.
+        others: True if options that the dataclass does not have are allowed.
+    """
+    known = list(_known(cls))
+    options = {flag: one for one in known if not one.positional for flag in _flags(one)}
+    loose = any(one.positional for one in known)
+    given = with_values(arguments)
+    split = [(token.partition("="), values) for token, values in given if token.startswith("--")]
+    found = [(name, [value, *values] if equals else values) for (name, equals, value), values in split]
+    leading = [given[0][0], *given[0][1]] if given and not given[0][0].startswith("--") else []
+    problems = (
+        "" if others else _unknown([token for token, _ in found], options),
+        _missing(known, {_flag(token) for token, _ in found}, leading),
+        *(
+            _misfit(token, options[_flag(token)].hint, values, loose)
+            for token, values in found
+            if _flag(token) in options
+        ),
+    )
+    return next(filter(None, problems), "")
+
+
+def with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return options with the words that follow them."""
+    found: list[tuple[str, list[str]]] = []
+    for token in arguments:
+        if token.startswith("--") or not found:
+            found.append((token, []))
+        else:
+            found[-1][1].append(token)
+    return found
+
+
+def _known(cls: type[Any], prefix: str = "") -> Iterator[Known]:
+    """Yield the options of a dataclass, nested ones with a dotted name, without those that are hidden."""
+    hints = get_type_hints(cls, include_extras=True)
+    for entry in fields(cls):
+        hint, marks = _bare(hints[entry.name])
+        name = prefix + _dashed(entry.name)
+        if tyro.conf.Suppress in marks:
+            continue
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield from _known(hint, prefix if entry.name.endswith("_") else f"{name}.")
+            continue
+        required = entry.default is MISSING and entry.default_factory is MISSING
+        yield Known(name, hint, required, tyro.conf.Positional in marks)
+
+
+def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return a type without its annotations, and these."""
+    return (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _flag(token: str) -> str:
+    return _dashed(token.removeprefix("--"))
+
+
+def _flags(option: Known) -> Iterator[str]:
+    """Yield the names of an option; one that is on or off has two."""
+    yield option.name
+    if option.hint is bool:
+        before, dot, last = option.name.rpartition(".")
+        yield f"{before}{dot}no-{last}"
+
+
+def _unknown(tokens: Sequence[str], options: dict[str, Known]) -> str:
+    wrong = next((token for token in tokens if _flag(token) not in options), None)
+    if wrong is None:
+        return ""
+    near = [f"--{name}" for name in get_close_matches(_flag(wrong), options, n=3)]
+    return f"There is no option {wrong}" + (f"; similar are {', '.join(near)}" if near else "")
+
+
+def _missing(known: Sequence[Known], given: set[str], leading: Sequence[str]) -> str:
+    """Name the first required option or argument that is not given, or one argument too many."""
+    for one in known:
+        if one.required and one.positional and not leading:
+            return f"The argument {one.name.upper()} is missing"
+        if one.required and not one.positional and one.name not in given:
+            return f"--{one.name} is missing"
+    places = [one for one in known if one.positional]
+    if len(leading) > len(places) and not any(get_origin(one.hint) is tuple for one in places):
+        return f"{leading[len(places)]!r} is one argument too many"
+    return ""
+
+
+def _misfit(token: str, hint: Any, values: Sequence[str], loose: bool) -> str:
+    """Say that values do not fit; if ``loose``, arguments may follow them."""
+    if any(_fits(hint, values[:n]) for n in (range(len(values) + 1) if loose else (len(values),))):
+        return ""
+    if not values:
+        return f"{token} needs a value"
+    if get_origin(hint) is Literal:
+        return f"{token} must be one of {', '.join(map(str, get_args(hint)))}, not {' '.join(values)!r}"
+    return f"{token} takes {_words(hint)}, not {' '.join(values)!r}"
+
+
+def _fits(hint: Any, values: Sequence[str]) -> bool:
+    hint, parts = _bare(hint)[0], get_args(_bare(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(part, values) for part in parts)
+    if get_origin(hint) is tuple:
+        each = parts[:1] * len(values) if parts[-1] is ... else parts
+        return len(each) == len(values) and all(map(_fits, each, ([value] for value in values)))
+    if hint is bool or len(values) != 1:
+        return hint is bool and not values
+    if get_origin(hint) is Literal:
+        return values[0] in map(str, parts)
+    return (
+        values[0] == "None" if hint is NoneType else hint not in (int, float) or _is_number(hint, values[0])
+    )
+
+
+def _is_number(kind: type[int] | type[float], value: str) -> bool:
+    try:
+        kind(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _words(hint: Any) -> str:
+    hint, parts = _bare(hint)[0], get_args(_bare(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(map(_words, sorted(parts, key=lambda part: part is not NoneType)))
+    if get_origin(hint) is tuple:
+        listed = parts[-1] is ...
+        each = ", ".join(map(_words, parts[:1] if listed else parts))
+        return f"values (each {each})" if listed else f"{len(parts)} values ({each})"
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, parts))}"
+    return "no value" if hint is bool else WORDS.get(hint, "another value")

@@ -1,0 +1,120 @@
+"""Finds a key in what a server sends back, in whatever common form, and hides it, in logs as well."""
+
+from __future__ import annotations
+
+import base64
+import html
+import logging
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+BLANK: Final = "\"'" + "".join(
+    map(chr, (*range(33), 0x7F, 0x85, 0xA0, *range(0x2000, 0x2010), 0x2028, 0x2029, 0x2060, 0xFEFF))
+)
+"""Quotes, white space, control and zero-width characters, which settings files may leave around a key."""
+LONG, SHORT = 16, 8
+PIECE = 8
+"""Letters and digits of a key, in order, that are recognised as part of it."""
+LIBRARIES = ("openai", "anthropic", "httpx", "httpcore")
+ESCAPE = re.compile(
+    r"%([0-9a-f]{2})|\\u([0-9a-f]{4})|(?:\\|0)x([0-9a-f]{2})|&#x([0-9a-f]{1,5});|&#(\d{1,6});|\\[nrtbfv]",
+    re.IGNORECASE,
+)
+
+
+def key_in(variable: str) -> str:
+    """Return the key in an environment variable, without surrounding quotes and white space."""
+    return os.environ.get(variable, "").strip(BLANK)
+
+
+def hidden(key: str, text: str) -> str:
+    """Return a text without a key: as ``[key]`` where it is plain or escaped, else as a whole."""
+    if not key:
+        return text
+    text = re.sub("".join(map(_written, key)), "[key]", text, flags=re.IGNORECASE)
+    return "[a text with the key]" if holds(key, text) else text
+
+
+def holds(key: str, text: str) -> bool:
+    """Return whether a text holds a key: plain, escaped, spaced, reversed, as base64 or as hex.
+
+    A key that is no secret, such as ``EMPTY`` or ``not-needed``, is not looked for.
+    """
+    if len(key) < LONG and (len(key) < SHORT or key.isalpha() or not re.search(r"\d", key)):
+        return False
+    pieces = set(_pieces(key))
+    return any(piece in read for read in (_letters(text), _letters(_unescaped(text))) for piece in pieces)
+
+
+def _pieces(key: str) -> Iterator[str]:
+    """Yield pieces of all forms of a key; whoever repeats half of a long key repeats one of them."""
+    for way in (key, key[::-1]):
+        data = way.encode()
+        yield from _split(_letters(way), PIECE)
+        for form in (data.hex(), data.hex()[::-1]):
+            yield from _split(form, 2 * PIECE)
+        for before in range(3):  # base64 writes a key in three ways, by its place in a longer text
+            coded = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
+            inner = _letters(coded[(8 * before + 5) // 6 : len(coded) - 1])
+            for form in (inner, inner[::-1]):
+                yield from _split(form, 4 * PIECE // 3)
+
+
+def _split(form: str, size: int) -> Iterator[str]:
+    """Yield a text in equal pieces of at least a size, or as one piece if it is shorter."""
+    length = len(form) // max(1, len(form) // size)
+    return (form[start : start + length] for start in range(0, len(form) - length + 1, length))
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, in lower case, so that spaces and colons do not matter."""
+    return re.sub(r"[^a-z0-9]+", "", unicodedata.normalize("NFKC", text).lower())
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with the escapes of JSON, URLs, HTML and programs resolved, also if done twice."""
+
+    def sign(found: re.Match[str]) -> str:
+        *codes, decimal = found.groups()
+        code = next((int(code, 16) for code in codes if code), int(decimal or 32))
+        return chr(code) if code < 0x110000 else " "
+
+    return ESCAPE.sub(sign, ESCAPE.sub(sign, text))
+
+
+def _written(sign: str) -> str:
+    """Return a regular expression for the ways to write one character of a key."""
+    number = ord(sign)
+    plain = "|".join(re.escape(form) for form in (sign, f"\\{sign}", html.escape(sign)))
+    return rf"(?:{plain}|%{number:02x}|&#(?:{number}|x{number:x});|\\u{number:04x})"
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """A filter of log records, because transport libraries log what a server sends.
+
+    Attributes:
+        variable: The environment variable with the key.
+    """
+
+    variable: str
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Hide the key in a record; an exception is kept as text."""
+        key = key_in(self.variable)
+        record.msg, record.args = hidden(key, record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = hidden(key, logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+
+def hide_in_logs(variable: str) -> None:
+    """Hide a key in the logs of the client packages; a second call does nothing."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith(LIBRARIES):
+            logging.getLogger(name).addFilter(Hiding(variable))

@@ -1,0 +1,12 @@
+"""Models whose weights are trained: one class, for causal models and for those with an encoder and a decoder.
+
+Imports torch and transformers, so it is imported where such a model is made (:func:`hunch.lm.trainable`).
+"""
+
+from hunch.lm.training.learner import Learner
+from hunch.lm.training.loading import load
+from hunch.lm.training.model import Answer, Judged, Start, Trainable
+from hunch.lm.training.words import new
+from hunch.lm.training.writing import Written
+
+__all__ = ["Answer", "Judged", "Learner", "Start", "Trainable", "Written", "load", "new"]

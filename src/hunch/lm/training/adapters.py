@@ -1,0 +1,73 @@
+"""Low-rank adapters, by the peft library: a small trained term added to each frozen linear layer.
+
+Source: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022. The term is
+(alpha / rank) B A x, with random A and B = 0 at first, so that an untrained adapter changes nothing.
+
+This module imports torch and transformers, so import it only where a model is made.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+from transformers.pytorch_utils import Conv1D
+
+from hunch.core import HunchError
+
+NAME: Final = "default"
+"""Name of the adapters within the network."""
+
+
+def library() -> Any:
+    """Import and return peft.
+
+    Raises:
+        HunchError: if it is missing; the message names the extra to install.
+    """
+    try:
+        import peft
+    except ImportError as error:
+        raise HunchError("Low-rank adapters need peft: pip install 'hunch-rl[tune]'.") from error
+    return peft
+
+
+class Adapters:
+    """The adapters of every linear layer of a network's body, but not of its head; the rest is frozen.
+
+    Args:
+        network: A network of the transformers library; it is changed in place.
+        rank: Rank of the adapters.
+        alpha: Scale of the adapters.
+        seed: Seed of the random weights.
+
+    Raises:
+        HunchError: if peft is missing.
+    """
+
+    def __init__(self, network: Any, rank: int, alpha: float, seed: int) -> None:
+        peft = library()
+        turned = any(isinstance(layer, Conv1D) for layer in network.modules())
+        config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear", fan_in_fan_out=turned)
+        self._tuner = peft.LoraModel(network, config, NAME)
+        chance = torch.Generator().manual_seed(seed)
+        for layer in network.modules():
+            if hasattr(layer, "lora_A"):  # the paper's Gaussian, from a generator of our own
+                a = layer.lora_A[NAME].weight
+                a.data.copy_(torch.randn(a.shape, generator=chance) / a.shape[1] ** 0.5)
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        """Switch them off within a ``with`` block; the network is then the original one bit for bit."""
+        self._tuner.disable_adapter_layers()
+        try:
+            yield
+        finally:
+            self._tuner.enable_adapter_layers()
+
+    def merged(self) -> Any:
+        """Return a copy of the network with the adapters added to its weights."""
+        return copy.deepcopy(self._tuner).merge_and_unload()

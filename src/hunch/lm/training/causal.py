@@ -1,0 +1,63 @@
+"""Causal models that are trained.
+
+This module imports torch and transformers, so import it only where such a model is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hunch.lm.scoring.engine import laid_out
+from hunch.lm.scoring.trie import Tokens, Tree, chain, grow
+from hunch.lm.training.model import Row, Trainable
+from hunch.lm.training.writing import Inputs, Texts
+
+
+class Causal(Trainable):
+    """A causal model, used like ``hf:``; prompt and options are one tree."""
+
+    def _rooted(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
+        return [], grow(head, tails)
+
+    def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+        trees = [tree for _, tree in rows]
+        keep = max(len(tree.tokens) - tree.root for tree in trees)
+        keeping = self.model._engine.keeping(keep)
+        out = self._run(trees, self.network, output_hidden_states=True, **keeping)
+        return out.logits[:, -keep:], out.hidden_states[-1]
+
+    def _states(self, heads: Sequence[Tokens]) -> Tensor:
+        states: Tensor = self._run([chain(head) for head in heads], self.network.base_model).last_hidden_state
+        return states[:, -1].float()
+
+    def _run(self, trees: Sequence[Tree], network: Any, **options: Any) -> Any:
+        tokens, positions, mask = laid_out(trees, [0] * len(trees), 0, self.network.dtype)
+        device = self.network.device
+        return network(
+            input_ids=tokens.to(device),
+            attention_mask=mask.to(device),
+            position_ids=positions.to(device),
+            use_cache=False,
+            **options,
+        )
+
+    def _opened(self, heads: Sequence[Tokens]) -> Texts:
+        """Prompts are padded at the front, and the padding is masked."""
+        width = max(map(len, heads))
+        rows = [[-1] * (width - len(head)) + list(head) for head in heads]
+        ids = torch.tensor(rows, device=self.network.device)
+        mask = (ids >= 0).long()
+        places = (mask.cumsum(1) - 1).clamp(min=0)
+        inputs = {"input_ids": ids.clamp(min=0), "attention_mask": mask, "position_ids": places}
+        return Texts(partial(self.network, **self.model._engine.keeping(1)), inputs, _following)
+
+
+def _following(inputs: Inputs, tokens: Tensor) -> Inputs:
+    mask = torch.nn.functional.pad(inputs["attention_mask"], (0, 1), value=1)
+    places = inputs["position_ids"][:, -1:] + 1
+    return {"input_ids": tokens, "attention_mask": mask, "position_ids": places}

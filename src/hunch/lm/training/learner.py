@@ -1,0 +1,47 @@
+"""One update of weights: gradient, clipping, and a step of each optimiser.
+
+This module imports torch, so import it only where a model is trained.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Learner:
+    """The optimisers of some weights.
+
+    Args:
+        optimisers: Each has its own weights.
+        clip: Weights whose gradient, taken together, is scaled to a norm of at most 1; none by default.
+    """
+
+    def __init__(self, *optimisers: torch.optim.Optimizer, clip: Sequence[Tensor] = ()) -> None:
+        self.optimisers, self.clip = optimisers, clip
+
+    def update(self, loss: Tensor, rate: float | None = None) -> float:
+        """Make a step that lowers a loss, optionally with another learning rate; return the loss."""
+        for optimiser in self.optimisers:
+            optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.clip:
+            torch.nn.utils.clip_grad_norm_(self.clip, 1.0)
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = group["lr"] if rate is None else rate
+            optimiser.step()
+        return float(loss.detach())
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """Return the state of each optimiser."""
+        return [optimiser.state_dict() for optimiser in self.optimisers]
+
+    def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Restore what :meth:`state_dict` returned, as a copy, because optimisers would share its tensors."""
+        for optimiser, own in zip(self.optimisers, state, strict=True):
+            optimiser.load_state_dict(copy.deepcopy(dict(own)))

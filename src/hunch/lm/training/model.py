@@ -1,0 +1,436 @@
+"""A language model whose weights are trained: it scores, reads, writes and judges texts, with gradients.
+
+Other models are frozen, and their answers are cached. The answers of this one change with every update, so it
+has a meter but no cache. What differs between a causal model and one with an encoder and a decoder is in
+:mod:`~hunch.lm.training.causal` and :mod:`~hunch.lm.training.encoder_decoder`.
+
+This module imports torch and transformers, so import it only where such a model is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hunch.core import EvidenceLevel, HunchError, IntArray, UsageError
+from hunch.lm.backends import weights
+from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.base import ONE_LINE, Sampling, choices
+from hunch.lm.prompts import Prompt, as_prompt
+from hunch.lm.scoring.engine import edges
+from hunch.lm.scoring.lockstep import Draft
+from hunch.lm.scoring.trie import Tokens, Tree
+from hunch.lm.training.adapters import Adapters
+from hunch.lm.training.writing import Allowed, Texts, Written, chances, fill
+from hunch.lm.usage import Metered, counters
+
+KNOWN: Final = 4096
+"""Number of prompts whose tokens are kept."""
+Start: TypeAlias = Literal["weights", "shuffled", "random"]
+"""Initial weights: the model's own, these with the rows of its vocabulary shuffled (so that each word has the
+meaning of another), or random weights."""
+Row: TypeAlias = tuple[list[int], Tree]
+"""The tokens that an encoder reads, and the tree of a causal model or of a decoder."""
+
+
+class Answer(NamedTuple):
+    """A model's output for a prompt and its options, with gradients.
+
+    Attributes:
+        logprobs: Log-probability of each option, summed over its tokens; shape (n_options,).
+        tokens: Number of tokens of each option, shape (n_options,).
+        state: Last hidden state of the prompt's last token, shape (dim,); of a decoder, its first.
+    """
+
+    logprobs: Tensor
+    tokens: IntArray
+    state: Tensor
+
+
+class Judged(NamedTuple):
+    """What a model says of n texts of at most T tokens, with gradients; 0 where the mask is False.
+
+    Attributes:
+        logprobs: Log-probability of each token, shape (n, T), natural logarithm.
+        entropy: Entropy of the distribution of each token, shape (n, T), in nats.
+        states: Last hidden state from which each token was predicted, shape (n, T, dim).
+        mask: Which tokens there are, shape (n, T).
+    """
+
+    logprobs: Tensor
+    entropy: Tensor
+    states: Tensor
+    mask: Tensor
+
+
+class Trainable(Metered, ABC):
+    """A model of which all weights, or only adapters, are trained.
+
+    No dropout is applied, so that updates are repeatable. The scores equal those of the frozen model ``hf:``
+    with the same weights. What is computed together does not matter to 1e-5.
+
+    Args:
+        model: The frozen model; this object takes ownership of it.
+        train: ``all`` for all weights, or ``lora`` for low-rank adapters on the linear layers of its body.
+        rank: Rank of the adapters.
+        alpha: Scale of the adapters, applied as alpha / rank.
+        seed: Seed of the adapters' initial weights.
+        context: Maximum number of tokens of a prompt; a longer one loses its beginning. None: a prompt that
+            does not fit is refused.
+        end: What ends a written text: every token that begins with these characters, as one event. Empty for
+            the model's own end tokens.
+
+    Attributes:
+        words: The words of a vocabulary that grows (:meth:`take`); none for a pretrained model.
+        adapted: True if only adapters are trained.
+        dim: Length of a hidden state.
+
+    Raises:
+        UsageError: for another way to train, or a rank or context below 1.
+        HunchError: if adapters are asked for and peft is missing.
+    """
+
+    model: CausalModel
+    words: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        model: CausalModel,
+        train: Literal["all", "lora"] = "all",
+        rank: int = 8,
+        alpha: float = 16.0,
+        seed: int = 0,
+        context: int | None = None,
+        end: str = "",
+    ) -> None:
+        super().__init__()
+        if train not in ("all", "lora") or rank < 1:
+            raise UsageError(f"train must be all or lora, and rank at least 1, not {train!r} and {rank}.")
+        if context is not None and context < 1:
+            raise UsageError(f"The context of a model to train must be at least 1 token, not {context}.")
+        self.model, self.network, self.dim = model, model.network, model.dim
+        self.context, self._end = context, end
+        self.network.requires_grad_(train == "all")
+        self.adapted = train == "lora"
+        self.adapters = Adapters(self.network, rank, alpha, seed) if self.adapted else None
+        # The same prompts recur in every epoch of an update.
+        self._row = lru_cache(KNOWN)(self._asked)
+        self._head = lru_cache(KNOWN)(self._cut)
+        self._start: Start = "weights"
+        self._first = {name: weight.clone() for name, weight in self.state_dict().items()}
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.model.name
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """Evidence level of the weights that it started from; L0 for shuffled or random ones."""
+        return self.model.evidence if self._start == "weights" else "L0"
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end a text; the first one ends a given text.
+
+        Raises:
+            UsageError: if there are none.
+        """
+        tokenizer, marks = self.model.tokenizer, self.network.generation_config.eos_token_id
+        own = [tokenizer.eos_token_id, *(marks if isinstance(marks, list) else [marks])]
+        if self._end:
+            texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
+            own = [token for token, text in enumerate(texts) if text.startswith(self._end)]
+            own.sort(key=lambda token: len(texts[token]))
+        if not (ends := tuple(dict.fromkeys(token for token in own if token is not None))):
+            raise UsageError(f"{self.name} cannot be trained to write: its tokenizer has no end token.")
+        return ends
+
+    # ---- scores and states ----------------------------------------------------------------------------
+
+    def scores(
+        self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], ended: bool = False
+    ) -> list[Tensor]:
+        """Return log p(option | prompt) for the options of each prompt, with gradients.
+
+        A prompt is computed once for all its options, and shared beginnings of options are computed once.
+        With ``ended`` an option has an end token, so that the probabilities of all texts after a prompt sum
+        to at most 1, and "shelf 1" differs from the beginning of "shelf 1 2".
+
+        Raises:
+            UsageError: if a prompt with its longest option does not fit into the model's context.
+        """
+        return [answer.logprobs for answer in self.answers(prompts, options, ended)]
+
+    def answers(
+        self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], ended: bool = False
+    ) -> list[Answer]:
+        """Return :meth:`scores` and :meth:`states` of the same pass, at the cost of the scores alone.
+
+        Repeated requests are computed once.
+        """
+        asked = choices(prompts, options)
+        once = list(dict.fromkeys(asked))
+        rows = [self._row(prompt, own, ended) for prompt, own in once]
+        found = dict(zip(once, self._told(rows), strict=True)) if once else {}
+        return [found[pair] for pair in asked]
+
+    def _told(self, rows: Sequence[Row]) -> list[Answer]:
+        logits, states = self._pass(rows, len(rows))
+        trees = [tree for _, tree in rows]
+        lengths = [np.array([len(path) for path in tree.paths]) for tree in trees]
+        starts = [tree.root - len(tree.tokens) for tree in trees]
+        read = states[np.arange(len(trees)), starts].float().unbind()
+        return [Answer(*answer) for answer in zip(sums(logits, trees), lengths, read, strict=True)]
+
+    def states(self, prompts: Sequence[Prompt]) -> Tensor:
+        """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim)."""
+        once = {prompt: row for row, prompt in enumerate(dict.fromkeys(map(as_prompt, prompts)))}
+        heads = [self._head(prompt, True) for prompt in once]
+        with self.counted(len(heads), sum(map(len, heads))):
+            return self._states(heads)[[once[as_prompt(prompt)] for prompt in prompts]]
+
+    @torch.no_grad()
+    def frozen_states(self, prompts: Sequence[Prompt]) -> Tensor:
+        """Return :meth:`states` without the adapters: those of the model before training, bit for bit."""
+        with self.adapters.off() if self.adapters else nullcontext():
+            return self.states(prompts)
+
+    # ---- texts ----------------------------------------------------------------------------------------
+
+    def generate(
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k continuations of each prompt with the current weights, as the frozen model does."""
+        with self.counted(k * len(prompts)) as spent:
+            before = counters(self.model)
+            texts = self.model.generate(prompts, k, sampling, first)
+            spent.add(counters(self.model) - before)
+        return texts
+
+    @torch.no_grad()
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        rngs: Sequence[np.random.Generator],
+        max_tokens: int = 32,
+        temperature: float = 1.0,
+        allowed: Allowed | None = None,
+    ) -> list[Written]:
+        """Write a text after each prompt, with the current weights; a repeated prompt is read once.
+
+        Args:
+            prompts: The prompts.
+            rngs: The random generator of each text, asked once a token.
+            max_tokens: Maximum number of tokens, with the end token.
+            temperature: Divides the logits; 0 takes the most likely token each time.
+            allowed: Returns the mask of the tokens that may come next; None allows all.
+
+        Raises:
+            UsageError: if a prompt and ``max_tokens`` do not fit into the model's context, the model has no
+                end token, or nothing is allowed.
+        """
+        sampling = Sampling(max_tokens, temperature, stop=())
+        heads = [self._head(as_prompt(prompt), False) for prompt in prompts]
+        for head in heads:
+            self.model._check_length(len(head) + max_tokens, "The prompt with max_tokens")
+        drafts = [Draft(rng) for _, rng in zip(heads, rngs, strict=True)]
+        once = {head: row for row, head in enumerate(dict.fromkeys(heads))}
+        logprobs: list[list[float]] = []
+        with self.counted(len(heads), sum(map(len, once))) as spent:
+            if drafts:
+                texts = self._opened(list(once))
+                texts.keep([once[head] for head in heads])
+                logprobs = fill(texts, drafts, sampling, self.ends, allowed)
+            spent.completion_tokens = sum(map(len, logprobs))
+        return [
+            self._written(head, draft.tokens, own)
+            for head, draft, own in zip(heads, drafts, logprobs, strict=True)
+        ]
+
+    def _written(self, head: Tokens, tokens: Sequence[int], logprobs: Sequence[float]) -> Written:
+        finished = tokens[-1] in self.ends
+        text = self.model.decode(head, tokens[: len(tokens) - finished])
+        return Written(text, tuple(tokens), tuple(logprobs), finished)
+
+    def spelled(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
+        """Return given texts as if the model had written them after their prompts, with an end token."""
+        tails = [self.model.tails(as_prompt(p), (text,))[0] for p, text in zip(prompts, texts, strict=True)]
+        return [
+            Written(text, (*tail, self.ends[0]), (), True) for text, tail in zip(texts, tails, strict=True)
+        ]
+
+    def judged(self, prompts: Sequence[Prompt], written: Sequence[Written]) -> Judged:
+        """Return what the model says of written texts, token by token, with gradients.
+
+        A repeated prompt is computed once, and so are shared beginnings of its texts.
+
+        Raises:
+            UsageError: if there are no texts, or a prompt and its text do not fit into the model's context.
+        """
+        if not written:
+            raise UsageError("There are no texts to judge.")
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, (prompt, _) in enumerate(zip(prompts, written, strict=True)):
+            groups.setdefault(self._head(as_prompt(prompt), False), []).append(i)
+        rows = [self._laid(head, [written[i].tokens for i in own]) for head, own in groups.items()]
+        logits, states = self._pass(rows, len(written))
+        row, at, tokens, mask = (
+            part.to(logits.device) for part in _places([tree for _, tree in rows], list(groups.values()))
+        )
+        logprobs = torch.log_softmax(logits[row, at].float(), dim=-1)
+        return Judged(
+            chances(logprobs, tokens, self.ends).masked_fill(~mask, 0.0),
+            -(logprobs.exp() * logprobs).sum(dim=-1).masked_fill(~mask, 0.0),
+            states[row, at].float().masked_fill(~mask[..., None], 0.0),
+            mask,
+        )
+
+    # ---- tokens ---------------------------------------------------------------------------------------
+
+    def _cut(self, prompt: Prompt, scored: bool) -> tuple[int, ...]:
+        """Return the tokens of a prompt after which options are scored, or a text is written."""
+        return tuple(self.model._tokens(prompt, scored)[-(self.context or 0) :])
+
+    def _asked(self, prompt: Prompt, options: tuple[str, ...], ended: bool) -> Row:
+        end = self.ends[:1] if ended else ()
+        tails = [[*tail, *end] for tail in self.model.tails(prompt, options)]
+        return self._laid(self._head(prompt, True), tails)
+
+    def _laid(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
+        self.model._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
+        return self._rooted(head, tails)
+
+    def take(self, texts: Iterable[str]) -> None:
+        """Learn the new words of some texts, if the vocabulary grows; that of a pretrained model does not."""
+
+    # ---- the network, of two kinds --------------------------------------------------------------------
+
+    def _pass(self, rows: Sequence[Row], calls: int) -> tuple[Tensor, Tensor]:
+        """Compute trees; return logits and last hidden states, whose ends are aligned.
+
+        Returns:
+            Logits, shape (rows, at least the tokens that predict others, vocabulary), and states, shape
+            (rows, longest tree, dim). The last token of each tree is the last of both.
+        """
+        with self.counted(calls, sum(len(head) + len(tree.tokens) for head, tree in rows)):
+            return self._forward(rows)
+
+    @abstractmethod
+    def _rooted(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
+        """Return the texts after a prompt as a tree."""
+
+    @abstractmethod
+    def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+        """See :meth:`_pass`."""
+
+    @abstractmethod
+    def _states(self, heads: Sequence[Tokens]) -> Tensor:
+        """Return the state after each prompt, shape (prompts, dim)."""
+
+    @abstractmethod
+    def _opened(self, heads: Sequence[Tokens]) -> Texts:
+        """Read prompts, to write after them."""
+
+    # ---- weights --------------------------------------------------------------------------------------
+
+    def restart(self, start: Start = "weights", seed: int = 0) -> None:
+        """Discard all training and start from the given initial weights; the seed draws or shuffles them.
+
+        Raises:
+            UsageError: if weights that are not trained would have to change.
+        """
+        if start != "weights" and self.adapted:
+            raise UsageError(f"start={start!r} needs train=all, because it changes all weights.")
+        self.load_state_dict(self._first)
+        self._start = start
+        if start == "random":
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.network.load_state_dict(type(self.network)(self.network.config).state_dict())
+        elif start == "shuffled":
+            _shuffle(self.network, seed)
+
+    def save(self, folder: str | Path) -> Path:
+        """Save the model, adapters added to its weights, as a folder of transformers, which ``hf:`` loads.
+
+        The folder keeps the evidence level, and the card of what was read before this training.
+        """
+        network = self.adapters.merged() if self.adapters else self.network
+        network.config.hunch_evidence = self.evidence
+        return weights.write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """Return the trained weights."""
+        return list(self._trained().values())
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the trained weights by name; with adapters, a small part of the model."""
+        return {name: weight.detach() for name, weight in self._trained().items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what :meth:`state_dict` returned.
+
+        Raises:
+            HunchError: if it is from another model or another setting of ``train``.
+        """
+        own = self._trained()
+        if own.keys() != state.keys() or any(own[name].shape != state[name].shape for name in own):
+            raise HunchError(f"These weights do not match those that {self.name} trains.")
+        with torch.no_grad():
+            for name, weight in own.items():
+                weight.copy_(state[name])
+
+    def _trained(self) -> dict[str, torch.nn.Parameter]:
+        named: Any = self.network.named_parameters()
+        return {name: weight for name, weight in named if weight.requires_grad}
+
+
+@torch.no_grad()
+def _shuffle(network: Any, seed: int) -> None:
+    """Give each token the input and output weights of another token."""
+    rows = network.get_input_embeddings().weight
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)).to(rows.device)
+    for layer in {
+        id(own.weight): own for own in (network.get_input_embeddings(), network.get_output_embeddings())
+    }.values():
+        layer.weight.copy_(layer.weight[order])
+
+
+def sums(logits: Tensor, trees: Sequence[Tree]) -> Sequence[Tensor]:
+    """Return the log-probability of each path of each tree, the sum over its tokens.
+
+    Args:
+        logits: Logits at the last tokens of each tree, shape (trees, tokens, vocabulary).
+        trees: The trees, which end at the last token.
+    """
+    lengths = [len(path) for tree in trees for path in tree.paths]
+    owner = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(logits.device)
+    each = edges(logits, trees, logits.shape[1])
+    summed = each.new_zeros(len(lengths)).index_add(0, owner, each)
+    return torch.split(summed, [len(tree.paths) for tree in trees])
+
+
+def _places(trees: Sequence[Tree], owners: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
+    """Return where the tokens of each path are predicted, given trees and the numbers of their paths.
+
+    Returns:
+        The row of each path, shape (paths, 1), and of each token: the place of the one that predicts it,
+        counted from the end of the row, the token, and whether there is one; shape (paths, longest path).
+    """
+    found = {
+        i: (row, [(edge - len(tree.tokens), token) for edge, token in path])
+        for row, (tree, own) in enumerate(zip(trees, owners, strict=True))
+        for i, path in zip(own, tree.paths, strict=True)
+    }
+    row, paths = zip(*(found[i] for i in range(len(found))), strict=True)
+    steps = torch.nn.utils.rnn.pad_sequence([*map(torch.tensor, paths)], True, padding_value=-1)
+    return torch.tensor(row)[:, None], steps[..., 0], steps[..., 1].clamp(min=0), steps[..., 1] >= 0

@@ -1,0 +1,122 @@
+"""Texts that a model in training writes: each token is drawn with its log-probability.
+
+This module imports torch, so import it only where a model is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hunch.core import UsageError
+from hunch.lm.base import Sampling
+from hunch.lm.scoring.lockstep import Draft, draw
+
+Allowed: TypeAlias = Callable[[tuple[int, ...]], NDArray[np.bool_]]
+"""Returns which tokens may follow those written so far, shape (vocabulary,)."""
+Inputs: TypeAlias = dict[str, Tensor]
+"""Inputs of a network, with a row for each text."""
+
+
+class Written(NamedTuple):
+    """A text that a model wrote after a prompt.
+
+    Attributes:
+        text: The text, without the end token.
+        tokens: The tokens as they were drawn, with the end token; tokenising the text may give others.
+        logprobs: Natural log-probability of each token under the model itself, at temperature 1 and whatever
+            was allowed; empty for a given text.
+        finished: False if the text was cut at ``max_tokens``, so that it has no end token.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    finished: bool
+
+
+class Texts:
+    """Texts in progress.
+
+    Args:
+        network: Called with the inputs and its own cache.
+        inputs: The prompts, one a row.
+        following: Returns the inputs of the next pass, given those of the last one and a token for each row.
+
+    Attributes:
+        logits: Logits of the next token of each text, shape (texts, vocabulary).
+    """
+
+    def __init__(
+        self, network: Callable[..., Any], inputs: Inputs, following: Callable[[Inputs, Tensor], Inputs]
+    ) -> None:
+        self._network, self._following, self._cache = network, following, None
+        self._pass(inputs)
+
+    def _pass(self, inputs: Inputs) -> None:
+        out = self._network(**inputs, past_key_values=self._cache, use_cache=True)
+        self._inputs, self._cache, self.logits = inputs, out.past_key_values, out.logits[:, -1]
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with these texts, in this order; one may be named several times."""
+        chosen: Any = torch.tensor(rows, device=self.logits.device)
+        self._cache.batch_select_indices(chosen)  # type: ignore[attr-defined]
+        self._inputs = {name: value[chosen] for name, value in self._inputs.items()}
+        self.logits = self.logits[chosen]
+
+    def read(self, tokens: Sequence[int]) -> None:
+        """Append a token to each text."""
+        self._pass(self._following(self._inputs, torch.tensor(tokens, device=self.logits.device)[:, None]))
+
+
+def fill(
+    texts: Texts, drafts: Sequence[Draft], sampling: Sampling, ends: Sequence[int], allowed: Allowed | None
+) -> list[list[float]]:
+    """Write drafts a token at a time until all have ended; return the log-probabilities of their tokens."""
+    logprobs: list[list[float]] = [[] for _ in drafts]
+    going = list(range(len(drafts)))
+    while going:
+        own, every = [drafts[i] for i in going], torch.log_softmax(texts.logits.float(), dim=-1)
+        drawn = draw(every if allowed is None else _only(every, own, allowed), sampling, own)
+        each = chances(every, torch.tensor(drawn, device=every.device), ends).tolist()
+        for i, token, logprob in zip(going, drawn, each, strict=True):
+            drafts[i].tokens.append(token)
+            logprobs[i].append(logprob)
+        left = [
+            row
+            for row, draft in enumerate(own)
+            if drawn[row] not in ends and len(draft.tokens) < sampling.max_tokens
+        ]
+        if left:
+            texts.keep(left)
+            texts.read([drawn[row] for row in left])
+        going = [going[row] for row in left]
+    return logprobs
+
+
+def chances(logprobs: Tensor, tokens: Tensor, ends: Sequence[int]) -> Tensor:
+    """Return the log-probability of each token; all end tokens are one event.
+
+    Args:
+        logprobs: Log-probabilities of the vocabulary, shape (..., vocabulary).
+        tokens: The tokens, shape (...).
+        ends: The end tokens.
+    """
+    own = logprobs.gather(-1, tokens[..., None]).squeeze(-1)
+    if len(ends) == 1:
+        return own
+    last = torch.tensor(ends, device=tokens.device)
+    return torch.where(torch.isin(tokens, last), logprobs[..., last].logsumexp(dim=-1), own)
+
+
+def _only(logprobs: Tensor, drafts: Sequence[Draft], allowed: Allowed) -> Tensor:
+    """Return log-probabilities of the tokens that may follow each draft, -inf for others."""
+    masks = torch.from_numpy(np.stack([allowed(tuple(draft.tokens)) for draft in drafts]).astype(bool))
+    if masks.shape != logprobs.shape or not bool(masks.any(dim=1).all()):
+        raise UsageError(f"What is allowed must be at least one of {logprobs.shape[1]} tokens, as a mask.")
+    return logprobs.masked_fill(~masks.to(logprobs.device), -torch.inf)

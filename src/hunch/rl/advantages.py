@@ -1,0 +1,121 @@
+"""Advantages of policy gradients: how much better a decision was than expected, as functions of rewards.
+
+The functions read rows: the tokens of all decisions, one stream after the other, where a choice from a list
+is one token. A decision's reward is that of its last token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hunch.core import FloatArray, IntArray
+
+ROUNDING: Final = 1e-6
+"""Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
+Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out"]
+GROUPED: Final = ("group", "leave_one_out")
+"""Kinds that compare the episodes of a group."""
+
+
+class Rows(NamedTuple):
+    """Tokens in the order in which they were drawn, one stream after the other.
+
+    Attributes:
+        rewards: Reward after each token, shape (m,).
+        values: Value before each token, shape (m,).
+        follows: Value after each token, shape (m,); 0 where no more reward can follow.
+        ends: Whether nothing of the same episode follows among the rows, shape (m,).
+        groups: Group of each episode, shape (episodes,); only of whole episodes.
+    """
+
+    rewards: FloatArray
+    values: FloatArray
+    follows: FloatArray
+    ends: NDArray[np.bool_]
+    groups: IntArray = np.zeros(0, dtype=np.int64)
+
+
+def gae(rows: Rows, gamma: float, decay: float) -> FloatArray:
+    """Generalised advantage estimation (Schulman et al., ICLR 2016), shape (m,).
+
+    With a decay of 1 these are the bootstrapped returns minus the values, as in A2C (Mnih et al., ICML 2016).
+    """
+    advantages, later = np.zeros(len(rows.values)), 0.0
+    for i in range(len(advantages) - 1, -1, -1):
+        error = rows.rewards[i] + gamma * rows.follows[i] - rows.values[i]
+        advantages[i] = later = error + (0.0 if rows.ends[i] else gamma * decay * later)
+    return advantages
+
+
+def returns(rows: Rows, gamma: float, decay: float) -> FloatArray:
+    """Discounted returns of whole episodes, without a baseline (REINFORCE, Williams, 1992); shape (m,)."""
+    found, later = np.zeros(len(rows.rewards)), 0.0
+    for i in range(len(found) - 1, -1, -1):
+        found[i] = later = rows.rewards[i] + (0.0 if rows.ends[i] else gamma * later)
+    return found
+
+
+def group(rows: Rows, gamma: float, decay: float) -> FloatArray:
+    """Returns standardised in each group of episodes (GRPO, Shao et al., 2024), shape (m,).
+
+    All tokens of an episode have the same advantage, from its undiscounted return. It is 0 in a group whose
+    returns are equal: divided by their rounding error they would be anything.
+    """
+    scores = _scores(rows)
+    gained = np.zeros(len(scores))
+    for number in np.unique(rows.groups):
+        own = scores[rows.groups == number]
+        apart, spread = own - own.mean(), own.std(ddof=1)
+        if spread > ROUNDING * np.abs(own).max():
+            gained[rows.groups == number] = apart / spread
+    return _spread(gained, rows)
+
+
+def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
+    """Returns minus the mean return of the group's others (RLOO, Ahmadian et al., ACL 2024), shape (m,)."""
+    scores = _scores(rows)
+    gained = np.zeros(len(scores))
+    for number in np.unique(rows.groups):
+        own = scores[rows.groups == number]
+        gained[rows.groups == number] = (own - own.mean()) * len(own) / (len(own) - 1)
+    return _spread(gained, rows)
+
+
+ADVANTAGES: Final[Mapping[Kind, Callable[[Rows, float, float], FloatArray]]] = MappingProxyType(
+    {"gae": gae, "returns": returns, "group": group, "leave_one_out": leave_one_out}
+)
+"""The functions by name; arguments are the rows, the discount of a token and the decay (GAE's lambda)."""
+
+
+def standardised(advantages: Tensor) -> Tensor:
+    """Return advantages with mean 0 and variance 1; zeros if they are equal up to rounding.
+
+    Equal advantages differ from their mean by its rounding error alone. Divided by an equally small
+    deviation, this would raise or lower the probability of every action of the batch.
+    """
+    spread = advantages.std(correction=0)
+    if spread <= ROUNDING * advantages.abs().max():
+        return torch.zeros_like(advantages)
+    return (advantages - advantages.mean()) / (spread + 1e-8)
+
+
+def _scores(rows: Rows) -> FloatArray:
+    """Return the undiscounted return of each episode."""
+    found: FloatArray = np.add.reduceat(rows.rewards, _starts(rows))
+    return found
+
+
+def _spread(gained: FloatArray, rows: Rows) -> FloatArray:
+    """Return the advantage of each episode at each of its rows."""
+    return np.repeat(gained, np.diff(_starts(rows), append=len(rows.rewards)))
+
+
+def _starts(rows: Rows) -> IntArray:
+    return np.append(0, np.flatnonzero(rows.ends)[:-1] + 1)

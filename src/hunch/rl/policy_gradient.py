@@ -1,0 +1,354 @@
+"""Policy gradients: one update, of which PPO, A2C, REINFORCE, GRPO and RLOO are settings.
+
+The clipped surrogate is from Schulman et al., "Proximal Policy Optimization Algorithms" (2017), and the
+details are from CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). The algorithms differ in the advantage
+(:mod:`hunch.rl.advantages`) and in what counts as one action, a token or a whole text; :data:`PRESETS` holds
+their settings. A policy (:mod:`hunch.rl.policy`) may be pulled towards a prior (Yan et al., ICLR 2025), and
+learn its values separately from its actions (TWOSOME, ICLR 2024).
+
+Where a decision has no recorded log-probabilities, the policy that acted is still the current one before the
+update, so they are computed here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hunch.core import HunchError, IntArray, Transition, UsageError
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.rl.advantages import ADVANTAGES, GROUPED, Kind, Rows, standardised
+from hunch.rl.policy import Decision, Evaluated, Part, TrainablePolicy, cut, fitting
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateConfig:
+    """The update of a policy gradient; the defaults are PPO."""
+
+    advantage: Kind = "gae"
+    """Advantage: generalised estimation with a learnt value, plain returns, returns standardised in groups
+    (GRPO), or returns minus those of the group's others (RLOO)."""
+    unit: Literal["token", "text"] = "token"
+    """What counts as one action: a token, or a whole text, whose log-probabilities are summed."""
+    whiten: bool = True
+    """Standardise the advantages of each batch (CleanRL)."""
+    gamma: Share = 0.99
+    """Discount per step (CleanRL); of a text, per token."""
+    gae: Share = 0.95
+    """Lambda of generalised advantage estimation (CleanRL)."""
+    horizon: PositiveInt = 128
+    """Steps per stream between updates (CleanRL)."""
+    epochs: PositiveInt = 4
+    """Passes over these steps per update (CleanRL)."""
+    batch_size: NonNegativeInt = 128
+    """Steps per gradient step (CleanRL: a quarter of the steps of an update); 0 for all of them."""
+    micro: PositiveInt = 128
+    """Steps computed at once; gradients are accumulated over a batch, which may be larger than memory
+    allows."""
+    learning_rate: PositiveFloat = 2.5e-4
+    """Adam learning rate (CleanRL)."""
+    value_rate: NonNegativeFloat = 0.0
+    """Adam learning rate of the value's own weights; 0 for the same rate."""
+    anneal: bool = False
+    """Decrease the learning rates linearly to 0 over the run (CleanRL: yes)."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability (CleanRL)."""
+    clip_high: PositiveFloat | None = None
+    """Clipping range above 1; none for the same range."""
+    clip_value: bool = True
+    """Also clip the change of the value by this range (CleanRL)."""
+    value: NonNegativeFloat = 0.5
+    """Weight of half the squared error of the value (CleanRL)."""
+    entropy: NonNegativeFloat = 0.01
+    """Weight of the policy's entropy (CleanRL)."""
+    kl: NonNegativeFloat = 0.0
+    """Weight of KL(policy || prior), if there is a prior."""
+    kl_end: NonNegativeFloat | None = None
+    """Value to which ``kl`` falls linearly over the run; none keeps it constant."""
+    target_kl: NonNegativeFloat = 0.0
+    """Stop an update once the KL divergence from the old policy exceeds this; 0 for never."""
+    max_norm: PositiveFloat = 0.5
+    """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
+    scale: PositiveFloat = 1.0
+    """Factor applied to rewards."""
+    separate: bool = False
+    """Learn values first and then actions, in separate batches, instead of both at once."""
+    value_batch_size: PositiveInt = 128
+    """separate: steps per gradient step of the value."""
+    warmup: NonNegativeInt = 0
+    """separate: environment steps during which only values are learnt."""
+
+
+_ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
+PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
+    {
+        "ppo": UpdateConfig(),
+        "a2c": UpdateConfig(**_ONE_PASS, gae=1.0, horizon=5, learning_rate=7e-4),
+        "reinforce": UpdateConfig(**_ONE_PASS, advantage="returns", gamma=1.0, entropy=0.0),
+        "grpo": UpdateConfig(advantage="group", gamma=1.0, whiten=False, entropy=0.0, kl=0.04, epochs=1),
+        "rloo": UpdateConfig(**_ONE_PASS, advantage="leave_one_out", unit="text", gamma=1.0, entropy=0.0),
+    }
+)
+"""Settings of the algorithms as in their papers, but all with Adam; A2C's are Stable-Baselines3's.
+
+With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
+al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
+text, which would favour long wrong texts. RLOO's prior is in its loss, while the paper has it in the reward.
+"""
+
+
+class Step(NamedTuple):
+    """A transition, and the decision that led to it."""
+
+    transition: Transition
+    decision: Decision
+
+
+class Batch(NamedTuple):
+    """The steps of an update, one stream after the other; all except the steps have shape (n, T)."""
+
+    steps: list[Step]
+    logprobs: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+    mask: Tensor
+
+    def cut(self, rows: IntArray, width: int) -> Batch:
+        """Return some steps and their first tokens."""
+        own = [self.steps[i] for i in rows]
+        return Batch(own, *(part[rows, :width] for part in self[1:]))
+
+
+class PolicyGradient:
+    """A policy, its optimiser, and the update.
+
+    Args:
+        policy: The policy to train.
+        config: All settings.
+    """
+
+    def __init__(self, policy: TrainablePolicy, config: UpdateConfig) -> None:
+        self.policy, self.config, self.updates = policy, config, 0
+        self.critic = config.advantage == "gae"
+        self.pull = config.kl
+        own = [(name, weights) for name, weights in policy.parameters().items() if weights]
+        self.weights = [weight for _, weights in own for weight in weights]
+        self.rates = [config.value_rate * (name == "value") or config.learning_rate for name, _ in own]
+        groups = [{"params": weights, "lr": r} for (_, weights), r in zip(own, self.rates, strict=True)]
+        self.optimiser = torch.optim.Adam(groups, eps=1e-5, foreach=True)
+
+    def update(
+        self,
+        streams: Sequence[Sequence[Step]],
+        rng: np.random.Generator,
+        left: float = 1.0,
+        parts: Sequence[Part] = ("both",),
+        groups: Sequence[int] = (),
+    ) -> dict[str, float]:
+        """Learn from the steps since the last update, and return the metrics to log.
+
+        Args:
+            streams: Consecutive steps of each stream, across ends of episodes. Whole episodes for the
+                advantage ``returns``, and one each for ``group`` and ``leave_one_out``.
+            rng: Random generator for the order of steps.
+            left: Share of the run that is left, for ``anneal`` and ``kl_end``.
+            parts: Parts to learn, one after the other in each epoch; without values, only the policy.
+            groups: Group of each episode: those of one group answer the same prompt.
+
+        Raises:
+            UsageError: if episodes are unfinished, or alone in their group, where that is not allowed.
+            HunchError: if a gradient, or an output after the update, is not finite, or memory runs out.
+        """
+        c = self.config
+        self._check_streams(streams, groups)
+        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
+            group["lr"] = rate * left if c.anneal else rate
+        self.pull = c.kl if c.kl_end is None else c.kl_end + (c.kl - c.kl_end) * left
+        self.updates += 1
+        with fitting(c.micro):
+            batch = self.collect(streams, groups)
+            told = _mean(list(self._steps(batch, rng, parts if self.critic else ("policy",))))
+            self._check(batch.steps[: c.micro])
+        if groups:  # those whose episodes have equal returns teach nothing
+            firsts = np.cumsum([0, *map(len, streams[:-1])])
+            live = {own for own, gained in zip(groups, batch.advantages[firsts, 0], strict=True) if gained}
+            told["flat_groups"] = 1 - len(live) / len(set(groups))
+        return told
+
+    def _check_streams(self, streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> None:
+        """Refuse parts of episodes where the advantage needs whole ones, and groups of one."""
+        c, grouped = self.config, self.config.advantage in GROUPED
+        if not self.critic and not all(stream[-1].transition.done for stream in streams):
+            raise UsageError(f"The advantage {c.advantage!r} needs whole episodes, but one has not ended.")
+        if grouped and any(step.transition.done for stream in streams for step in stream[:-1]):
+            raise UsageError(f"The advantage {c.advantage!r} needs the episodes one by one.")
+        if grouped and (len(groups) != len(streams) or min(np.unique(groups, return_counts=True)[1]) < 2):
+            raise UsageError(
+                f"The advantage {c.advantage!r} compares the episodes of a group, so each episode needs a "
+                "group, and each group at least two episodes."
+            )
+
+    def _steps(
+        self, batch: Batch, rng: np.random.Generator, parts: Sequence[Part]
+    ) -> Iterator[dict[str, float]]:
+        """Make the gradient steps of an update, until the policy is too far from the old one."""
+        c, n = self.config, len(batch.steps)
+        for part in [*parts] * c.epochs:
+            size = c.value_batch_size if part == "value" else c.batch_size or n
+            for rows in cut(rng.permutation(n), size):
+                yield (told := self._step(batch, rows, part))
+                if c.target_kl and told.get("moved", 0.0) > c.target_kl:
+                    return
+
+    def _step(self, batch: Batch, rows: IntArray, part: Part) -> dict[str, float]:
+        """Make one gradient step with the mean gradient over the tokens of some rows."""
+        c, told, mask = self.config, list[dict[str, float]](), batch.mask[rows]
+        self.optimiser.zero_grad()
+        advantages = batch.advantages[rows]
+        if c.whiten:
+            advantages[mask] = standardised(advantages[mask])
+        tokens = int(mask.sum())
+        for few, gained, own in zip(*(cut(x, c.micro) for x in (rows, advantages, mask)), strict=True):
+            loss, figures = self._loss(batch, few, gained, part)
+            (loss * (int(own.sum()) / tokens)).backward()  # type: ignore[no-untyped-call]
+            told.append(figures)
+        if not torch.isfinite(nn.utils.clip_grad_norm_(self.weights, c.max_norm)):
+            raise HunchError(_INFINITE)
+        self.optimiser.step()
+        return _mean(told)
+
+    def _loss(
+        self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Return the loss of some rows, a mean over their tokens, and figures to log."""
+        steps = [batch.steps[i] for i in rows]
+        found = self._evaluate(steps, part, pulled=bool(self.pull) and part != "value")
+        old = batch.cut(rows, width := found.mask.shape[1])
+        if part == "value":  # learnt separately, so the loss needs no weight
+            return self._value_loss(old, found)
+        acting, told = self._policy_loss(old, found, advantages[:, :width])
+        if part == "policy":
+            return acting, told
+        judging, also = self._value_loss(old, found)
+        return acting + self.config.value * judging, told | also
+
+    def _policy_loss(
+        self, old: Batch, found: Evaluated, advantages: Tensor
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Return the clipped surrogate minus entropy plus the distance from the prior."""
+        c, mask = self.config, found.mask
+        moved = found.logprobs - old.logprobs
+        ratio = moved.exp()
+        near = ratio.clamp(1 - c.clip, 1 + (c.clip_high or c.clip))
+        gain = torch.minimum(ratio * advantages, near * advantages)
+        entropy = mean(found.entropy, mask)
+        loss = -mean(gain, mask) - c.entropy * entropy
+        told = {"entropy": entropy, "moved": mean(ratio - 1 - moved, mask)}
+        if found.kl is not None:
+            told["prior_kl"] = mean(found.kl, mask)
+            loss = loss + self.pull * told["prior_kl"]
+        return loss, {name: float(figure.detach()) for name, figure in told.items()}
+
+    def _value_loss(self, old: Batch, found: Evaluated) -> tuple[Tensor, dict[str, float]]:
+        """Return half the squared error of the clipped value."""
+        c = self.config
+        error = (found.values - old.returns) ** 2
+        if c.clip_value:
+            near = old.values + (found.values - old.values).clamp(-c.clip, c.clip)
+            error = torch.maximum(error, (near - old.returns) ** 2)
+        loss = 0.5 * mean(error, found.mask)
+        return loss, {"value_loss": float(loss.detach())}
+
+    def _evaluate(self, steps: Sequence[Step], part: Part, pulled: bool = False) -> Evaluated:
+        """Judge decisions in the unit of the config."""
+        states, decisions = [step.transition.state for step in steps], [step.decision for step in steps]
+        found = self.policy.evaluate(states, decisions, part, pulled)
+        return found if self.config.unit == "token" else found.whole()
+
+    @torch.no_grad()
+    def _check(self, steps: Sequence[Step]) -> None:
+        """Refuse a policy without finite outputs, before it acts and before a checkpoint holds it."""
+        found = self._evaluate(steps, "both" if self.critic else "policy")
+        if found.logprobs.isnan().any() or not found.values.isfinite().all():
+            raise HunchError(_INFINITE)
+
+    @torch.no_grad()
+    def collect(self, streams: Sequence[Sequence[Step]], groups: Sequence[int] = ()) -> Batch:
+        """Return steps with the policy's outputs before the update, and their advantages."""
+        steps = [step for stream in streams for step in stream]
+        part: Part = "both" if self.critic else "policy"
+        known = [self._evaluate(few, part) for few in cut(steps, self.config.micro)]
+        logprobs, _, values, mask, _ = Evaluated.joined(known)
+        for row, step in enumerate(steps):
+            if own := step.decision.logprobs:
+                recorded = torch.tensor(own).to(logprobs)
+                logprobs[row, mask[row]] = recorded if self.config.unit == "token" else recorded.sum()
+        rows = self._rows(streams, values, mask, groups)
+        gained = ADVANTAGES[self.config.advantage](rows, self.config.gamma, self.config.gae)
+        advantages = torch.zeros_like(values)
+        advantages[mask] = torch.from_numpy(gained).to(values)
+        return Batch(steps, logprobs, values, advantages, advantages + values, mask)
+
+    def _rows(
+        self, streams: Sequence[Sequence[Step]], values: Tensor, mask: Tensor, groups: Sequence[int]
+    ) -> Rows:
+        """Return the tokens of all steps; the reward of a step is at its last token.
+
+        A token is followed by the value of the next one. That is the next token of the stream, except where
+        an episode was truncated or the stream continues only after the update.
+        """
+        c = self.config
+        steps = [(t, last) for stream in streams for t, last in _with_last(stream)]
+        flat = values[mask].double().cpu().numpy()
+        at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
+        rewards, follows, ends = (
+            np.zeros(len(flat)),
+            np.append(flat[1:], 0.0),
+            np.zeros(len(flat), dtype=bool),
+        )
+        rewards[at] = [c.scale * t.reward for t, _ in steps]
+        ends[at] = [t.done or last for t, last in steps]
+        follows[ends] = 0.0
+        open_ = [i for i, (t, last) in enumerate(steps) if not t.terminated and (t.truncated or last)]
+        for few in cut(open_ if self.critic else [], c.micro):
+            follows[at[few]] = self.policy.values([steps[i][0].next_state for i in few])
+        return Rows(rewards, flat, follows, ends, np.array(groups, dtype=np.int64))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, optimiser and counter."""
+        own = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
+        return {**own, "updates": self.updates}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.policy.load_state_dict(state["policy"])
+        self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
+        self.updates = state["updates"]
+
+
+_INFINITE = (
+    "A gradient or an output of the policy is not finite, so this update was stopped; the last checkpoint is "
+    "sound. A lower learning_rate, or dtype=float32 in the model's spec, may help."
+)
+
+
+def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:
+    return ((step.transition, i == len(stream) - 1) for i, step in enumerate(stream))
+
+
+def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for figures in told for name in figures)
+    return {name: float(np.mean([f[name] for f in told if name in f])) for name in names}
+
+
+def mean(each: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean over the tokens that there are."""
+    return (each * mask).sum() / mask.sum()

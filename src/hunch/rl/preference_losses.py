@@ -1,0 +1,64 @@
+"""Losses on recorded texts that people or judges compared, over the log-probabilities of their tokens.
+
+Both compare a policy with its reference, the frozen policy that it started from, by the log-ratio of a whole
+text: log p(text) - log p_reference(text), summed over its tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from hunch.rl.policy import Evaluated
+
+
+def log_ratios(found: Evaluated, reference: Evaluated) -> Tensor:
+    """Return the log-ratio of each text, shape (n,), with the gradients of ``found``."""
+    return ((found.logprobs - reference.logprobs.detach()) * found.mask).sum(1)
+
+
+def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1) -> Tensor:
+    """Direct preference optimisation: the likelihood of the choices under a Bradley-Terry model.
+
+    Rafailov et al., "Direct Preference Optimization" (NeurIPS 2023), equation 7.
+
+    Args:
+        chosen: Log-ratios of the preferred texts, shape (n,).
+        rejected: Log-ratios of the other texts of the same prompts, shape (n,).
+        beta: Weight of the divergence from the reference (paper: 0.1).
+
+    Returns:
+        The mean loss.
+    """
+    return -logsigmoid(beta * (chosen - rejected)).mean()
+
+
+def kto(
+    ratios: Tensor,
+    good: Tensor,
+    others: Tensor,
+    beta: float = 0.1,
+    weight_good: float = 1.0,
+    weight_bad: float = 1.0,
+) -> Tensor:
+    """Kahneman-Tversky optimisation: texts labelled good or bad, without pairs.
+
+    Ethayarajh et al., "KTO: Model Alignment as Prospect Theoretic Optimization" (ICML 2024), equations 7 and
+    8. The reference point is the divergence from the reference, estimated from texts of other prompts.
+
+    Args:
+        ratios: Log-ratios of the texts, shape (n,).
+        good: Which of them are good, shape (n,).
+        others: Log-ratios of texts of the batch after prompts that are not their own, shape (m,).
+        beta: Weight of the divergence (paper: 0.1).
+        weight_good: Weight of a good text.
+        weight_bad: Weight of a bad text.
+
+    Returns:
+        The mean loss.
+    """
+    origin = others.detach().mean().clamp(min=0.0)
+    sign = torch.where(good, 1.0, -1.0)
+    weights = torch.where(good, weight_good, weight_bad)
+    return (weights * (1 - torch.sigmoid(beta * sign * (ratios - origin)))).mean()

@@ -1,0 +1,106 @@
+"""Inner Monologue: the value of feedback, depending on how often skills fail.
+
+hunch study inner-monologue
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.rl.statistics import over_pairs
+from hunch_studies.planners import Bench, Line, share, success, table
+from hunch_studies.study import Part, Scale, Study
+
+EPISODES: Final = 30
+"""Episodes per row, disturbance and seed."""
+DISTURBANCES: Final = (0.0, 0.2, 0.4)
+LINES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "open loop": ("saycan", {"score": "say"}),
+    "SayCan": ("saycan", {}),
+    "told success": ("inner-monologue", {"feedback": ("success",)}),
+    "told the scene": ("inner-monologue", {"feedback": ("scene",)}),
+    "told both": ("inner-monologue", {}),
+}
+"""The arms, each with its method and options."""
+DETECTORS: Final = ((0.3, 0.0), (0.0, 0.3), (0.3, 0.3))
+"""Rates of false positives and false negatives."""
+
+
+def by_disturbance(lm: str, labels: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
+    """Return the success of some arms at every disturbance, and the kinds of failure at the largest."""
+    bench = Bench(folder, data, scale, EPISODES)
+    rows = []
+    for label in labels:
+        method, options = LINES[label]
+        runs = [bench.played(Line(f"{label} {p}", lm, method, options, p)) for p in DISTURBANCES]
+        failed = [f"{share(runs[-1], why):.2f}" for why in ("plan", "execution")]
+        rows.append((label, *map(success, runs), *failed))
+    told = " | ".join(f"p = {p}" for p in DISTURBANCES)
+    return table(f"arm | {told} | failed plan, p = {DISTURBANCES[-1]} | failed execution", rows)
+
+
+def against_words(data: Path, scale: Scale, folder: Path) -> str:
+    """Return the lead of MiniLM with success feedback over a bag of words, as a mean over disturbances."""
+    label = "told success"
+    method, options = LINES[label]
+    rates = []
+    for lm in ("minilm", "bag-of-words"):
+        bench = Bench(folder.parent / part_of(lm).folder, data, scale, EPISODES)
+        runs = [bench.played(Line(f"{label} {p}", lm, method, options, p)) for p in DISTURBANCES]
+        rates.append(
+            [float(np.mean([e.success for run in seed for e in run])) for seed in zip(*runs, strict=True)]
+        )
+    return f"MiniLM less bag of words, {label}: {over_pairs([a - b for a, b in zip(*rates, strict=True)])}."
+
+
+def by_detector(lm: str, data: Path, scale: Scale, folder: Path) -> str:
+    """Return success with detector errors, compared with SayCan, which has no detector."""
+    bench, p = Bench(folder, data, scale, EPISODES), 0.2
+    rows = []
+    for positives, negatives in DETECTORS:
+        found = []
+        for channels in (("success",), ("success", "scene")):
+            options = {"feedback": channels, "false_positives": positives, "false_negatives": negatives}
+            label = f"{'-'.join(channels)} {positives} {negatives}"
+            found.append(success(bench.played(Line(label, lm, "inner-monologue", options, p))))
+        rows.append((positives, negatives, *found))
+    plain = success(bench.played(Line("saycan", lm, disturbance=p)))
+    shown = table("false positives | false negatives | told success | told success and scene", rows)
+    return f"{shown}\n\nSayCan: {plain}."
+
+
+def part_of(lm: str, beside: Callable[[Path], str] | None = None) -> Part:
+    """Return the part of a planner."""
+    return Part(f"By disturbance, {lm}", (), beside=beside)
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    blind = list(LINES)[:3]
+    lines = {"scripted:errands": list(LINES), "minilm": blind, "bag-of-words": blind}
+    lines |= {lm: list(LINES) for lm in scale.lms}
+    return [
+        *(part_of(lm, partial(by_disturbance, lm, labels, data, scale)) for lm, labels in lines.items()),
+        Part("Against words", (), beside=partial(against_words, data, scale)),
+        Part("A detector with errors", (), beside=partial(by_detector, "scripted:errands", data, scale)),
+    ]
+
+
+STUDIES = {
+    "inner-monologue": Study(
+        "inner-monologue",
+        "How much of the success lost to disturbances does feedback recover?",
+        "Inner Monologue is ahead of SayCan in every setting, and only it still completes tasks under "
+        "disturbances (Huang et al., CoRL 2022).",
+        "Errands in a grid kitchen with the skills of the study saycan. Planners that use embeddings (the "
+        "bag of words is their lexical control) respond only to reported success, so their arms with scene "
+        "descriptions are left out. Success and scene are reported by the environment.",
+        _parts,
+        lm_for="inner-monologue",
+        seeds=5,
+    )
+}

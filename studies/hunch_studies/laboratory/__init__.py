@@ -1,0 +1,1 @@
+"""The laboratory of the pocket models: their corpora, tokenizers and training."""

@@ -1,0 +1,175 @@
+"""Study of likelihood times value: a prior with errors, a learnt value, and both together.
+
+hunch study likelihood-value
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.core import State
+from hunch.envs import make
+from hunch.lm import load
+from hunch.methods.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
+from hunch.rl.calibration import brier, reliability
+from hunch.rl.episodes import play
+from hunch.rl.statistics import above, over_seeds
+from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.runs.compare import folder_name
+from hunch.runs.files import read_json, write_atomically
+from hunch.runs.loop import train
+from hunch.runs.result import last_quarter
+from hunch_studies.planners import table
+from hunch_studies.study import Part, Scale, Study
+
+LASTING: Final = "?error=0.3&systematic=1"
+"""The rule's probabilities are permanently wrong in a share of 0.3 of the situations."""
+PLACES: Final = {
+    "Frozen Lake": ("hunch/FrozenLake-v0", f"scripted:frozenlake{LASTING}", 2_000, ()),
+    "Salad": ("hunch/Overcooked-Salad-v0", f"scripted:kitchen{LASTING}", 4_000, ("minilm", "words")),
+}
+TRIED: Final = 40
+"""Episodes in which the values of a trained agent are compared with the outcomes."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table."""
+
+    label: str
+    lm: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> LikelihoodValueConfig:
+        """Return the settings; a rule gives likelihoods, an encoder similarities."""
+        kind = "likelihood" if "scripted" in self.lm or self.lm == "uniform" else "auto"
+        prior = PriorConfig(kind=kind)  # type: ignore[arg-type]
+        common = {"prior": prior, "floor": 0.1, "epsilon": (0.1, 0.1, 1)}
+        return LikelihoodValueConfig(**{**common, **self.options})
+
+
+def lines(rule: str, lms: Sequence[str]) -> tuple[Line, ...]:
+    """Return both factors and each alone; variants of discount and likelihood; encoders, and words."""
+    return (
+        Line("value alone", "uniform", {"factor": "value"}),
+        Line("value alone, gamma 0.8", "uniform", {"factor": "value", "gamma": 0.8}),
+        Line("likelihood alone", rule, {"factor": "likelihood"}),
+        Line("product", rule),
+        Line("product, gamma 0.8", rule, {"gamma": 0.8}),
+        Line("product, tau 3", rule, {"tau": 3.0}),
+        Line("product, tau 3, gamma 0.8", rule, {"tau": 3.0, "gamma": 0.8}),
+        *(Line(f"product, {lm}", lm) for lm in lms),
+    )
+
+
+@cache
+def _model(spec: str) -> Any:
+    return load(spec)
+
+
+def learnt(line: Line, env: str, steps: int, seed: int) -> dict[str, Any]:
+    """Train an agent; return its success, and its values' predictions for further episodes."""
+    agent = LikelihoodValue(build_prior(line.config.prior, _model(line.lm)), line.config)
+    episodes = train(agent, make(env), steps, seed=seed).episodes
+    late = [e.success for e in last_quarter(episodes, steps)]
+    told, came = foretold(agent, env, seed)
+    everything = [e.success for e in episodes]
+    return {
+        "all": float(np.mean(everything)) if everything else 0.0,
+        "late": float(np.mean(late)) if late else 0.0,
+        "told": told,
+        "came": came,
+    }
+
+
+def foretold(agent: LikelihoodValue, env: str, seed: int) -> tuple[list[float], list[bool]]:
+    """Return the value of the first action of further episodes, and their success."""
+    player, told, came = agent.player(seed), list[float](), list[bool]()
+
+    def act(state: State) -> str:
+        return player.act([state])[0]
+
+    for number in range(TRIED):
+        steps = list(play(make(env), act, 1_000 + number))
+        first = steps[0]
+        q = agent.q(first.state)[first.state.options.index(first.action)]
+        told.append(float(np.clip(q, 0.0, 1.0)))
+        came.append(steps[-1].success)
+    return told, came
+
+
+def kept(line: Line, env: str, steps: int, seed: int, folder: Path) -> dict[str, Any]:
+    """Return the same from its file, or measure it now."""
+    path = folder / f"{folder_name(line.label)}-{seed}.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(learnt(line, env, steps, seed)).encode())
+    known = read_json(path)
+    assert known is not None
+    return known
+
+
+def measured(env: str, rule: str, steps: int, lms: Sequence[str], seeds: int, folder: Path) -> str:
+    """Return success by row, whether the product is above each factor, and the quality of its values."""
+    own = lines(rule, lms)
+    found = {line.label: [kept(line, env, steps, seed, folder) for seed in range(seeds)] for line in own}
+    late = {label: [one["late"] for one in runs] for label, runs in found.items()}
+    rows = []
+    for line in own:
+        runs = found[line.label]
+        beaten = [
+            "" if line.label == factor else "yes" if above(late[line.label], late[factor]) else "no"
+            for factor in ("value alone", "likelihood alone")
+        ]
+        evidence = "-" if line.config.factor == "value" else _model(line.lm).evidence
+        every = over_seeds([one["all"] for one in runs])
+        rows.append((line.label, evidence, every, over_seeds(late[line.label]), *beaten))
+    head = "arm | evidence | success, all steps | success, last quarter | above value | above likelihood"
+    return f"{table(head, rows)}\n\n{_calibration(found)}"
+
+
+def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the quality of V of the first action by row: the Brier score, and bins for the product."""
+    rows = []
+    for label, runs in found.items():
+        told, came = ([x for one in runs for x in one[name]] for name in ("told", "came"))
+        mean = float(np.mean(came))
+        rows.append((label, f"{np.mean(told):.2f}", f"{mean:.2f}", f"{brier(told, came):.3f}"))
+    told, came = ([x for one in found["product"] for x in one[name]] for name in ("told", "came"))
+    bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in reliability(told, came)]
+    head = "arm | V of the first action | success | Brier score"
+    return f"{table(head, rows)}\n\nThe product's values, by predicted probability:\n\n" + table(
+        "predicted | observed | episodes", bins
+    )
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    return [
+        Part(title, (), beside=partial(measured, env, rule, scale.steps(steps), lms, scale.seeds))
+        for title, (env, rule, steps, encoders) in PLACES.items()
+        for lms in ((*encoders, *scale.lms),)
+    ]
+
+
+STUDIES = {
+    "likelihood-value": Study(
+        "likelihood-value",
+        "Is likelihood times value better than either factor if the value is learnt while acting?",
+        "In SayCan the product is ahead of either factor, with skills that were trained beforehand (Ahn et "
+        "al., CoRL 2022).",
+        "The environment's own actions replace skills, and the value is learnt from success only. The "
+        "rules in the model's place (L0) are permanently wrong in 0.3 of the situations, the same ones for "
+        "every seed. `minilm` is a sentence encoder (L3).",
+        _parts,
+        lm_for="likelihood-value",
+        seeds=8,
+    )
+}

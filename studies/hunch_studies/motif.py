@@ -1,0 +1,232 @@
+"""Study of "Motif: Intrinsic Motivation from Artificial Intelligence Feedback" (Klissarov, D'Oro et al., ICLR
+2024): whether preferences between captions help with sparse rewards, and how much noise they tolerate.
+
+    hunch study motif
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hunch.core import Episode, World
+from hunch.envs import make
+from hunch.lm import load
+from hunch.methods.q_learning import QLearningConfig
+from hunch.methods.reward.motif import MotifConfig
+from hunch.methods.reward.novelty import CountBonusConfig, RNDConfig
+from hunch.rl.episodes import play, replay
+from hunch.rl.rollout import Finished
+from hunch.rl.statistics import over_seeds
+from hunch.roles.preference import Pair, Preference, PreferenceConfig
+from hunch.runs.compare import Arm, jobs
+from hunch.runs.execute import RunConfig, finished
+from hunch.runs.result import Result, last_quarter
+from hunch_studies.cost import COST, cost, spent
+from hunch_studies.novelty import START
+from hunch_studies.study import Part, Scale, Study
+
+ENV = "hunch/DoorKey-v0"
+STEPS = 10_000
+TABLE = QLearningConfig(epsilon=(0.05, 0.05, 1), alpha=0.02)
+RULE = "scripted:captions"
+NOISE = (0.0, 0.1, 0.3)
+RECENT = 10
+"""Episodes over which success is looked at."""
+TIDY = "put things down"
+"""A goal other than the mission."""
+LONGER = "Motif, label noise 0.1, captions of 3,000 steps"
+SHORT = 50
+"""Steps of an episode in which a random walk seldom finds the goal; the level's own limit is 250."""
+
+
+def _arm(label: str, method: str, options: Any, steps: int, lm: str = "", **env_options: Any) -> Arm:
+    config = RunConfig(method=method, env=ENV, env_options=env_options, lm=lm, steps=steps, options=options)
+    return Arm(label, config)
+
+
+def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, ...]:
+    """Motif by noise, without its parts, and what it is compared with; the same learner in all."""
+
+    def motif(label: str, lm: str, **options: Any) -> Arm:
+        return _arm(label, "motif", MotifConfig(table=TABLE, **options), steps, lm, **env_options)
+
+    def count(label: str, initial: float = 0.0, **options: Any) -> Arm:
+        config = CountBonusConfig(table=replace(TABLE, initial=initial), **options)
+        return _arm(label, "count-bonus", config, steps, **env_options)
+
+    high = START * 0.01
+    rnd = RNDConfig(table=replace(TABLE, initial=high), weight=0.01)
+    return (
+        *(motif(f"Motif, label noise {noise}", f"{RULE}?error={noise}") for noise in NOISE),
+        motif("Motif, uninformed judge", "uniform"),
+        motif("Motif without counts", f"{RULE}?error=0.1", beta=0.0),
+        motif("Motif without threshold", f"{RULE}?error=0.1", quantile=None),
+        count("sparse reward alone", weight=0.0),
+        count("count of states", weight=0.01),
+        count("count of events", weight=0.01, of="event"),
+        count(f"count of states, Q from {high}", weight=0.01, initial=high),
+        count(f"Q from {high} alone", weight=0.0, initial=high),
+        _arm("RND, weight 0.01", "rnd", rnd, steps, **env_options),
+        *(motif(f"Motif, {lm}", lm) for lm in lms),
+    )
+
+
+def hard_to_find(steps: int) -> tuple[Arm, ...]:
+    """Motif with 10 % of wrong labels, and its controls, in episodes of ``SHORT`` steps."""
+    left_out = ("noise 0.0", "noise 0.3", "without")
+    longer = MotifConfig(table=TABLE, preference=PreferenceConfig(collect=3_000))
+    return (
+        *(arm for arm in arms(steps, max_steps=SHORT) if not any(words in arm.label for words in left_out)),
+        _arm(LONGER, "motif", longer, steps, f"{RULE}?error=0.1", max_steps=SHORT),
+    )
+
+
+def reached(result: Result, wins: int) -> float:
+    """Steps after which so many of ten episodes succeeded; all where it never came to that."""
+    won = [episode.success for episode in result.episodes]
+    for i in range(RECENT, len(won) + 1):
+        if sum(won[i - RECENT : i]) >= wins:
+            return float(result.episodes[i - 1].step)
+    return float(result.asked)
+
+
+def speeds(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Steps to half and to nine tenths of the episodes by line, in Markdown."""
+    names = ("arm", "evidence", "steps to half", "steps to nine tenths", "never", "success")
+    lines = [f"| {' | '.join(names)} | {COST} |", "|---" * (len(names) + 3) + "|"]
+    for arm in listed:
+        found = [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
+        nine = [reached(r, 9) for r in found]
+        never = sum(steps >= r.asked for steps, r in zip(nine, found, strict=True))
+        late = over_seeds([r.success.value for r in found])
+        lines.append(
+            f"| {arm.label} | {found[0].evidence or '-'} | {_steps([reached(r, 5) for r in found])} "
+            f"| {_steps(nine)} | {never} of {len(found)} | {late} | {cost(spent(r, 'lm') for r in found)} |"
+        )
+    told = (
+        "Steps until five, or nine, of ten episodes succeeded; a run that never did counts in full. Never: "
+        "runs that did not reach nine. Calls, cache hits and seconds are of all seeds together."
+    )
+    return "\n".join([told, "", *lines])
+
+
+def _steps(values: Sequence[float]) -> str:
+    mean = over_seeds(values)
+    return f"{mean.value:,.0f} [{mean.low:,.0f}, {mean.high:,.0f}]"
+
+
+def steering(steps: int) -> tuple[Arm, ...]:
+    """Two goals for the judge, and no reward of the environment."""
+    goals = {"the mission": None, TIDY: TIDY}
+    return tuple(
+        _arm(
+            f"Motif, {label}",
+            "motif",
+            MotifConfig(table=TABLE, extrinsic=0.0, preference=PreferenceConfig(goal=goal)),
+            steps,
+            f"{RULE}?error=0.1",
+        )
+        for label, goal in goals.items()
+    )
+
+
+def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Return the events in the episodes of the last quarter, by goal, in Markdown."""
+    told = {"succeeds": "You reach the goal.", "unlocks": "You unlock", "puts down": "You put down"}
+    lines = [f"| arm | {' | '.join(told)} | {COST} |", "|---|" + "---|" * (len(told) + 3)]
+    env = make(ENV)
+    for arm in listed:
+        found = [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
+        late = [[_events(env, e) for e in last_quarter(r.episodes, r.asked)] for r in found]
+        cells = [str(over_seeds([_mean(words, events) for events in late])) for words in told.values()]
+        lines.append(f"| {arm.label} | {' | '.join(cells)} | {cost(spent(r, 'lm') for r in found)} |")
+    return "Counts per episode of the last quarter.\n\n" + "\n".join(lines)
+
+
+def _events(env: Any, episode: Finished) -> Counter[str]:
+    return Counter(t.event for t in replay(env, episode))
+
+
+def _mean(words: str, episodes: Sequence[Counter[str]]) -> float:
+    """How often an event that begins so came in an episode."""
+    times = [sum(n for event, n in seen.items() if event.startswith(words)) for seen in episodes]
+    return float(np.mean(times)) if times else float("nan")
+
+
+def fits(seeds: int, folder: Path) -> str:
+    """How well the fitted rewards agree with the judge, and with one that is never wrong, in Markdown."""
+    lines = [
+        f"| label noise | right by the judge | right by a judge without noise | Brier | cycles | {COST} |",
+        "|---" * 8 + "|",
+    ]
+    for noise in (*NOISE, 0.4):
+        found = [_fit(noise, seed) for seed in range(seeds)]
+        cells = [
+            str(over_seeds([fit[name] for fit in found])) for name in ("judge", "clean", "brier", "cycles")
+        ]
+        lines.append(f"| {noise} | {' | '.join(cells)} | {cost(found)} |")
+    return "Held-out pairs of captions of random play, 2,000 pairs per seed.\n\n" + "\n".join(lines)
+
+
+def _fit(noise: float, seed: int) -> dict[str, float]:
+    """Fit to pairs of captions of random play, and return agreement, calibration, cycles and cost."""
+    env, rng = make(ENV), np.random.default_rng(seed)
+    data = [
+        Episode(tuple(play(env, lambda s: s.options[int(rng.integers(len(s.options)))], 100 * seed + i)))
+        for i in range(8)
+    ]
+    judge, begun = load(f"{RULE}?error={noise}"), time.perf_counter()
+    source = Preference(judge, load("bag-of-words"))
+    source.begin(World(task="use the key to open the door and then get to the goal", data=data), seed)
+    seconds, told = time.perf_counter() - begun, source.report
+    names = list(told["captions"])
+    clean = Preference(load(RULE), load("bag-of-words"))
+    pairs = clean.judged([(a, b) for a in names for b in names if a != b])
+    right = [_agrees(pair, told["captions"]) for pair in pairs if pair.verdict]
+    return {
+        "judge": told["accuracy"],
+        "clean": float(np.mean(right)),
+        "brier": told["brier"],
+        "cycles": told["cycles"] or 0.0,
+        "calls": judge.usage.calls,
+        "hits": judge.usage.cache_hits,
+        "seconds": seconds,
+    }
+
+
+def _agrees(pair: Pair, rewards: dict[str, float]) -> bool:
+    return (rewards[pair.first] > rewards[pair.second]) == (pair.verdict == 1)
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    steps = scale.steps(STEPS)
+    listed, hard, goals = arms(steps, scale.lms), hard_to_find(steps), steering(scale.steps(STEPS // 2))
+    return [
+        Part("The fit by noise", (), beside=lambda folder: fits(scale.seeds, folder)),
+        Part("DoorKey-5x5", listed, measure=speeds),
+        Part(f"Episodes of {SHORT} steps", hard, measure=speeds),
+        Part("Two goals", goals, measure=behaviours),
+    ]
+
+
+STUDIES = {
+    "motif": Study(
+        "motif",
+        "Do preferences between captions help to find a sparse reward sooner, and how much noise do they "
+        "tolerate?",
+        "On NetHack, agents that learn from the fitted reward alone score higher than those that learn from "
+        "the score; with both they make progress where rewards are sparse (Klissarov et al., ICLR 2024).",
+        "MiniGrid's DoorKey-5x5 in words, not NetHack; a table instead of a recurrent network; 2,000 pairs "
+        "from the first 1,000 steps, which count. The judge is a rule (L0): this says nothing about models.",
+        _parts,
+        lm_for="motif",
+        seeds=5,
+    )
+}

@@ -1,0 +1,288 @@
+"""What a sentence encoder as the action prior knows beyond equality of words.
+
+The encoder and three lexical controls (:mod:`hunch.lm.backends.words`) are used by the same rule, the
+similarity prior, each with its best temperature on separate pools of games. Everything is paired by pool: the
+same games, episodes and seeds for each model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hunch.core import HunchError, State
+from hunch.envs import make
+from hunch.lm import load
+from hunch.lm.backends.bag_of_words import words
+from hunch.methods.prior.zero_shot import ZeroShot
+from hunch.rl.episodes import evaluate, play
+from hunch.rl.statistics import Estimate, over_pairs
+from hunch.roles.encoder import TextTable
+from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.runs.compare import Arm, Job, compare, environment, processors, thread_limits
+from hunch.runs.files import read_json, write_atomically
+from hunch_studies.priors import PICK, dqn_prior
+from hunch_studies.study import Part, Scale, Study
+
+ENV = "hunch/Household-Pick-v0"
+ENCODER = "minilm"
+CONTROLS = ("words", "tfidf", "random-words")
+MODELS = (ENCODER, *CONTROLS)
+PLACEMENTS = ("typical", "uniform")
+TUNING = tuple(range(100, 104))
+REPORTED = tuple(range(20, 40))
+"""Pools on which nothing was tuned."""
+LEARNT = {"typical": 6, "uniform": 0}
+"""Number of these pools that DQN-Prior plays, by placement."""
+DEFAULT = f"{ENCODER} at 0.1"
+"""The encoder as in `make demo`: at the similarity prior's default temperature."""
+TEMPERATURES = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
+EPISODES = {True: 96, False: 192}
+"""Episodes of a zero-shot evaluation, for tuning and for the report."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of the study."""
+
+    tuning: Sequence[int]
+    pools: Sequence[int]
+    learnt: dict[str, int]
+    episodes: dict[bool, int]
+    steps: int
+
+    @classmethod
+    def of(cls, scale: Scale) -> Size:
+        """Return the full size, or a minimal one for the smoke run."""
+        if not scale.smoke:
+            return cls(TUNING, REPORTED, LEARNT, EPISODES, 9_000)
+        return cls(TUNING[:1], REPORTED[:2], {"typical": 2, "uniform": 0}, {True: 4, False: 4}, 200)
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A zero-shot evaluation: a ~ p(a|s) at a temperature, on a pool of eight games."""
+
+    model: str
+    placement: str
+    pool: int
+    temperature: float
+    episodes: int
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, (self.model, self.placement, self.pool, self.temperature, self.episodes)))
+
+
+def play_shot(shot: Shot) -> float:
+    """Return the success rate of an evaluation."""
+    agent = ZeroShot(SimilarityPrior(_table(shot.model), temperature=shot.temperature))
+    envs = [make(ENV, **PICK, pool_seed=shot.pool, placement=shot.placement) for _ in range(16)]
+    played = evaluate(agent.player, envs, shot.episodes, seed=shot.pool)
+    return float(np.mean([episode.success for episode in played]))
+
+
+@cache
+def _table(model: str) -> TextTable:
+    return TextTable(load(model))
+
+
+def play_shots(shots: Sequence[Shot], file: Path) -> dict[Shot, float]:
+    """Return success rates of evaluations, each played once, on one thread, and kept in a file."""
+    known: dict[str, float] = read_json(file) or {}
+    left = [shot for shot in shots if str(shot) not in known]
+    with environment(thread_limits(1)), ProcessPoolExecutor(processors(), get_context("spawn")) as alone:
+        for shot, success in zip(left, alone.map(play_shot, left), strict=True):
+            known[str(shot)] = success
+            write_atomically(file, json.dumps(known, indent=1).encode())
+    return {shot: known[str(shot)] for shot in shots}
+
+
+Way = tuple[str, str]
+"""A model, or the encoder at the default temperature, and a placement."""
+Found = dict[Way, dict[int, float]]
+"""Success by model and placement, then by pool."""
+WAYS: tuple[Way, ...] = tuple((model, placement) for placement in PLACEMENTS for model in MODELS)
+
+
+def chosen(size: Size, file: Path) -> dict[Way, float]:
+    """Return the temperature with the highest success on the pools for tuning, the lowest among equals."""
+    shots = {
+        (way, t): [Shot(*way, pool, t, size.episodes[True]) for pool in size.tuning]
+        for way in WAYS
+        for t in TEMPERATURES
+    }
+    success = play_shots([shot for own in shots.values() for shot in own], file)
+    mean = {key: sum(success[shot] for shot in own) for key, own in shots.items()}
+    return {way: max(TEMPERATURES, key=lambda t: mean[way, t]) for way in WAYS}
+
+
+def by_pool(size: Size, best: dict[Way, float], file: Path) -> Found:
+    """Return the zero-shot success on the pools to report."""
+    shots = {way: [Shot(*way, pool, best[way], size.episodes[False]) for pool in size.pools] for way in WAYS}
+    success = play_shots([shot for own in shots.values() for shot in own], file)
+    return {way: {shot.pool: success[shot] for shot in own} for way, own in shots.items()}
+
+
+def report(folder: Path, scale: Scale) -> str:
+    """Execute the rest of the study, and return the results in Markdown; ``found.md`` holds those so far."""
+    size = Size.of(scale)
+    folder.mkdir(parents=True, exist_ok=True)
+    best = chosen(size, folder / "zero_shot.json") | {(DEFAULT, placement): 0.1 for placement in PLACEMENTS}
+    alone = by_pool(size, best, folder / "zero_shot.json")
+    text = _written(folder, size, best, alone, {})
+    for learnt in learn(folder, size, best):
+        text = _written(folder, size, best, alone, learnt)
+    return text
+
+
+def _written(folder: Path, size: Size, best: dict[Way, float], alone: Found, learnt: Found) -> str:
+    """Write the results so far, as text and as numbers."""
+    told = f"Temperatures were chosen on pools {_span(size.tuning)} by zero-shot success."
+    parts = ["#### Zero-shot", told, table(alone, best), "Success by pool:", pools_table(alone)]
+    if learnt:
+        parts += ["#### DQN-Prior", table(learnt, best), "Success by pool:", pools_table(learnt)]
+    found = {"zero-shot": alone, "dqn-prior": learnt}
+    plain = {name: {", ".join(way): own for way, own in each.items()} for name, each in found.items()}
+    write_atomically(folder / "table.json", (json.dumps(plain, indent=1) + "\n").encode())
+    text = "\n\n".join(parts)
+    write_atomically(folder / "found.md", text.encode())
+    return text
+
+
+def learn(folder: Path, size: Size, best: dict[Way, float]) -> Iterator[Found]:
+    """Train DQN-Prior with each model, one seed per pool; yield all results after each pool."""
+    found: Found = {}
+    for placement in PLACEMENTS:
+        for pool in size.pools[: size.learnt[placement]]:
+            todo = {
+                (model, placement): _job(folder, model, placement, pool, best[model, placement], size.steps)
+                for model in (*MODELS, DEFAULT)
+            }
+            for way, outcome in zip(todo, compare(list(todo.values())), strict=True):
+                if outcome.result is None:
+                    raise HunchError(f"{outcome.job.arm.label} failed: {outcome.reason}")
+                found.setdefault(way, {})[pool] = outcome.result.success.value
+            yield found
+
+
+def _job(folder: Path, model: str, placement: str, pool: int, temperature: float, steps: int) -> Job:
+    place: dict[str, Any] = {**PICK, "pool_seed": pool, "placement": placement}
+    prior = PriorConfig(kind="similarity", temperature=temperature)
+    label = f"{model}, {placement}, pool {pool}"
+    arm: Arm = dqn_prior(label, ENV, model.split()[0], steps, place, prior=prior)
+    return Job(arm, 0, folder / arm.folder)
+
+
+def table(found: Found, temperatures: dict[Way, float]) -> str:
+    """Return the success of each model over pools, the encoder's leads over the others, and the verdicts."""
+    subjects = [name for name in (ENCODER, DEFAULT) if any(name == model for model, _ in found)]
+    heads = ["placement", "model", "evidence", "temperature", "pools", "success, mean"]
+    heads += [f"lead of {name}, paired" for name in subjects]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for (model, placement), scores in found.items():
+        success = f"{np.mean(list(scores.values())):.2f}"
+        level = "L0" if model in CONTROLS else "L3"
+        cells = [placement, f"`{model}`", level, temperatures[model, placement], len(scores), success]
+        for name in subjects:
+            own = found.get((name, placement), {})
+            cells.append("" if name == model else lead(own, scores))
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    verdicts = [f"- {line}." for name in subjects for line in verdict(found, name)]
+    return "\n".join([*lines, *(["", *verdicts] if verdicts else [])])
+
+
+def verdict(found: Found, name: str) -> list[str]:
+    """Say whether the encoder beats each control: the interval of its lead over the pools is above 0."""
+    lines = []
+    for placement in PLACEMENTS:
+        own = found.get((name, placement), {})
+        leads = {model: lead(own, found.get((model, placement), {})) for model in CONTROLS}
+        said = [
+            f"beats {model}: {'yes' if by.low > 0 else 'no'}"
+            for model, by in leads.items()
+            if np.isfinite(by.low)
+        ]
+        lines += [f"{name}, {placement} (L3) {'; '.join(said)}"] if said else []
+    return lines + _of_places(found, name)
+
+
+def _of_places(found: Found, name: str) -> list[str]:
+    """Return how much of the encoder's lead disappears with uniform placement: its knowledge of places."""
+    typical, uniform = (found.get((name, placement), {}) for placement in PLACEMENTS)
+    gone = []
+    for model in CONTROLS:
+        at_home, anywhere = (found.get((model, placement), {}) for placement in PLACEMENTS)
+        pools = [pool for pool in at_home if all(pool in own for own in (typical, uniform, anywhere))]
+        lost = [typical[p] - at_home[p] - uniform[p] + anywhere[p] for p in pools]
+        gone += [f"{over_pairs(lost)} of the lead over {model}"] if len(lost) > 1 else []
+    return [f"{name}: with uniform placement goes {', '.join(gone)}"] if gone else []
+
+
+def lead(scores: dict[int, float], others: dict[int, float]) -> Estimate:
+    """Return the mean lead of scores over others on common pools, with Student's 95 % interval."""
+    return over_pairs([scores[pool] - others[pool] for pool in others if pool in scores])
+
+
+def pools_table(found: Found) -> str:
+    """Return the success of each model on each pool."""
+    pools = sorted({pool for scores in found.values() for pool in scores})
+    lines = ["| placement | model | " + " | ".join(map(str, pools)) + " |", "|---" * (len(pools) + 2) + "|"]
+    for (model, placement), scores in found.items():
+        cells = [f"{scores[pool]:.2f}" if pool in scores else "" for pool in pools]
+        lines.append(f"| {placement} | `{model}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _span(pools: Sequence[int]) -> str:
+    return f"{pools[0]} to {pools[-1]}" if len(pools) > 1 else str(pools[0])
+
+
+def documents(pools: Iterable[int] = range(1000, 1010), episodes: int = 20) -> list[str]:
+    """Return the different texts of random walks through generated games of all kinds."""
+    found = dict[str, None]()
+    for pool in pools:
+        env, rng = make("hunch/Household-v0", pool_seed=pool), np.random.default_rng(pool)
+        walk = partial(_any, rng)
+        for t in chain.from_iterable(play(env, walk, seed) for seed in range(episodes)):
+            found |= dict.fromkeys((t.state.task, *t.state.lines(), *t.state.options))
+    return list(found)
+
+
+def _any(rng: np.random.Generator, state: State) -> str:
+    return str(rng.choice(state.options))
+
+
+def document_frequencies(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the number of texts, and the number of texts with each word, for the model ``tfidf``."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        for word in set(words(text)):
+            counts[word] = counts.get(word, 0) + 1
+    return {"documents": len(texts), "holding": dict(sorted(counts.items()))}
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    return [Part("Household-Pick", (), beside=lambda folder: report(folder, scale))]
+
+
+STUDIES = {
+    "priors-knowledge": Study(
+        "priors-knowledge",
+        "What does a sentence encoder know, as the action prior, beyond which words are equal?",
+        "The paper has no such control.",
+        "One seed per pool, so the variation is that of the games. The similarity prior and the games, in "
+        "ALFWorld's words, are ours. Q uses embeddings of `minilm` in all arms of DQN-Prior.",
+        _parts,
+        seeds=1,
+    )
+}

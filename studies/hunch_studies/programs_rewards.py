@@ -1,0 +1,83 @@
+"""What the studies of rewards as programs share: the world, the writers, and what is kept of a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import hunch
+from hunch import lm
+from hunch.envs.design.problem import Trial
+from hunch.envs.design.reward import RewardDesign
+from hunch.methods.program.agent import ProgramAgent
+from hunch.roles.program import best
+from hunch.roles.program_similarity import TEMPERATURE, SimilarityWriter
+from hunch_studies.programs_funsearch import tried
+
+Row = dict[str, Any]
+
+WORLD: dict[str, Any] = {"world": "docking"}
+"""The world in which rewards are designed; chosen by the results of the sparse and the hand-written reward
+only."""
+GRADED: dict[str, Any] = {**WORLD, "metric": "degree"}
+"""The same world with a metric that also distinguishes policies that never succeed, like Eureka's metrics."""
+BATCH = 8
+"""Programs per batch of Eureka."""
+AGAIN = 5
+"""Number of new seeds with which a winner is trained again."""
+MAIN = (0.4, 0.1)
+"""Repair and break rate of the scripted writer."""
+ENCODERS: Mapping[str, tuple[str, float]] = {
+    "MiniLM": ("minilm", TEMPERATURE),
+    "bag of words": ("bag-of-words", TEMPERATURE),
+    "weighted words": ("words", TEMPERATURE),
+    "even draws": ("words", math.inf),
+}
+"""Encoders that choose quantities, with the temperature of the draws: the model, two lexical controls and the
+uninformed one."""
+
+
+# ---- writers ----------------------------------------------------------------------------------------------
+
+
+def writer(repair: float, damage: float) -> str:
+    """Return the scripted writer with these dials; one answer in ten crashes."""
+    return f"scripted:writer?repair={repair:g}&break={damage:g}&crash=0.1"
+
+
+@cache
+def encoder(name: str) -> SimilarityWriter:
+    """Return a writer whose quantities are chosen by an encoder."""
+    spec, temperature = ENCODERS[name]
+    return SimilarityWriter(lm.load(spec, cache=None), temperature)
+
+
+# ---- searches ---------------------------------------------------------------------------------------------
+
+
+def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
+    """Run a search; return its winner, trained again, and the fitness of all its programs."""
+    hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
+    top = best(agent.attempts)
+    found = [attempt.fitness or 0.0 for attempt in agent.attempts]
+    trials = retrained(RewardDesign(**world, trials=""), top.program) if top else []
+    return {
+        "fitness": top.fitness if top else 0.0,
+        "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
+        "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
+        "found": found,
+        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
+        "program": top.program if top else "",
+    }
+
+
+def retrained(env: RewardDesign, program: str, first: int = 1_000) -> list[Trial]:
+    """Return new trainings with consecutive seeds."""
+    return [tried(env, program, seed=first + i) for i in range(AGAIN)]
+
+
+def again(env: RewardDesign, program: str, first: int = 1_000) -> float:
+    """Return the mean fitness over new trainings with consecutive seeds; a failed one counts as 0."""
+    return sum(trial.fitness or 0.0 for trial in retrained(env, program, first)) / AGAIN

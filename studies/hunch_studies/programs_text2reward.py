@@ -1,0 +1,172 @@
+"""Text2Reward and Song's lineage: dense rewards as programs, for a task that the sparse reward does not
+teach. A sentence encoder and a script write them.
+
+hunch study text2reward
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hunch import lm
+from hunch.envs.design.reward import RewardDesign
+from hunch.methods.program.agent import ProgramAgent
+from hunch.methods.program.song import Song
+from hunch.methods.program.text2reward import Text2Reward
+from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
+from hunch_studies.code_world_models import kept
+from hunch_studies.programs_funsearch import tried
+from hunch_studies.programs_rewards import (
+    ENCODERS,
+    MAIN,
+    WORLD,
+    Row,
+    again,
+    designed,
+    encoder,
+    writer,
+)
+from hunch_studies.study import Part, Scale, Study
+
+PROGRAMS = 16
+"""Programs, and so trainings, per run."""
+ENOUGH = 0.8
+"""Success at which a reward counts as good."""
+REACHER: dict[str, Any] = {"world": "reacher"}
+Lines = Mapping[str, Callable[[], ProgramAgent]]
+
+
+DRAFTS = 25
+"""Drafts per seed."""
+CURVE = (1, 2, 4, 8, 16)
+"""Numbers of programs of which the best is shown."""
+
+
+def scripted() -> Any:
+    """Return the scripted writer at the rates of Eureka's main comparison."""
+    return lm.load(writer(*MAIN), cache=None)
+
+
+BY_ENCODER: Lines = {
+    f"Text2Reward, {name}": lambda name=name: Text2Reward(encoder(name), give_up=0) for name in ENCODERS
+} | {
+    "Song, MiniLM": lambda: Song(encoder("MiniLM"), give_up=0),
+    "no feedback, MiniLM": lambda: Text2Reward(encoder("MiniLM"), feedback="blind", give_up=0),
+    "best of n, MiniLM": lambda: Text2Reward(encoder("MiniLM"), feedback="fresh", give_up=0),
+}
+"""Refinement by feedback with each encoder, and with MiniLM in other searches. First the method."""
+SCRIPTED: Lines = {
+    "Text2Reward": lambda: Text2Reward(scripted(), give_up=0),
+    "Text2Reward, no feedback": lambda: Text2Reward(scripted(), feedback="blind", give_up=0),
+    "Song, one lineage": lambda: Song(scripted(), give_up=0),
+    "best of n": lambda: Text2Reward(scripted(), feedback="fresh", give_up=0),
+}
+"""The scripted writer. First the method."""
+
+
+def drafted(world: dict[str, Any], name: str, number: int) -> Row:
+    """Return the success of a policy that is trained on a first draft."""
+    env = RewardDesign(**world, trials="")
+    program = encoder(name).write(env.problem, (), "", 1, number)[0]
+    return {"success": tried(env, program, seed=number).fitness or 0.0, "program": program}
+
+
+def drafts(world: dict[str, Any], n: int, folder: Path) -> str:
+    """Return the success of first drafts, by encoder."""
+    keys = [(name, number) for number in range(n) for name in ENCODERS]
+    found = kept(folder / "runs.jsonl", keys, partial(drafted, world))
+    by_name = {
+        name: [row["success"] for row in sorted(found, key=lambda r: r["key"][1]) if row["key"][0] == name]
+        for name in ENCODERS
+    }
+    rows = ["| drafts by | success | at least 0.5 | MiniLM is ahead by |", "|---|---|---|---|"]
+    for name, values in by_name.items():
+        gap = over_pairs([a - b for a, b in zip(by_name["MiniLM"], values, strict=True)]).short()
+        share = over_episodes([value >= 0.5 for value in values])
+        rows.append(f"| {name} | {np.mean(values):.2f} | {share} | {'' if name == 'MiniLM' else gap} |")
+    return f"Means over {n} drafts each.\n\n" + "\n".join(rows)
+
+
+def searched(lines: Lines, world: dict[str, Any], steps: int, line: str, seed: int) -> Row:
+    """A run of a line."""
+    return designed(lines[line](), world, 1, steps, seed)
+
+
+def by_hand(world: dict[str, Any], kind: str, seed: int) -> Row:
+    """Return the results of a given reward, trained like the winners."""
+    env = RewardDesign(**world, trials="")
+    return {"again": again(env, getattr(env.world, kind), first=10_000 * (1 + seed))}
+
+
+def table(lines: Lines, world: dict[str, Any], seeds: int, steps: int, folder: Path) -> str:
+    """Return the results of each arm's winner, and of the sparse and the hand-written reward."""
+    keys = [(kind, seed) for kind in ("sparse", "dense") for seed in range(seeds)]
+    bare = kept(folder.parent / f"bare-{world['world']}.jsonl", keys, partial(by_hand, world))
+    keys = [(line, seed) for seed in range(seeds) for line in lines]
+    found = kept(folder / "runs.jsonl", keys, partial(searched, lines, world, steps))
+    first = next(iter(lines))
+    rows = [
+        f"| arm | fitness when chosen | trained again | at least {ENOUGH:g} | {first} is ahead by |",
+        "|---|---|---|---|---|",
+    ]
+    for name, kind in (("sparse reward", "sparse"), ("hand-written reward", "dense")):
+        rows.append(f"| {name} | | {_cells(_rows(bare, kind))} | |")
+    for line in lines:
+        own = _rows(found, line)
+        gaps = [one["again"] - other["again"] for one, other in zip(_rows(found, first), own, strict=True)]
+        chosen = over_seeds([row["fitness"] for row in own]).short()
+        gap = "" if line == first else over_pairs(gaps).short()
+        rows.append(f"| {line} | {chosen} | {_cells(own)} | {gap} |")
+    return "\n".join([*rows, "", *_curves({line: _rows(found, line) for line in lines})])
+
+
+def _curves(by_line: Mapping[str, list[Row]]) -> list[str]:
+    """Return the best fitness after some numbers of programs, in Markdown."""
+    head = " | ".join(f"{n} program{'s' * (n > 1)}" for n in CURVE)
+    lines = [f"| best fitness after | {head} |", "|---" * (1 + len(CURVE)) + "|"]
+    for line, rows in by_line.items():
+        cells = [f"{np.mean([max(row['found'][:n]) for row in rows]):.2f}" for n in CURVE]
+        lines.append(f"| {line} | {' | '.join(cells)} |")
+    return lines
+
+
+def _rows(found: list[Row], line: str) -> list[Row]:
+    return sorted((row for row in found if row["key"][0] == line), key=lambda row: int(row["key"][1]))
+
+
+def _cells(rows: list[dict[str, Any]]) -> str:
+    worth = [row["again"] for row in rows]
+    return f"{over_seeds(worth).short()} | {sum(value >= ENOUGH for value in worth)} of {len(worth)}"
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    steps = max(4, round(PROGRAMS * scale.share))
+    n = DRAFTS * scale.seeds
+    return [
+        Part("First drafts in docking", (), beside=partial(drafts, WORLD, n)),
+        Part("First drafts in the reacher", (), beside=partial(drafts, REACHER, n // 2)),
+        Part("Refined in docking", (), beside=partial(table, BY_ENCODER, WORLD, scale.seeds, steps)),
+        Part("Scripted writer", (), beside=partial(table, SCRIPTED, WORLD, scale.seeds, steps)),
+    ]
+
+
+STUDIES = {
+    "text2reward": Study(
+        "text2reward",
+        "Does a reward written as a program teach a task that its sparse reward does not teach?",
+        "Of 17 manipulation tasks, 13 were learnt with generated rewards at least as well as with expert "
+        "rewards (Xie et al., ICLR 2024). Nine tasks reached a success of 93 to 100 % after "
+        "self-refinement (Song et al., 2023).",
+        "No model that generates: rewards are drawn from a grammar, and MiniLM (L3) or a script (L0) chooses "
+        "what they are computed from. Feedback consists of the design problem's numbers; in Text2Reward it "
+        "is from a person. There are 25 drafts per seed, and half as many in the "
+        "reacher.",
+        _parts,
+        seeds=20,
+    )
+}

@@ -1,0 +1,1 @@
+"""Readers of answers that others recorded and published."""

@@ -1,0 +1,193 @@
+"""Study of "AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback" (Zhang and Lu, NAACL
+2024; first RLAdapter): what the closed loop of adapter and score adds to sub-goals.
+
+    hunch study rl-adapter
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.core import EvidenceLevel
+from hunch.envs import make
+from hunch.envs.craft import RULES
+from hunch.lm import load
+from hunch.methods.goal.rl_adapter import RLAdapter, RLAdapterConfig
+from hunch.methods.learners import learner
+from hunch.methods.policy.ppo import PerceptronPPOConfig
+from hunch.methods.q_learning import QLearningConfig
+from hunch.rl.statistics import above, over_pairs, over_seeds
+from hunch.roles.mentor import SUMMARIES, Mentor, MentorConfig, Sayer
+from hunch.runs.compare import folder_name
+from hunch.runs.files import read_json, write_atomically
+from hunch.runs.loop import train
+from hunch.runs.result import last_quarter, mean_return
+from hunch_studies.cost import COST, cost, spent
+from hunch_studies.planners import table
+from hunch_studies.study import Part, Scale, Study
+
+ENV: Final = "hunch/Craft-v0"
+STEPS: Final = 6_000
+RULE: Final = "scripted:mentor"
+CLOSED: Final = "closed loop"
+PPO_SETTINGS: Final = PerceptronPPOConfig(gamma=0.95, gae=0.65, learning_rate=1e-3)
+"""The paper's discounts; its learning rate is a tenth, for millions of steps."""
+
+
+class Rule(Sayer):
+    """Says what is true: the later summary, the more achievements a player had last."""
+
+    evidence: EvidenceLevel = "L0"
+
+    def __init__(self, summaries: Sequence[str]) -> None:
+        self.summaries = summaries
+
+    def say(self, prompt: str, rng: np.random.Generator) -> str:
+        """The next summary for every four achievements that the prompt tells of."""
+        did = prompt.partition(". Told to")[0]
+        number = sum(rule.action in did for rule in RULES)
+        return self.summaries[min(number // 4, len(self.summaries) - 1)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: it learns nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up nothing."""
+
+
+class Ruled(Mentor):
+    """A mentor with the rule in the adapter's place."""
+
+    def _adapter(self, seed: int) -> Sayer:
+        return Rule(self.config.summaries)
+
+
+class ToldByRule(RLAdapter):
+    """The agent with the rule in the adapter's place."""
+
+    mentor_class = Ruled
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table; without a model it is the learner alone."""
+
+    label: str
+    lm: str = RULE
+    mentor: dict[str, Any] = field(default_factory=dict)
+    agent: type[RLAdapter] = RLAdapter
+
+
+def lines(lms: tuple[str, ...]) -> tuple[Line, ...]:
+    """The closed loop, what is left of it without its parts, and rules in the adapter's place."""
+    return (
+        Line(CLOSED),
+        Line("trained on all", mentor={"keep": 1.0}),
+        Line("frozen adapter", mentor={"adapter": "frozen"}),
+        Line("no adapter", mentor={"adapter": "none"}),
+        Line("the rule in the adapter's place", agent=ToldByRule),
+        Line("always new", mentor={"summaries": SUMMARIES[:1]}, agent=ToldByRule),
+        Line("random sub-goals", "uniform", {"adapter": "none"}),
+        Line("no sub-goals", ""),
+        *(Line(f"{CLOSED}, {lm}", lm) for lm in lms),
+    )
+
+
+def config(seen: bool, steps: int, mentor: MentorConfig) -> RLAdapterConfig:
+    """Settings in which the sub-goals are seen (paper), or unseen and the only reward."""
+    if seen:
+        return RLAdapterConfig(mentor=mentor, ppo=PPO_SETTINGS)
+    table = QLearningConfig(epsilon=(1.0, 0.1, steps // 2), see_task=False)
+    return RLAdapterConfig(mentor=mentor, learner="table", table=table, weight=1.0, extrinsic=0.0)
+
+
+def learnt(line: Line, seen: bool, steps: int, seed: int) -> dict[str, Any]:
+    """Achievements in an episode of the last quarter, and the score in the first and the last fifth."""
+    own, encoder = config(seen, steps, MentorConfig(**line.mentor)), load("bag-of-words")
+    agent = line.agent(load(line.lm), own, encoder) if line.lm else learner(own, encoder)
+    told: list[dict[str, Any]] = []
+    result = train(agent, make(ENV), steps, seed=seed, report=told.append)
+    scores = [line["comprehension"] for line in told if "comprehension" in line]
+    fifth = max(1, len(scores) // 5)
+    first, last = (float(np.mean(part)) if part else None for part in (scores[:fifth], scores[-fifth:]))
+    late = last_quarter(result.episodes, steps)
+    achieved = mean_return(late)["return"] if late else 0.0
+    told_of = {"achieved": achieved, "first": first, "last": last, "summaries": _summaries(agent)}
+    return {**told_of, "evidence": result.evidence, **spent(result, "lm")}
+
+
+def _summaries(agent: Any) -> list[str]:
+    """What an adapter says in the end of players who have done little, and much."""
+    mentor = getattr(agent, "mentor", None)
+    if mentor is None or mentor.adapter is None:
+        return []
+    rng = np.random.default_rng(0)
+    prompts = [lesson.prompt for lesson in mentor.lessons.values()] * 20
+    return [mentor.adapter.say(prompt, rng) for prompt in prompts]
+
+
+def kept(line: Line, seen: bool, steps: int, seed: int, folder: Path) -> dict[str, Any]:
+    """Return the same from its file, or measure it now."""
+    file = folder / f"{folder_name(line.label)}-{seed}.json"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(learnt(line, seen, steps, seed)).encode())
+    known = read_json(file)
+    assert known is not None
+    return known
+
+
+def measured(seen: bool, steps: int, lms: tuple[str, ...], seeds: int, folder: Path) -> str:
+    """A row for each line: achievements, and how the score moved, in Markdown."""
+    listed = [line for line in lines(lms) if line.lm or seen]  # without any reward nothing is learnt
+    found = [(line, [kept(line, seen, steps, s, folder) for s in range(seeds)]) for line in listed]
+    closed = found[0][1]
+    rows = []
+    for line, runs in found:
+        achieved = [one["achieved"] for one in runs]
+        ahead = "" if runs is closed else "yes" if above(_of(closed, "achieved"), achieved) else "not shown"
+        scores = [f"{over_seeds(_of(runs, n))}" if runs[0][n] is not None else "-" for n in ("first", "last")]
+        rose = over_pairs([one["last"] - one["first"] for one in runs]) if runs[0]["first"] else "-"
+        said = [text for one in runs for text in one["summaries"]]
+        most = max(set(said), key=said.count) if said else "-"
+        evidence = runs[0]["evidence"] or "-"
+        rows.append((line.label, evidence, over_seeds(achieved), ahead, *scores, rose, most, cost(runs)))
+    head = "arm | evidence | achievements | closed loop is above | score, first fifth | last fifth"
+    return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end | {COST}', rows)}"
+
+
+def _of(runs: list[dict[str, Any]], name: str) -> list[float]:
+    return [one[name] for one in runs]
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    titles = {"Sub-goals that are seen": True, "Sub-goals alone are rewarded": False}
+    return [
+        Part(title, (), beside=partial(measured, seen, scale.steps(STEPS), scale.lms, scale.seeds))
+        for title, seen in titles.items()
+    ]
+
+
+STUDIES = {
+    "rl-adapter": Study(
+        "rl-adapter",
+        "Does an adapter that learns how well sub-goals are followed lead to more achievements?",
+        "On Crafter at 5 M steps RLAdapter is about as good as SPRING, with GPT-4 above ELLM; at 1 M steps "
+        "it is above all baselines except ELLM (Zhang and Lu).",
+        "`scripted:mentor` is a rule (L0) whose sub-goals suit the player that the summary describes; the "
+        "adapter is a new model of a million weights (L1) that chooses among four summaries. PPO has 6,000 "
+        "steps, not millions. In the second part a table does not see the sub-goals, but is rewarded for "
+        "them. This says nothing about large models.",
+        _parts,
+        lm_for="",
+        seeds=8,
+    )
+}

@@ -1,0 +1,54 @@
+"""Loads scripted models by name; importing the rules here registers them."""
+
+from __future__ import annotations
+
+from hunch.core import UsageError, suggest
+from hunch.lm.base import Model, listed_options
+from hunch.ranges import check_value
+from hunch_studies.rules import (  # noqa: F401, each registers its rules
+    captions,
+    errands,
+    examiner,
+    frozen_lake,
+    icpi,
+    judge,
+    kitchen,
+    mentor,
+    partners,
+    player,
+    recipes,
+    suggestions,
+    words,
+    writer,
+)
+from hunch_studies.rules.model import DIALS, OPTIONS, RULES, WRITERS, ScriptedModel
+
+
+def load(name: str, **dials: float) -> Model:
+    """Load the model ``scripted:<name>``: a rule, or a writer of programs with its own dials.
+
+    Raises:
+        UsageError: if there is no such rule or dial, or a dial is not from 0 to 1.
+    """
+    for dial, value in dials.items():
+        check_value(f"The dial {dial} of scripted:{name}", value, float)
+    if name in WRITERS:
+        return _LOADERS.get(name, writer.load)(name, dials)
+    if name not in RULES:
+        raise UsageError(
+            f"There is no rule {name!r} for scripted models; {suggest(name, sorted([*RULES, *WRITERS]))}"
+        )
+    for dial in dials:
+        if dial not in DIALS:
+            raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, DIALS)}")
+    return ScriptedModel(
+        RULES[name], name=f"scripted:{name}", options=OPTIONS.get(name, listed_options), **dials
+    )
+
+
+_LOADERS = {
+    "suggest": suggestions.load,
+    "mentor": mentor.load,
+    "recipes": recipes.load,
+    "player": player.load,
+}

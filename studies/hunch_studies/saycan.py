@@ -1,0 +1,143 @@
+"""SayCan against each of its factors, with trained skills.
+
+hunch study saycan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hunch.envs.kitchen.errands import FAMILIES
+from hunch.lm import load
+from hunch.report.reliability import draw_reliability
+from hunch.rl.calibration import brier, reliability
+from hunch.rl.statistics import Estimate, over_pairs, over_seeds
+from hunch.roles.prior_kinds import PriorConfig
+from hunch.runs.build import load_trained
+from hunch_studies.planners import Bench, Line, Played, share, skill_runs, success, table
+from hunch_studies.study import Part, Scale, Study
+
+EPISODES: Final = 150
+"""Episodes per row and seed."""
+WORDS: Final = "bag-of-words"
+
+
+def lines(lm: str) -> tuple[Line, ...]:
+    """Return SayCan with a model, and the model alone."""
+    return (Line(f"say x can, {lm}", lm), Line(f"say only, {lm}", lm, options={"score": "say"}))
+
+
+CONTROLS: Final = (
+    Line("say x can asked once, minilm", "minilm", options={"affordance": "once"}),
+    Line("can only", "uniform", options={"score": "can"}),
+    Line("can only, drawn", "uniform", options={"score": "can", "pick": "draw"}),
+    Line("flat Q-learning", "", "q-learning"),
+)
+
+
+def factors(models: tuple[str, ...], data: Path, scale: Scale, folder: Path) -> str:
+    """Return the success of every arm, and the kinds of failure."""
+    bench = Bench(folder, data, scale, EPISODES)
+    rows = []
+    for line in (*(own for lm in models for own in lines(lm)), *CONTROLS):
+        runs = bench.played(line)
+        planned = line.method != "q-learning"
+        failed = [f"{share(runs, why):.2f}" if planned else "-" for why in ("plan", "execution")]
+        families = [f"{success(runs, family).value:.2f}" for family in FAMILIES]
+        evidence = load(line.lm).evidence if line.lm else "-"
+        rows.append((line.label, evidence, success(runs), *failed, *families))
+    pairs = {f"say x can minus say only, {lm}": lines(lm) for lm in models}
+    pairs |= {
+        f"say x can, {lm} minus {WORDS}": (lines(lm)[0], lines(WORDS)[0]) for lm in models if lm != WORDS
+    }
+    leads = [(label, *ahead(bench.played(one), bench.played(other))) for label, (one, other) in pairs.items()]
+    head = f"arm | evidence | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
+    told = table("difference in the same episodes | over seeds | over instructions", leads)
+    return f"{table(head, rows)}\n\n{told}"
+
+
+def ahead(runs: Sequence[Sequence[Played]], others: Sequence[Sequence[Played]]) -> tuple[Estimate, Estimate]:
+    """Return the difference in success between two arms, with its intervals over seeds and over instructions.
+
+    All seeds have the same instructions, so only the second says how far the lead holds for others.
+    """
+    rates = [[np.mean([e.success for e in run]) for run in own] for own in (runs, others)]
+    by = [[np.mean(found) for found in by_instruction(own).values()] for own in (runs, others)]
+    seeds, instructions = (over_pairs([a - b for a, b in zip(*each, strict=True)]) for each in (rates, by))
+    return seeds, instructions
+
+
+def by_instruction(runs: Sequence[Sequence[Played]]) -> dict[str, list[bool]]:
+    """Return the successes of all seeds by instruction, sorted by its text."""
+    every = sorted((e.task, e.success) for run in runs for e in run)
+    return {task: [success for _, success in own] for task, own in groupby(every, key=itemgetter(0))}
+
+
+def dial(data: Path, scale: Scale, folder: Path) -> str:
+    """Return the results of a scripted planner with an error rate, by five sampled answers."""
+    bench = Bench(folder, data, scale, EPISODES // 3)
+    rows = []
+    for error in (0.6, 0.8):
+        found = []
+        for score in ("product", "say"):
+            lm = f"scripted:errands?error={error}"
+            options = {"score": score, "prior": PriorConfig(kind="mapped")}
+            found.append(success(bench.played(Line(f"{score} {error}", lm, options=options))))
+        rows.append((error, *found))
+    return table("share of wrong answers | say x can | say only", rows)
+
+
+def calibrated(data: Path, scale: Scale, folder: Path) -> str:
+    """Return how well the skills' values predict success in held-out episodes."""
+    trained = [[load_trained(run) for run in skill_runs(data, s, scale)] for s in range(scale.seeds)]
+    rows = []
+    for i, run in enumerate(skill_runs(data, 0, scale)):
+        own = [seed[i] for seed in trained]
+        rates = [float(np.mean(t.successes)) for t in own]
+        always = [brier([rate] * len(t.successes), t.successes) for rate, t in zip(rates, own, strict=True)]
+        scores = over_seeds([brier(t.values, t.successes) for t in own])
+        told = f"{scores.value:.3f} [{scores.low:.3f}, {scores.high:.3f}]"
+        rows.append((run.name, over_seeds(rates), told, f"{over_seeds(always).value:.3f}"))
+    foretold = np.concatenate([t.values for seed in trained for t in seed])
+    came = [s for seed in trained for t in seed for s in t.successes]
+    found = reliability(foretold, came)
+    folder.mkdir(parents=True, exist_ok=True)
+    draw_reliability(found, folder / "reliability.png", "Skills of the kitchen")
+    bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in found]
+    first = table("verb | success | Brier score | Brier score of the mean success", rows)
+    second = table("predicted | observed | episodes", bins)
+    picture = f"![Reliability]({folder.name}/reliability.png)"
+    return f"{first}\n\nAll verbs together, by predicted probability:\n\n{second}\n\n{picture}"
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    models = ("minilm", WORDS, "scripted:errands", *scale.lms)
+    return [
+        Part("Calibration of the skills", (), beside=partial(calibrated, data, scale)),
+        Part("Say and can", (), beside=partial(factors, models, data, scale)),
+        Part("A planner with an error rate", (), beside=partial(dial, data, scale)),
+    ]
+
+
+STUDIES = {
+    "saycan": Study(
+        "saycan",
+        "Is usefulness times the probability of working a better score for skills than either alone?",
+        "PaLM-SayCan plans 84 % and executes 74 % of 101 instructions (Ahn et al., CoRL 2022).",
+        "A grid kitchen with thirty instructions and thirty skills instead of a robot with 551. The skills "
+        "are four tables of Q-learning, one per verb; their values are calibrated on 200 episodes. "
+        "Planners that embed use 156 examples of plain instructions with plans, which replace those of "
+        "SayCan's prompt. A plan is right if its skills would have done the errand had every possible "
+        "skill worked.",
+        _parts,
+        lm_for="saycan",
+        seeds=5,
+    )
+}

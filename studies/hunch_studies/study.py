@@ -1,0 +1,291 @@
+"""A study: a claim, runs that test it, and a page with published and measured results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from hunch.core import HunchError, UsageError
+from hunch.report.curves import draw_curves
+from hunch.report.lead import leads
+from hunch.report.table import Row, rows, verdict, write
+from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
+from hunch.runs.files import read_json, write_atomically
+from hunch_studies.transfer import Transfer, carry_out
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The size of a study, and additional models.
+
+    Attributes:
+        seeds: Runs per arm.
+        share: Share of the full number of steps.
+        lms: Additional models, for studies that accept them.
+        data: Folder of recorded answers, for studies that read them.
+        parts: Only parts whose title contains one of these texts; all if there is none.
+        arms: Only arms whose label contains one of these texts, and no results that come from no runs; all if
+            there is none.
+    """
+
+    seeds: int
+    share: float
+    lms: tuple[str, ...] = ()
+    data: str = ""
+    parts: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+
+    @property
+    def smoke(self) -> bool:
+        """True if it is too small for a result."""
+        return self.share < 1
+
+    def steps(self, full: int) -> int:
+        """Return the number of steps at this scale, given the full number."""
+        return max(200, round(full * self.share))
+
+    def episodes(self, full: int) -> int:
+        """Return the number of evaluation episodes at this scale, given the full number."""
+        return max(2, round(full * self.share))
+
+
+FULL = Scale(seeds=3, share=1.0)
+SMOKE = Scale(seeds=1, share=0.05)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Runs that are compared with each other, in one environment.
+
+    Attributes:
+        title: Title of the comparison.
+        arms: Label and settings of each arm; empty if there is only ``beside``.
+        transfer: Evaluations of the trained agents of the first arm, if any.
+        measure: Called after the runs with the arms that have any, the number of seeds and the part's folder;
+            returns further results of these runs in Markdown.
+        beside: Called after the runs with the part's folder; returns further results in Markdown.
+        prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
+    """
+
+    title: str
+    arms: tuple[Arm, ...]
+    transfer: Transfer | None = None
+    measure: Callable[[Sequence[Arm], int, Path], str] | None = None
+    beside: Callable[[Path], str] | None = None
+    prepare: Callable[[], None] | None = None
+
+    def only(self, labels: Collection[str]) -> Part:
+        """The part with the arms of these labels, and without the results that come from no runs of its."""
+        arms = tuple(arm for arm in self.arms if arm.label in labels)
+        trained = self.transfer if arms[:1] == self.arms[:1] else None
+        return replace(self, arms=arms, transfer=trained, beside=None)
+
+    @property
+    def folder(self) -> str:
+        """Name of the part's folder."""
+        return "".join(c if c.isalnum() else "-" for c in self.title.lower())
+
+
+@dataclass(frozen=True)
+class Study:
+    """A claim of a paper, and the runs that test it.
+
+    Attributes:
+        name: Name on the command line.
+        question: The question of the study, in one sentence.
+        published: The paper's results with their place, in Markdown.
+        deviations: Differences from the paper's setting, in Markdown.
+        parts: Returns the runs, given the scale and a folder for data.
+        lm_for: The method in which additional models are used; empty if none are accepted.
+        seeds: Default number of runs per arm.
+        recorded: The recorded answers that it reads, which the user must fetch; empty if there are none.
+    """
+
+    name: str
+    question: str
+    published: str
+    deviations: str
+    parts: Callable[[Scale, Path], Sequence[Part]]
+    lm_for: str = ""
+    seeds: int = 3
+    recorded: str = ""
+
+
+def selected(names: Iterable[str], texts: Sequence[str]) -> set[str]:
+    """The names that some texts choose, in upper or lower case: the one that equals it, else all that contain
+    it; all names if there are no texts.
+    """
+    known = {name: name.lower() for name in names}
+    found: set[str] = set() if texts else set(known)
+    for text in map(str.lower, texts):
+        exact = text in known.values()
+        found |= {name for name, low in known.items() if (low == text if exact else text in low)}
+    return found
+
+
+def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
+    """The parts of a study that the scale asks for.
+
+    Raises:
+        UsageError: if there are none; the message lists what there is to choose from.
+    """
+    every = list(study.parts(scale, data))
+    titles = selected((part.title for part in every), scale.parts)
+    parts = [part for part in every if part.title in titles]
+    if not parts:
+        raise UsageError(
+            f"{study.name} has no part {scale.parts[0]!r}; it has {'; '.join(p.title for p in every)}."
+        )
+    if not scale.arms:
+        return parts
+    labels = dict.fromkeys(arm.label for part in parts for arm in part.arms)
+    wanted = selected(labels, scale.arms)
+    if found := [only for part in parts if (only := part.only(wanted)).arms]:
+        return found
+    have = f"it has {'; '.join(labels)}" if labels else "its results come from no runs that could be chosen"
+    raise UsageError(f"{study.name} has no arm {scale.arms[0]!r}; {have}.")
+
+
+AVERAGED: Final = """\
+Success and return are those of the episodes in the last quarter of the steps: interquartile mean over {seeds}
+seeds (plain mean below four seeds) with its 95 % bootstrap interval, or, below five seeds, with their range.
+Area: mean of the success rates in the ten tenths of the steps. Half: median over seeds of the steps until
+half of 50 episodes, and half of the 50 after them, succeeded. Beats: one-sided rank-sum test over seeds, p <=
+0.05, or, where the games vary with the seed, Student's 95 % interval of the paired lead is above 0; "no"
+means that it was not shown. Lead and share: paired by seed, with Student's 95 % interval; a run that did not
+get to half counts with all of its steps. Requests are counted by role. Cache hits are those that the cache
+answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
+
+Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
+
+
+def conduct(
+    study: Study,
+    out: Path,
+    scale: Scale,
+    *,
+    workers: int | None = None,
+    watch: Callable[[Part, Sequence[Job]], Watch],
+    report: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Execute the remaining runs of a study, and write its tables, pictures and page.
+
+    Args:
+        study: The study.
+        out: Its folder; finished runs in it are not repeated.
+        scale: Size of the study.
+        workers: Processes at a time. Default: the number of processors.
+        watch: Makes the progress display for a part and its jobs.
+        report: Called with a line on each evaluation of a trained agent.
+
+    Returns:
+        The page.
+
+    Raises:
+        HunchError: if runs failed; the same call retries them.
+        UsageError: if the scale asks for a part or an arm that there is not.
+    """
+    parts = chosen(study, scale, out / "data")
+    out.mkdir(parents=True, exist_ok=True)
+    sections: list[str] = []
+    failed: list[str] = []
+    for part in parts:
+        folder = out / part.folder
+        if part.prepare:
+            report(f"{part.title}: making what its runs read, unless it is there")
+            part.prepare()
+        todo = jobs(part.arms, scale.seeds, folder)
+        refuse_others(todo)
+        outcomes = compare(todo, workers=workers, watch=watch(part, todo)) if todo else []
+        failed += [f"{o.job.arm.label}, seed {o.job.seed}: {o.reason}" for o in outcomes if o.result is None]
+        sections.append(_section(part, outcomes, scale.seeds, folder))
+        if part.transfer:
+            trained = [o.job for o in outcomes if o.result and o.job.arm is part.arms[0]]
+            section, failures = carry_out(part.transfer, trained, folder, workers, report)
+            sections.append(section)
+            failed += failures
+    page = out / "page.md"
+    write_atomically(page, _page(study, scale, sections, any(part.arms for part in parts)).encode())
+    if failed:
+        raise HunchError(
+            f"{len(failed)} runs of the study failed, such as {failed[0]}; the same command retries them."
+        )
+    return page
+
+
+def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) -> str:
+    """Write a part's table and picture, and return its section of the page."""
+    if not part.arms:
+        return f"### {part.title}\n\n{part.beside(folder) if part.beside else ''}\n"
+    table = rows(outcomes)
+    write(table, folder)
+    draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
+    done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
+    measured = f"{part.measure(done, seeds, folder)}\n\n" if part.measure and done else ""
+    beside = f"{part.beside(folder)}\n\n" if part.beside else ""
+    return (
+        f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{measured}{beside}"
+        f"![{part.title}]({folder.name}/curves.png)\n"
+    )
+
+
+def _leads(outcomes: Sequence[Outcome]) -> str:
+    """Return the table of what each model saves, paired by seed; empty if there is nothing to compare."""
+    lines = ["| arm | beside | pairs | lead in area | share of its steps to half |", "|---|---|---|---|---|"]
+    found = leads(outcomes)
+    lines += [f"| {x.arm} | {x.baseline} | {x.seeds} | {x.area.short()} | {x.share.short()} |" for x in found]
+    return "\n".join([*lines, "", ""]) if found else ""
+
+
+def _models(outcomes: Sequence[Outcome]) -> str:
+    """Name the revision of each language model: results of an archive may be those of an earlier one."""
+    records = [read_json(o.job.folder / "config.json") or {} for o in outcomes if o.result]
+    used = [model for record in records for model in record.get("models", {}).values()]
+    names = sorted({f"`{model['name']}` {model['revision'].partition(':')[0]}" for model in used})
+    return f"Revisions of the models: {', '.join(names)}.\n\n" if names else ""
+
+
+def markdown(table: Sequence[Row]) -> str:
+    """Return a table in Markdown, with results, evidence level and cost."""
+    names = ["arm", "model", "evidence", "success", "return", "area", "steps to half"]
+    names += ["requests", "model calls", "cache hits", "tokens", "minutes"]
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for row in table:
+        half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
+        cells = (row.label, f"`{row.model}`", row.evidence, row.success, row.returns, row.area, half)
+        asked = ", ".join(f"{role} {n:,}" for role, n in row.requests.items()) or "-"
+        cost = (asked, f"{row.calls:,}", f"{row.hits:,}", f"{row.tokens:,}", f"{row.seconds / 60:.1f}")
+        lines.append("| " + " | ".join(map(str, (*cells, *cost))) + " |")
+    return "\n".join([*lines, "", *(f"- {line}." for line in verdict(table))])
+
+
+def _page(study: Study, scale: Scale, sections: Sequence[str], runs: bool) -> str:
+    """Return the page; ``runs`` says whether it reports runs."""
+    averaged = f"{AVERAGED.format(seeds=scale.seeds)}\n\n" if runs else ""
+    smoke = "\n**This was the smoke run: too short to tell anything.**\n" if scale.smoke else ""
+    options = (" --smoke" if scale.smoke else "") + (" --data FOLDER" if scale.data else "")
+    for name, texts in (("lm", scale.lms), ("part", scale.parts), ("arm", scale.arms)):
+        options += "".join([f" --{name}", *(f" '{text}'" for text in texts)]) if texts else ""
+    return f"""# {study.name}
+
+{study.question}
+{smoke}
+## Published
+
+{study.published}
+
+## Obtained
+
+{averaged}{chr(10).join(sections)}
+## Deviations
+
+{study.deviations}
+
+## Command
+
+```bash
+hunch study {study.name}{options}
+```
+"""

@@ -1,0 +1,1 @@
+"""Environments made for a study."""

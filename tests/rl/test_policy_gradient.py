@@ -1,0 +1,346 @@
+"""Policy gradients: losses and advantages written out in NumPy, sums of gradients, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hunch.core import HunchError, State, Transition, UsageError
+
+torch = pytest.importorskip("torch")
+
+from tests.rl.texts import EPISODES, GROUPS, START, Letters, answer  # noqa: E402
+
+from hunch.rl.advantages import ADVANTAGES, Rows, standardised  # noqa: E402
+from hunch.rl.policy import Decision, ListedPolicy  # noqa: E402
+from hunch.rl.policy_gradient import PRESETS, PolicyGradient, Step, UpdateConfig  # noqa: E402
+from hunch.rl.preference_losses import dpo, kto, log_ratios  # noqa: E402
+
+
+class Table(ListedPolicy):
+    """A real policy: a score for each action text, and a value for each observation."""
+
+    def __init__(self) -> None:
+        self.scores = torch.nn.Parameter(torch.zeros(4))
+        self.worth = torch.nn.Parameter(torch.arange(6, dtype=torch.float32) / 10)
+
+    def logprobs(self, states):
+        rows = [self.scores[[int(a) for a in s.options]].log_softmax(0) for s in states]
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
+
+    def judge(self, states):
+        return self.worth[[int(s.observation) for s in states]]
+
+    def parameters(self):
+        return {"policy": [self.scores], "value": [self.worth]}
+
+    def state_dict(self):
+        return {"scores": self.scores.detach(), "worth": self.worth.detach()}
+
+    def load_state_dict(self, state):
+        with torch.no_grad():
+            self.scores.copy_(state["scores"])
+            self.worth.copy_(state["worth"])
+
+
+def step(here, action, reward, there, *, end="", actions=("0", "1", "2")):
+    before, after = State(str(here), actions=actions), State(str(there), actions=actions)
+    made = Transition(before, action, reward, after, end == "terminated", end == "truncated")
+    return Step(made, Decision(action))
+
+
+STREAM = [
+    step(0, "0", 1.0, 1),
+    step(1, "1", 0.0, 2, end="truncated"),
+    step(3, "2", 2.0, 4, end="terminated"),
+    step(0, "0", 0.5, 5),
+]
+
+
+def test_advantages_are_the_sums_of_the_paper():
+    """A truncated episode and the end of a segment go on with the value of the next state."""
+    c = UpdateConfig(gamma=0.9, gae=0.8)
+    found = PolicyGradient(Table(), c).collect([STREAM, STREAM[2:3]])
+    v = np.arange(6) / 10
+    d = [1 + 0.9 * v[1] - v[0], 0.9 * v[2] - v[1], 2 - v[3], 0.5 + 0.9 * v[5] - v[0]]
+    wanted = [d[0] + 0.72 * d[1], d[1], d[2], d[3], d[2]]
+    np.testing.assert_allclose(found.advantages[:, 0].numpy(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(found.returns[:, 0].numpy(), np.array(wanted) + v[[0, 1, 3, 0, 3]], rtol=1e-5)
+    assert found.logprobs.numpy() == pytest.approx(-np.log(3))
+
+
+def one_update(config, prior=None):
+    learner = PolicyGradient(Table(), config)
+    learner.policy.prior = prior
+    told = learner.update([STREAM, STREAM], np.random.default_rng(0))
+    return learner, told
+
+
+def test_a_batch_is_the_sum_of_its_parts():
+    whole, _ = one_update(UpdateConfig(micro=8, batch_size=8))
+    parts, _ = one_update(UpdateConfig(micro=3, batch_size=8))
+    torch.testing.assert_close(whole.policy.scores, parts.policy.scores)
+    torch.testing.assert_close(whole.policy.worth, parts.policy.worth)
+
+
+def test_actions_that_pay_become_likelier_among_those_that_there_are():
+    """Action 3 is admissible in a longer list alone: padding of the shorter ones has no part in it."""
+    stream = [
+        step(0, "0", 1.0, 1, end="terminated"),
+        step(0, "1", -1.0, 1, end="terminated"),
+        step(0, "3", -1.0, 1, end="terminated", actions=("0", "1", "2", "3")),
+    ]
+    learner = PolicyGradient(Table(), UpdateConfig(learning_rate=0.1))
+    for _ in range(5):
+        told = learner.update([stream], np.random.default_rng(0))
+    assert all(np.isfinite(list(told.values())))
+    scores = learner.policy.scores.detach()
+    assert scores[0] > scores[1]
+    assert scores[0] > scores[3]
+
+
+def test_a_prior_pulls_and_a_target_ends_the_update():
+    likes = torch.tensor([0.1, 0.1, 0.8]).log()
+
+    def prior(states):
+        return likes.expand(len(states), -1)
+
+    quiet = UpdateConfig(entropy=0.0, learning_rate=0.05, epochs=20, clip=0.01)
+    free, _ = one_update(quiet)
+    pulled, told = one_update(replace(quiet, kl=10.0), prior=prior)
+    assert pulled.policy.scores.softmax(0)[2] > free.policy.scores.softmax(0)[2] + 0.1
+    assert told["prior_kl"] > 0
+    ended, _ = one_update(replace(quiet, kl=10.0, target_kl=1e-4), prior=prior)
+    assert (ended.policy.scores - 0).abs().max() < (pulled.policy.scores - 0).abs().max()
+
+
+def test_values_alone_leave_the_policy_as_it_is():
+    learner = PolicyGradient(Table(), UpdateConfig(learning_rate=0.1, clip_value=False))
+    told = learner.update([STREAM], np.random.default_rng(0), parts=("value",))
+    assert set(told) == {"value_loss"}
+    assert torch.equal(learner.policy.scores, torch.zeros(4, requires_grad=True))
+    assert not torch.equal(learner.policy.worth, Table().worth)
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing():
+    learner = PolicyGradient(Table(), UpdateConfig())
+    before = {name: weight.clone() for name, weight in learner.policy.state_dict().items()}
+    with pytest.raises(HunchError, match="not finite"):
+        learner.update([[step(0, "0", float("inf"), 1, end="terminated"), *STREAM]], np.random.default_rng(0))
+    assert all(torch.equal(before[name], weight) for name, weight in learner.policy.state_dict().items())
+
+
+class Steep(Table):
+    """Its values overflow where its weights do not."""
+
+    def judge(self, states):
+        return 100 * super().judge(states)
+
+
+def test_an_update_after_which_an_output_is_not_finite_is_refused():
+    """All its gradients and weights are finite, but the next checkpoint would hold a ruined policy."""
+    learner = PolicyGradient(Steep(), UpdateConfig(learning_rate=1e37, epochs=1))
+    with pytest.raises(HunchError, match="last checkpoint is sound"):
+        learner.update([STREAM], np.random.default_rng(0))
+    assert torch.isfinite(learner.policy.worth).all()
+
+
+def test_a_single_admissible_action_can_be_learnt_from():
+    learner = PolicyGradient(Table(), UpdateConfig())
+    only = [step(0, "1", 1.0, 1, end="terminated", actions=("1",))]
+    told = learner.update([only], np.random.default_rng(0))
+    assert told["entropy"] == 0
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 1.0, -3.3e4])
+def test_equal_advantages_move_nothing(value):
+    """Their mean is off by rounding, and their deviation by as much: the quotient would be about one."""
+    for n in range(2, 200):
+        equal = torch.full((n,), value)
+        noisy = equal * (1 + torch.tensor([1e-7, 0.0] * n)[:n])
+        assert not standardised(equal).any()
+        assert not standardised(noisy).any()
+
+
+def test_other_advantages_have_mean_zero_and_variance_one():
+    given = torch.tensor([1.0, 0.0, 0.5, 1.0]) * 1e-3 + 1.0
+    told = standardised(given)
+    assert told.mean().item() == pytest.approx(0, abs=1e-3)
+    assert told.std(correction=0).item() == pytest.approx(1, abs=1e-3)
+    assert told.argmin() == 1
+
+
+# ---- texts, and the other settings ------------------------------------------------------------------------
+
+
+def flat(learner, batch, part="both"):
+    """The loss of a whole batch by the library, and what its policy says of the tokens, as arrays."""
+    rows = np.arange(len(batch.steps))
+    loss, _ = learner._loss(batch, rows, batch.advantages, part)
+    found = learner.policy.evaluate([], [step.decision for step in batch.steps])
+    return float(loss.detach()), [part.detach().numpy()[found.mask] for part in found[:3]]
+
+
+def shifted(policy):
+    """The same policy some updates later."""
+    with torch.no_grad():
+        policy.scores += torch.linspace(-0.9, 0.9, policy.scores.numel()).view_as(policy.scores)
+        policy.worth += 0.3
+    return policy
+
+
+def test_the_loss_of_ppo_over_tokens():
+    """Two texts of two turns: the reward is at the last token, and every token has an advantage."""
+    c = UpdateConfig(gamma=0.9, gae=0.8, whiten=False)
+    policy = Letters(seed=1)
+    turns = [replace_done(answer(Decision("ab.", (0, 1, 2)), 1.0)), answer(Decision(".", (2,)), 2.0)]
+    learner = PolicyGradient(policy, c)
+    batch = learner.collect([turns])
+    v = policy.worth.detach().double().numpy()[[0, 1, 2, 0]]
+    r = np.array([0, 0, 1.0, 2.0])
+    d = r + 0.9 * np.append(v[1:], 0) - v
+    a = [sum(0.72 ** (j - i) * d[j] for j in range(i, 4)) for i in range(4)]
+    mask = batch.mask.numpy()
+    assert mask.sum(1).tolist() == [3, 1]
+    np.testing.assert_allclose(batch.advantages.numpy()[mask], a, rtol=1e-5)
+
+    old = batch.logprobs.numpy()[mask]
+    shifted(policy)
+    loss, (new, entropy, value) = flat(learner, batch)
+    ratio = np.exp(new - old)
+    assert (np.abs(ratio - 1) > 0.2).any(), "the clip has something to do"
+    gain = np.minimum(ratio * a, np.clip(ratio, 0.8, 1.2) * a)
+    near = v + np.clip(value - v, -0.2, 0.2)
+    error = np.maximum((value - (a + v)) ** 2, (near - (a + v)) ** 2)
+    assert loss == pytest.approx(-gain.mean() - 0.01 * entropy.mean() + 0.5 * 0.5 * error.mean(), rel=1e-5)
+
+
+def replace_done(step):
+    """The same step in the middle of an episode."""
+    return step._replace(transition=replace(step.transition, terminated=False))
+
+
+def test_the_loss_of_a2c_has_the_gradient_of_its_paper():
+    """Bootstrapped returns minus values, times the gradient of log pi; the batch is all that there is."""
+    c = replace(PRESETS["a2c"], gamma=0.9)
+    learner = PolicyGradient(Table(), c)
+    batch = learner.collect([STREAM])
+    v = np.arange(6) / 10
+    wanted = [1 + 0.9 * (0.9 * v[2]), 0.9 * v[2], 2, 0.5 + 0.9 * v[5]]
+    np.testing.assert_allclose(batch.returns[:, 0].numpy(), wanted, rtol=1e-5)
+    loss, _ = learner._loss(batch, np.arange(4), batch.advantages, "both")
+    loss.backward()
+    pi, a = np.full(3, 1 / 3), np.array(wanted) - v[[0, 1, 3, 0]]
+    slope = -sum(x * (np.eye(3)[i] - pi) for i, x in zip((0, 1, 2, 0), a, strict=True)) / 4
+    np.testing.assert_allclose(learner.policy.scores.grad[:3], slope, rtol=1e-4)  # entropy is at its largest
+    towards = np.bincount([0, 1, 3, 0], weights=-a * 0.5 / 4, minlength=6)
+    np.testing.assert_allclose(learner.policy.worth.grad, towards, rtol=1e-4, atol=1e-7)
+    assert c.epochs == 1
+    assert len(list(learner._steps(batch, np.random.default_rng(0), ("both",)))) == 1
+
+
+def rows(rewards, ends, groups=()):
+    nothing = np.zeros(len(rewards))
+    return Rows(np.array(rewards), nothing, nothing, np.array(ends, dtype=bool), np.array(groups))
+
+
+def test_returns_and_advantages_of_groups():
+    """Episodes of 2, 1, 1 and 2 tokens, which pay 1, 3, 2 and 2; the last two teach nothing."""
+    given = rows([0, 1, 3, 2, 0, 2.0], [0, 1, 1, 1, 0, 1], [7, 7, 9, 9])
+    told = {name: function(given, 0.5, 0.0).tolist() for name, function in ADVANTAGES.items()}
+    assert told["returns"] == [0.5, 1, 3, 2, 1, 2]
+    np.testing.assert_allclose(told["group"], [-(0.5**0.5), -(0.5**0.5), 0.5**0.5, 0, 0, 0])
+    assert told["leave_one_out"] == [-2, -2, 2, 0, 0, 0]
+    equal = rows([0.1 + 0.2, 0.3, 0.3], [1, 1, 1], [0, 0, 0])
+    assert not ADVANTAGES["group"](equal, 1.0, 1.0).any(), "equal up to rounding"
+
+
+def test_a_text_as_one_action():
+    """Its log-probabilities are summed, and so are divergence and entropy; a choice from a list stays one."""
+    policy = Letters(seed=1)
+    learner = PolicyGradient(policy, replace(PRESETS["rloo"], kl=0.1))
+    batch = learner.collect([[step] for step in EPISODES], GROUPS)
+    shifted(policy)
+    loss, _ = flat(learner, batch, "policy")
+    found = policy.evaluate([], [step.decision for step in EPISODES], pulled=True)
+    new, kl = (part.detach().numpy().sum(1) for part in (found.logprobs, found.kl))
+    paid = np.array([step.transition.reward for step in EPISODES])
+    a = np.concatenate([(own - own.mean()) * 4 / 3 for own in paid.reshape(2, 4)])
+    ratio = np.exp(new - batch.logprobs.numpy()[:, 0])
+    gain = np.minimum(ratio * a, np.clip(ratio, 0.8, 1.2) * a)
+    assert loss == pytest.approx(-gain.mean() + 0.1 * kl.mean(), rel=1e-4)
+    one, other = (one_update(UpdateConfig(unit=unit))[0].policy.scores for unit in ("token", "text"))
+    assert torch.equal(one, other)
+
+
+def test_recorded_probabilities_are_those_of_the_update():
+    """The ratio is 1 at the first step, whether they were recorded or are computed again."""
+    policy, rng = Letters(seed=3), np.random.default_rng(1)
+    drawn = policy.sample([START] * 20, [rng] * 20)
+    learner = PolicyGradient(policy, PRESETS["reinforce"])
+    old, again = (
+        learner.collect([[answer(own)] for own in made]).logprobs
+        for made in (drawn, [own._replace(logprobs=()) for own in drawn])
+    )
+    torch.testing.assert_close(old, again, atol=1e-5, rtol=0)
+    told = learner.update([[answer(own)] for own in drawn], rng)
+    assert told["moved"] == pytest.approx(0, abs=1e-6)
+    late = learner.collect([[answer(own)] for own in drawn]).logprobs
+    assert torch.equal(late, old), "the ratio corrects for an update in between"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_algorithm_learns_to_write(name):
+    """The reward is the share of the letter a, in groups of four."""
+    policy, rng = Letters(seed=0), np.random.default_rng(0)
+    learner = PolicyGradient(policy, replace(PRESETS[name], learning_rate=0.05, kl=0.0))
+    paid = []
+    for _ in range(60):
+        steps = [answer(own) for own in policy.sample([START] * 16, [rng] * 16)]
+        paid.append(np.mean([step.transition.reward for step in steps]))
+        groups = [i // 4 for i in range(16)] if name in ("grpo", "rloo") else []
+        told = learner.update([[step] for step in steps], rng, groups=groups)
+    assert np.mean(paid[-5:]) > np.mean(paid[:5]) + 0.2
+    assert ("value_loss" in told) == (name in ("ppo", "a2c"))
+    assert ("flat_groups" in told) == (name in ("grpo", "rloo"))
+
+
+def test_a_group_of_equal_returns_is_counted_and_moves_nothing():
+    policy = Letters()
+    before = policy.scores.detach().clone()
+    same = [[answer(step.decision, 1.0)] for step in EPISODES]
+    told = PolicyGradient(policy, replace(PRESETS["grpo"], kl=0.0)).update(
+        same, np.random.default_rng(0), groups=GROUPS
+    )
+    assert told["flat_groups"] == 1
+    assert torch.equal(policy.scores, before)
+
+
+def test_unfinished_episodes_and_groups_of_one_are_refused():
+    rng, whole, open_ = np.random.default_rng(0), [EPISODES[0]], [replace_done(EPISODES[1])]
+    learners = {name: PolicyGradient(Letters(), PRESETS[name]) for name in PRESETS}
+    with pytest.raises(UsageError, match="whole episodes"):
+        learners["reinforce"].update([whole, open_], rng)
+    with pytest.raises(UsageError, match="one by one"):
+        learners["grpo"].update([whole * 2, whole], rng, groups=[0, 0])
+    for groups in ([], [0, 1], [0]):
+        with pytest.raises(UsageError, match="at least two"):
+            learners["rloo"].update([whole, whole], rng, groups=groups)
+
+
+def test_losses_of_preferences():
+    """Direct preference and Kahneman-Tversky optimisation, written out; equal policies know nothing."""
+    chosen, rejected = np.array([1.0, -2.0]), np.array([0.5, 3.0])
+    found = dpo(torch.tensor(chosen), torch.tensor(rejected), beta=0.5)
+    assert float(found) == pytest.approx(np.mean(np.log1p(np.exp(-0.5 * (chosen - rejected)))))
+    ratios, others = np.array([1.0, -1.0, 0.5]), np.array([0.2, 0.4])
+    found = kto(torch.tensor(ratios), torch.tensor([True, False, False]), torch.tensor(others), 0.5, 2.0, 3.0)
+    s = 1 / (1 + np.exp(-0.5 * np.array([1, -1, -1]) * (ratios - 0.3)))
+    assert float(found) == pytest.approx(np.mean(np.array([2, 3, 3]) * (1 - s)))
+    same = Letters().judged([step.decision for step in EPISODES])
+    nothing = log_ratios(same, same).detach()
+    assert not nothing.any()
+    assert float(dpo(nothing, nothing)) == pytest.approx(np.log(2))
+    assert float(kto(nothing, torch.tensor([True] * 8), nothing)) == pytest.approx(0.5)

@@ -1,0 +1,93 @@
+"""What programs give for numbers is read in one way, whoever reads it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hunch.core import State, Transition, World
+from hunch.envs.design.coded_game import CodedGame, loaded, read_look
+from hunch.envs.design.program_model import Patient, ProgramModel
+from hunch.envs.design.running import box
+from hunch.ranges import number
+from hunch.rl.world_model import Prediction
+from hunch.roles.coded_model import CodedModel, earning
+from hunch.roles.coded_reward import CodedReward
+from hunch_studies.rules.game_code import KUHN
+
+LARGE = "2 ** 1024 - 1"
+"""An int that passes, and that no float can hold."""
+READ = {"1": 1.0, "0.5": 0.5, "True": 1.0, "np.float32(0.5)": 0.5, "np.where(1, 2, 3)": 2.0, LARGE: None}
+READ |= {"'1'": None, "None": None, "[1]": None, "np.ones(1)": None, "1e308 * 10": None}
+EACH = pytest.mark.parametrize(("written", "read"), READ.items(), ids=READ)
+
+
+@EACH
+def test_as_a_reward(written, read):
+    state = State("", "", ("a",), raw=[0])
+    source = CodedReward(f"import numpy as np\ndef reward(state, action, next_state):\n    return {written}")
+    source.begin(World(), 0)
+    assert source.rewards([Transition(state, "a", 0.0, state, False, False)]) == [read or 0.0]
+    assert source.learn() == {"reward_failed": float(read is None)}
+
+
+@EACH
+def test_in_a_world_model(written, read):
+    found = Prediction() if read is None else Prediction(False, read, (1,))
+    source = f"import numpy as np\ndef step(state, action):\n    return [1], {written}, False"
+    with box().load(source, "step") as program:
+        assert ProgramModel(program).step([(0,)], ["a"]) == [found]
+    source = (
+        "import numpy as np\ndef transition(state, action):\n    return [1]\n"
+        f"def reward(state, action, next_state):\n    return {written}, False"
+    )
+    with box().load(source, "transition") as moves, box().load(source, "reward") as earns:
+        assert CodedModel(Patient(moves), Patient(earns)).step([(0,)], ["a"]) == [found]
+
+
+@EACH
+def test_as_a_float(written, read):
+    with box().load(f"import numpy as np\ndef f():\n    return {written}", "f", float) as program:
+        assert Patient(program).map([()]) == [read]
+
+
+@EACH
+def test_in_a_game(written, read):
+    value = f"import numpy as np\ndef value(state, player):\n    return {written}"
+    with loaded(f"{KUHN}\n{value}") as program:
+        game = CodedGame(program)
+        assert game.values([game.begin()]) == [None if read is None else (read, read)]
+    chances = f"    import numpy as np\n    return [('deal J', {written})]\n"
+    before = "def chance_outcomes(state):\n"
+    assert before in KUHN
+    with loaded(KUHN.replace(before, before + chances)) as program:
+        first = CodedGame(program).begin()
+        assert (first and first.look.chances) == (None if read is None else (read,))
+
+
+@pytest.mark.parametrize(
+    ("chances", "fits"),
+    [
+        ([0.5, 0.5], True),
+        ([1, True], True),
+        ([math.nan, 1.0], False),
+        ([math.inf, 1.0], False),
+        ([1e308, 1e308], False),
+        ([-0.5, 1.5], False),
+        ([2**1024 - 1, 1], False),
+    ],
+)
+def test_chances_are_numbers_with_a_sum(chances, fits):
+    look = read_look((-1, ["a", "b"], chances, ("", ""), (0.0, 0.0)))
+    assert (look is not None) == fits
+
+
+def test_an_end_is_a_bool():
+    assert earning((1, True)) == (1.0, True)
+    assert earning((1, 1)) == (None, None)
+
+
+def test_numbers_of_numpy_count():
+    assert [number(x) for x in (np.int64(3), np.float32(0.5), np.bool_(True), np.array(2))] == [3, 0.5, 1, 2]
+    assert number(-math.inf) is None
+    assert number(-math.inf, finite=False) == -math.inf

@@ -1,0 +1,151 @@
+"""A policy that writes: what it writes, how it is judged, and that it learns in two turns of free text."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hunch
+from hunch import lm
+from hunch.core import State, World
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("hunch.lm.training")
+
+from hunch.methods.policy.ppo import PolicyAgent  # noqa: E402
+from hunch.rl.policy import Decision  # noqa: E402
+from hunch.rl.policy_gradient import PRESETS  # noqa: E402
+from hunch.roles.prior_language import prompt  # noqa: E402
+from hunch.roles.text_policy import TextPolicy, TextPolicyConfig  # noqa: E402
+
+WALKS = "pocket?corpus=walks"
+MOVES = ("turn left", "turn right", "go forward", "drop")
+SIGHTS = ("You see a red ball 2 steps left", "You see a key 3 steps forward")
+
+
+def listed(state):
+    """The prompts that the model was trained on name the actions; the environment takes any text."""
+    return prompt(replace(state, actions=MOVES))
+
+
+@pytest.fixture(scope="module")
+def models():
+    return lm.trainable(WALKS, end="\n"), lm.trainable(WALKS, end="\n")
+
+
+def policy(models, **options):
+    return TextPolicy(models[0], TextPolicyConfig(max_tokens=8, width=8), 0, prompt=listed, **options)
+
+
+STATES = [State(sight, "go to a red ball") for sight in (*SIGHTS, SIGHTS[0])]
+
+
+def written(acting, seed=0):
+    rng = np.random.default_rng(seed)
+    return acting.sample(STATES, [rng] * len(STATES))
+
+
+def test_what_was_written_is_judged_as_it_was_drawn(models):
+    """The same log-probability of each token, whatever is computed together; the ratio begins at 1."""
+    acting = policy(models)
+    decisions = written(acting)
+    found = acting.evaluate(STATES, decisions)
+    assert found.mask.sum(1).tolist() == [len(own.tokens) for own in decisions]
+    for row, mask, own in zip(found.logprobs, found.mask, decisions, strict=True):
+        np.testing.assert_allclose(row[mask].detach(), own.logprobs, atol=1e-5)
+        assert not row[~mask].any()
+    assert decisions == written(acting)
+    np.testing.assert_allclose(found.values[:, 0].detach(), acting.values(STATES), atol=1e-5)
+
+
+def test_a_text_of_another_player_is_judged_too(models):
+    acting = policy(models)
+    own = written(acting)[0]
+    found = acting.evaluate(STATES[:2], [own, Decision("drop")])
+    assert found.mask.sum(1).tolist() == [
+        len(own.tokens),
+        len(models[0].spelled([listed(STATES[1])], ["drop"])[0].tokens),
+    ]
+    assert found.logprobs[found.mask].isfinite().all()
+
+
+def test_the_values_error_does_not_train_the_model(models):
+    acting = policy(models)
+    acting.evaluate(STATES, written(acting)).values.sum().backward()
+    assert all(weight.grad is None for weight in models[0].parameters())
+    assert all(weight.grad is not None for weight in acting.head.parameters())
+    only = acting.evaluate(STATES, written(acting), "value")
+    assert not only.logprobs.requires_grad
+
+
+def test_the_divergence_is_measured_from_a_reference(models):
+    acting = policy(models, reference=models[1])
+    decisions = written(acting)
+    same = acting.evaluate(STATES, decisions, pulled=True).kl
+    assert same.abs().max() < 1e-5
+    for weight in models[0].parameters():
+        weight.data += 0.01 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
+    apart = acting.evaluate(STATES, decisions, pulled=True)
+    assert (apart.kl[apart.mask] > 0).any()
+    assert (apart.kl >= 0).all()
+    assert policy(models).evaluate(STATES, decisions, pulled=True).kl is None
+
+
+class TwoTurns(gymnasium.Env):
+    """Pays for the word right, then for the word drop; any text is an action."""
+
+    observation_space = gymnasium.spaces.Text(1000)
+    action_space = gymnasium.spaces.Text(1000)
+    task = "go to a red ball"
+
+    def info(self, **more):
+        return {"free_text": True, "task": self.task, **more}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.turn = 0
+        return SIGHTS[0], self.info()
+
+    def step(self, action):
+        paid = float(("right", "drop")[self.turn] in action)
+        self.turn += 1
+        return SIGHTS[1], paid, self.turn == 2, False, self.info(success=paid > 0)
+
+
+class Writer(PolicyAgent):
+    """Writes with a model of the tests."""
+
+    def __init__(self, model, config):
+        super().__init__(config)
+        self.model = model
+
+    def make_policy(self, seed):
+        return TextPolicy(self.model, TextPolicyConfig(max_tokens=8, width=8), seed, prompt=listed)
+
+
+@pytest.mark.parametrize("name", ["ppo", "reinforce"])
+def test_a_policy_that_writes_learns_in_two_turns(name, models):
+    """By updates of four episodes in each of four streams; what it is paid rises, and it resumes exactly."""
+    config = replace(PRESETS[name], horizon=8, batch_size=32, learning_rate=1e-3, gamma=1.0)
+    agent = Writer(models[0], config)
+    found = hunch.train(agent, [TwoTurns() for _ in range(4)], steps=640, seed=0)
+    paid = [episode.episode_return for episode in found.episodes]
+    assert np.mean(paid[-40:]) > np.mean(paid[:40]) + 0.5
+    again = Writer(models[1], config)
+    again.begin(World(streams=4, steps=1000), 0)
+    again.load_state_dict(copy.deepcopy(agent.state_dict()))
+    state = State(SIGHTS[0], TwoTurns.task)
+    assert again.act([state]) == agent.act([state])
+    assert agent.explain(state).note.startswith("value ")
+    assert agent.player(1).act([state]) == agent.player(1).act([state])
+
+
+def test_an_agent_that_writes_keeps_the_contract(models):
+    """It resumes in the middle of an update's steps, evaluation leaves no trace, and more."""
+    config = replace(PRESETS["ppo"], horizon=6, batch_size=8)
+    hunch.methods.check(Writer(models[0], config), TwoTurns(), steps=20)

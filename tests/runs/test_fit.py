@@ -1,0 +1,204 @@
+"""What methods need is compared with what environments offer, before anything is loaded."""
+
+import dataclasses
+
+import pytest
+
+import hunch
+import hunch.envs
+from hunch import lm, methods
+from hunch.core import State, Transition, UsageError
+from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.checker import ContractError
+from hunch.envs.offers import acts, declared
+from hunch.methods.q_learning import QLearning
+from hunch.roles.examples import build_scorer
+from hunch.runs.build import require_fit
+from hunch.runs.config import RunConfig
+from hunch.runs.execute import execute
+
+LISTED = "hunch/FrozenLake-v0"
+PAIRS = [
+    *((method, LISTED) for method in ("dqn-prior", "zero-shot", "motif", "ellm", "rl-adapter", "worldcoder")),
+    *(
+        (method, "hunch/Chain-v0")
+        for method in ("icpi", "icpi-no-argmax", "matching", "tabular-q", "q-learning")
+    ),
+    *(("saycan", env) for env in ("hunch/Kitchen-v0", "hunch/HomeGrid-v0", "hunch/Household-Pick-v0")),
+    *(("glam", env) for env in ("hunch/BabyAI-GoToObj-v0", "hunch/CartPole-v0")),
+    ("plan4mc", "hunch/Craft-v0"),
+    ("spring", "hunch/Craft-v0"),
+    ("ellm", "hunch/Craft-v0"),
+    ("motif", "hunch/KeyCorridor-v0"),
+    ("worldcoder", "hunch/MiniGrid-v0"),
+    ("task-explore", "hunch/HomeGrid-v0"),
+    ("kwon", "hunch/Ultimatum-v0"),
+    ("count-bonus", "hunch/Taxi-v0"),
+    ("planner-actor-reporter", "hunch/SecretProperty-v0"),
+    ("eureka", "hunch/RewardDesign-v0"),
+    ("gif-mcts", "hunch/WorldModelCode-v0"),
+    ("code-policy", "hunch/PolicyCode-v0"),
+    ("funsearch", "hunch/Heuristic-CapSet-v0"),
+]
+
+
+NOWHERE = "hf:/no/such/folder"
+"""A model that cannot be loaded."""
+
+
+@pytest.mark.parametrize(("method", "env"), PAIRS)
+def test_what_worked_fits(method, env):
+    require_fit(method, hunch.make(env))
+
+
+@pytest.mark.parametrize("name", hunch.envs.names())
+def test_every_environment_declares_what_it_offers(name):
+    """That it offers what it declares, hunch.envs.check holds for each (tests/envs)."""
+    assert hunch.envs.creator(name).offers is not None or name in WRAPPED
+
+
+WRAPPED = {f"hunch/{name}-v0" for name in ("CartPole", "Pendulum", "Taxi", "CliffWalking", "Blackjack")}
+"""TextWrapper declares it for each of its environments when it is made."""
+
+
+@pytest.mark.parametrize("name", sorted(WRAPPED))
+def test_wrapped_environments_declare_it_too(name):
+    assert declared(hunch.make(name)) == {"raw"}
+
+
+class Told(TextEnv):
+    """Tells an event and a raw state, and declares what it is asked to."""
+
+    def __init__(self, offers=None, free=False, max_steps=3, render_mode=None):
+        super().__init__(max_steps, render_mode)
+        self.offers, self.actions = offers, None if free else ("a", "b")
+
+    def _begin(self, options):
+        self.task = "anything"
+        return Outcome("Here.", self.actions)
+
+    def _move(self, action):
+        return Outcome("There.", self.actions, event="It happened.")
+
+    def _raw(self):
+        return [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("offers", "problem"),
+    [
+        (("events",), "shows raw, which it does not name"),
+        (("raw",), "shows events, which it does not name"),
+        (("raw", "events", "pictures"), "names pictures, which was never shown"),
+        (("raw", "events", "free_text"), "names free_text, which was never shown"),
+        (("raw", "events", "wording"), "names wording, which was never shown"),
+        (("raw", "events", "smell"), "names smell"),
+    ],
+)
+def test_the_checker_compares_it_with_what_is_shown(offers, problem):
+    with pytest.raises(ContractError, match=problem):
+        hunch.envs.check(Told(offers))
+    hunch.envs.check(Told(("raw", "events")))
+    hunch.envs.check(Told())
+    hunch.envs.check(Told(("raw", "events", "free_text"), free=True))
+
+
+def test_an_environment_that_declares_nothing_is_not_refused():
+    assert declared(Told()) is None
+    assert acts(declared(Told())) == "listed"
+    for method in ("motif", "worldcoder", "q-learning"):
+        require_fit(method, Told())
+    with pytest.raises(UsageError, match="motif reads events"):
+        require_fit("motif", Told(("raw",)))
+
+
+def test_python_refuses_what_the_command_refuses(tmp_path):
+    with pytest.raises(UsageError, match=r"icpi reads how .* and hunch/Kitchen-v0 offers none\.$"):
+        hunch.train("icpi", "hunch/Kitchen-v0", lm=NOWHERE, steps=5)
+    with pytest.raises(
+        UsageError, match="q-learning chooses from listed actions, and hunch/TextCraft-v0 takes"
+    ):
+        hunch.train("q-learning", "hunch/TextCraft-v0", steps=5)
+    with pytest.raises(UsageError, match="q-learning chooses from listed actions"):
+        hunch.train(QLearning(), "hunch/TextCraft-v0", steps=5)
+    with pytest.raises(UsageError, match="worldcoder reads raw states"):
+        execute(RunConfig(method="worldcoder", env="hunch/DoorKey-v0", lm=NOWHERE), tmp_path / "r")
+    assert not list(tmp_path.iterdir())
+
+
+def episode(event="", raw=None):
+    here, there = State("a", "", ("x",)), State("b", "", ("x",), raw=raw)
+    return [Transition(here, "x", 1.0, there, True, False, True, event)]
+
+
+def test_data_without_what_a_method_reads_are_refused():
+    with pytest.raises(UsageError, match=r"motif reads events .* and the recorded data hold none"):
+        hunch.train("motif", data=[episode()], steps=5, lm=NOWHERE)
+    with pytest.raises(UsageError, match=r"worldcoder reads raw states .* and the recorded data hold none"):
+        hunch.train("worldcoder", data=[episode("it happened")], steps=5, lm=NOWHERE)
+
+
+class Sees(QLearning):
+    """Notes what it finds in its states, in training and in evaluations."""
+
+    def __init__(self, *given, **options):
+        self.found = []
+        super().__init__(*given, **options)
+
+    def act(self, states):
+        self.found += [state.raw for state in states]
+        return super().act(states)
+
+    def player(self, seed):
+        return Notes(super().player(seed), self.found)
+
+
+class Notes:
+    def __init__(self, inner, found):
+        self.inner, self.found = inner, found
+
+    def act(self, states):
+        self.found += [state.raw for state in states]
+        return self.inner.act(states)
+
+    def observe(self, transitions):
+        self.found += [t.next_state.raw for t in transitions]
+
+
+@pytest.fixture
+def register():
+    """Register a method for a test."""
+
+    def registers(row):
+        methods.METHODS[row.name] = row
+        methods.registered.cache_clear()
+
+    before = dict(methods.METHODS)
+    yield registers
+    methods.METHODS.clear()
+    methods.METHODS.update(before)
+    methods.registered.cache_clear()
+
+
+@pytest.mark.parametrize(("reads", "optional"), [((), ()), (("raw",), ()), (("raw",), ("raw",)), (None, ())])
+def test_raw_reaches_only_methods_that_declare_it(register, reads, optional):
+    """None: an agent of one's own, of no method, finds all."""
+    if reads is not None:
+        row = methods.Method("sees", f"{__name__}:Sees", "", "")
+        register(dataclasses.replace(row, reads=frozenset(reads), optional=frozenset(optional)))
+    agent = Sees()
+    hunch.train(agent, Told(), steps=4, evaluation=hunch.Evaluation(Told(), 4, 1))
+    hunch.evaluate(agent, Told(), 1)
+    assert len(agent.found) == 4 + 2 * 3 + 2 * 3
+    assert set(map(repr, agent.found)) == {"None" if reads == () else "[1, 2]"}
+
+
+def test_capabilities_are_declared_and_no_words(register):
+    """A method that writes programs may say so in its roles as it likes."""
+    register(dataclasses.replace(methods.find("funsearch"), name="mine", roles=("whatever",)))
+    require_fit("mine", hunch.make("hunch/Heuristic-CapSet-v0"))
+
+
+def test_saycan_takes_the_names_of_things_for_no_examples():
+    agent = methods.SayCan(build_scorer(hunch.roles.PriorConfig(), lm.load("bag-of-words")))
+    assert hunch.train(agent, "hunch/HomeGrid-v0", steps=5).complete
