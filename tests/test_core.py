@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hunch.core import Agent, Episode, Memoryless, Picture, State, Transition, restore, save
+from hunch.core import Agent, Episode, Memoryless, Picture, State, Transition
 
 TEXT = st.text(max_size=20)
 STATES = st.builds(
@@ -90,7 +90,7 @@ def test_a_player_without_memory_saves_its_chance():
 
     one, other = Memoryless(draw, 1), Memoryless(draw, 2)
     one.act([State("")])
-    restore(other, save(one))
+    other.load_state_dict(one.state_dict())
     assert one.act([State("")]) == other.act([State("")])
 
 

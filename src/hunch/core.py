@@ -10,41 +10,29 @@ loop is ordinary reinforcement learning, and there is one loop for every method:
         agent.observe(transitions)                   # remember
         metrics = agent.learn()                      # improve; may be empty
 
-Evaluation is the same loop with ``agent.player(seed)`` in the agent's place and without ``learn``.
-Value-based, offline, in-context and planning agents differ in what these methods do, never in the loop.
-
-The loop passes text: a :class:`State` holds the observation, the task and the admissible actions as
-strings. A role is a small protocol that a language model, a rule or an uninformed stand-in fills. Every
-baseline is the same code with the uninformed stand-in.
-
-This file imports nothing else from Hunch. A package never imports from a layer above it: ``core`` is below
-``lm``, ``sandbox`` and ``rl``; then follow ``envs``, ``roles``, ``methods``, ``runs``, ``report``,
-``studies`` and ``cli``.
+Evaluation is the same loop with ``agent.player(seed)`` and without ``learn``. A role is a small protocol that
+a language model, a rule or an uninformed stand-in fills; the stand-in is the baseline.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from difflib import get_close_matches
 from hashlib import sha256
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, overload, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+Choose: TypeAlias = "Callable[[Sequence[State], np.random.Generator], list[str]]"
 
 EvidenceLevel = Literal["L0", "L1", "L2", "L3"]
-"""What a result may claim about language models.
-
-``L0``: a scripted or uninformed model. ``L1``: a small model trained by this project. ``L2``: recorded
-answers of a real model, replayed. ``L3``: a real pretrained model. Only L2 and L3 say anything about
-language models.
-"""
+"""``L0``: a scripted or uninformed model. ``L1``: a small model trained by this project. ``L2``: recorded
+answers of a real model. ``L3``: a real pretrained model. Only L2 and L3 judge language models."""
 
 
 def weakest(levels: Iterable[EvidenceLevel | None]) -> EvidenceLevel | None:
@@ -64,58 +52,16 @@ class InadmissibleActionError(UsageError):
     """The action is not admissible. The environment is left unchanged."""
 
 
-class BrokenRuleError(UsageError):
-    """An object breaks a rule of its contract.
-
-    Attributes:
-        rule: Name of the rule, a key of ``rules``.
-        problem: What is wrong.
-    """
-
-    rules: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(self, rule: str, problem: str) -> None:
-        super().__init__(rule, problem)
-        self.rule, self.problem = rule, problem
-
-    def __str__(self) -> str:
-        return f"Broken rule {self.rule!r}: {self.problem}. The rule: {self.rules[self.rule]}"
-
-
 class HunchWarning(UserWarning):
-    """Something that the user should know but that does not stop the run."""
-
-
-def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None, where: str = "") -> str:
-    """Suggest known names like a wrong one, or list them: the end of an error message.
-
-    Args:
-        wrong: The name that was given.
-        known: The known names. Of a mapping, the keys are compared and the values shown.
-        listed: The names to list if none is similar. Default: all known names.
-        where: The command that lists them, which is named instead if they are many.
-    """
-    shown = known if isinstance(known, Mapping) else {name: name for name in known}
-    near = get_close_matches(wrong.lower(), shown, n=3, cutoff=0.6) or get_close_matches(wrong, shown, n=3)
-    if near:
-        return f"did you mean {' or '.join(repr(shown[name]) for name in near)}?"
-    names = list(shown.values() if listed is None else listed)
-    if where and len(names) > 20:
-        return f"there are {len(names)}, such as {', '.join(names[:3])}; {where!r} lists them."
-    return f"there are {', '.join(names)}." if names else "there are none."
+    """Something that the user should know, which does not stop the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as PNG bytes, compared and hashed by its digest.
-
-    Attributes:
-        digest: SHA-256 of the bytes, in hex.
-        data: The bytes of a PNG file.
-    """
+    """A picture, compared and hashed by the SHA-256 of its bytes in hex."""
 
     digest: str
-    data: bytes = field(compare=False, repr=False)
+    data: bytes = field(compare=False, repr=False)  # a PNG file
 
     @classmethod
     def read(cls, data: bytes) -> Picture:
@@ -125,60 +71,33 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the agent knows at one step.
-
-    Attributes:
-        observation: The observation as text.
-        task: The task in one sentence; empty if the environment states none.
-        actions: The admissible actions, which vary from state to state; None if any text is allowed.
-        history: Earlier (observation, action) pairs of the episode, oldest first, if they are recorded.
-        goals: The goals that a goal source added.
-        pictures: What a model with eyes sees.
-        raw: Numbers or finished trial of the environment, for methods that declare that they read it; ignored
-            in comparisons.
-        stream: Index of the stream, one per environment and player; ignored in comparisons.
-        seat: The player to whom the state belongs, in environments of several players; ignored likewise.
-    """
+    """What the agent knows at one step."""
 
     observation: str
-    task: str = ""
-    actions: tuple[str, ...] | None = None
-    history: tuple[tuple[str, str], ...] = ()
-    goals: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    raw: Any = field(default=None, compare=False, repr=False)
-    stream: int = field(default=0, compare=False)
-    seat: int = field(default=0, compare=False)
+    task: str = ""  # in one sentence; empty if the environment states none
+    actions: tuple[str, ...] | None = None  # the admissible ones, which vary; None if any text is allowed
+    history: tuple[tuple[str, str], ...] = ()  # earlier (observation, action) of the episode, oldest first
+    goals: tuple[str, ...] = ()  # what a goal source added
+    pictures: tuple[Picture, ...] = ()  # what a model with eyes sees
+    raw: Any = field(default=None, compare=False, repr=False)  # for those that declare to read it
+    stream: int = field(default=0, compare=False)  # one per environment and player
+    seat: int = field(default=0, compare=False)  # whose state it is, in environments of several players
 
     @classmethod
     def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0, seat: int = 0) -> State:
-        """Make a state from what ``reset`` or ``step`` of a text environment returned.
-
-        Raises:
-            UsageError: if ``info`` has neither ``actions`` nor a true ``free_text``.
-        """
+        """Make a state from what ``reset`` or ``step`` returned; a UsageError if actions are missing."""
         if "actions" not in info and not info.get("free_text"):
             raise UsageError(
-                "The environment does not say which actions are admissible: info['actions'] is missing, and "
+                "The environment names no admissible actions: info['actions'] is missing, and "
                 "info['free_text'] is not True."
             )
-        return cls(
-            observation,
-            info.get("task", ""),
-            tuple(info["actions"]) if "actions" in info else None,
-            tuple(info.get("history", ())),
-            pictures=tuple(map(Picture.read, info.get("pictures", ()))),
-            raw=info.get("raw"),
-            stream=stream,
-            seat=seat,
-        )
+        actions = tuple(info["actions"]) if "actions" in info else None
+        pictures = tuple(map(Picture.read, info.get("pictures", ())))
+        history, raw = tuple(info.get("history", ())), info.get("raw")
+        return cls(observation, info.get("task", ""), actions, history, (), pictures, raw, stream, seat)
 
     def plain(self, *, compared: bool = False) -> dict[str, Any]:
-        """Return the state as JSON values, without defaults, and without ``raw`` where it is not plain.
-
-        Args:
-            compared: Return only what comparisons consider.
-        """
+        """Return the state as JSON values, without defaults, or only what is ``compared``."""
         wanted = [f for f in fields(self) if f.name != "raw" and (f.compare or not compared)]
         kept = {f.name: value for f in wanted if (value := getattr(self, f.name)) != f.default}
         if self.pictures:
@@ -197,15 +116,9 @@ class State:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The admissible actions, for methods that choose from a list.
-
-        Raises:
-            UsageError: if the environment accepts any text as an action.
-        """
+        """The admissible actions; a UsageError if any text is allowed."""
         if self.actions is None:
-            raise UsageError(
-                "The method chooses from a list of admissible actions, but the environment accepts any text."
-            )
+            raise UsageError("The method chooses from a list, but the environment accepts any text.")
         return self.actions
 
     @property
@@ -219,26 +132,24 @@ class State:
         return [line for line in [*texts, *self.observation.splitlines()] if line.strip()]
 
     def text(self) -> str:
-        """History and observation as one text: the joined :meth:`lines`."""
+        """Return the joined :meth:`lines`."""
         return "\n".join(self.lines())
 
 
 def is_plain(value: Any) -> bool:
     """Return whether JSON can hold a value: numbers, texts, None, and lists and dictionaries of such."""
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and is_plain(item) for key, item in value.items())
+        return all(isinstance(key, str) for key in value) and all(map(is_plain, value.values()))
     if type(value) in (list, tuple):
         return all(map(is_plain, value))
-    return value is None or type(value) in (bool, int, float, str)
+    return type(value) in (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step of one stream.
+    """One step of one stream; ``success`` and ``event`` (what happened) are the environment's own word.
 
-    After ``terminated`` no more reward can follow. ``truncated`` only cuts the episode off (a step limit), so
-    the value of ``next_state`` still counts. ``success`` and ``event`` (what happened, in words) always come
-    from the environment, never from a reward source.
+    After ``terminated`` no reward follows; if only ``truncated``, the value of ``next_state`` still counts.
     """
 
     state: State
@@ -262,8 +173,8 @@ class Transition:
 
     def plain(self) -> dict[str, Any]:
         """Return the transition as JSON values."""
-        own = {name: getattr(self, name) for name in self.__slots__}
-        return {**own, "state": self.state.plain(), "next_state": self.next_state.plain()}
+        states = {"state": self.state.plain(), "next_state": self.next_state.plain()}
+        return {name: getattr(self, name) for name in self.__slots__} | states
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Transition:
@@ -274,32 +185,18 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Episode(Sequence[Transition]):
-    """A recorded episode: a sequence of transitions, and which others it belongs to.
-
-    Attributes:
-        transitions: The steps, in order.
-        lifetime: Number of its lifetime, whose episodes share one task.
-        number: Number of the episode in its environment.
-        group: Number of the prompt that it answers; answers to one prompt are compared with each other.
-    """
+    """A recorded episode, a sequence of transitions."""
 
     transitions: tuple[Transition, ...]
-    lifetime: int = 0
-    number: int = 0
-    group: int | None = None
+    lifetime: int = 0  # the episodes of one lifetime share their task
+    number: int = 0  # of the episode in its environment
+    group: int | None = None  # the prompt that it answers; answers to one prompt are compared
 
     def __len__(self) -> int:
         return len(self.transitions)
 
-    @overload
-    def __getitem__(self, index: int) -> Transition: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Transition, ...]: ...
-    def __getitem__(self, index: int | slice) -> Transition | tuple[Transition, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self.transitions[index]
-
-    def __iter__(self) -> Iterator[Transition]:
-        return iter(self.transitions)
 
     def with_steps(self, steps: Iterable[Transition]) -> Episode:
         """Return the same episode with other transitions, such as relabelled ones."""
@@ -308,55 +205,58 @@ class Episode(Sequence[Transition]):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What an agent may know about its environment before the first step.
+    """What an agent may know about its environment before the first step."""
 
-    Attributes:
-        env: Id of the environment.
-        task: The task at the beginning.
-        streams: Number of streams: environments times players; 0 if the agent learns from data only.
-        steps: Length of the whole run: environment steps, or updates if there are no streams.
-        code: Source code of the environment without its reward, if the environment shows it.
-        data: Recorded episodes to learn from.
-        copy: Makes an environment to plan or train in, with its own randomness; None if there is none.
-        lifetime: Episodes per lifetime; they share one task, and a player's memory lasts as long.
-        problem: The design problem, if actions are programs (:class:`hunch.envs.design.problem.Problem`).
-        wording: How states and actions are written in prompts (:class:`hunch.envs.icpi.texts.Texts`).
-        examples: Examples for planners, pairs of an instruction and its plan, the names of skills in order.
-        things: Names of the things in the environment.
-        manual: The rules that a player may read, if the environment has such a text.
-        models: The language models that the environment itself asks, by name.
-    """
-
-    env: str = ""
-    task: str = ""
-    streams: int = 1
-    steps: int = 0
-    code: str = ""
-    data: Sequence[Episode] = ()
-    copy: Callable[[], Any] | None = None
-    lifetime: int = 1
-    problem: object | None = None
-    wording: object | None = None
-    examples: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    things: tuple[str, ...] = ()
-    manual: str = ""
-    models: Mapping[str, object] = field(default_factory=dict)
+    env: str = ""  # id of the environment
+    task: str = ""  # at the beginning
+    streams: int = 1  # environments times players; 0 if the agent learns from data only
+    steps: int = 0  # length of the run in environment steps, or in updates without streams
+    code: str = ""  # of the environment without its reward, if it shows it
+    data: Sequence[Episode] = ()  # recorded episodes to learn from
+    copy: Callable[[], Any] | None = None  # makes an environment to plan or train in, with its own chance
+    lifetime: int = 1  # episodes that share one task and a player's memory
+    problem: object | None = None  # of programs: hunch.envs.design.problem.Problem
+    wording: object | None = None  # how prompts write states and actions: hunch.envs.icpi.texts.Texts
+    examples: tuple[tuple[str, tuple[str, ...]], ...] = ()  # for planners: instructions, names of skills
+    things: tuple[str, ...] = ()  # names of the things in the environment
+    manual: str = ""  # the rules that a player may read
+    models: Mapping[str, object] = field(default_factory=dict)  # those that the environment itself asks
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an agent makes its next choice.
+    """Why an agent makes its next choice."""
 
-    Attributes:
-        columns: Numbers for each admissible action by name ("prior", "Q", "say", "visits"), each of shape
-            (number of actions,); nan if the agent has none for an action.
-        chosen: Probability of each action, same shape; None if unknown.
-        note: Anything else worth showing, as text.
-    """
+    columns: Mapping[str, FloatArray] = field(
+        default_factory=dict
+    )  # a number per action, such as "Q"; or nan
+    chosen: FloatArray | None = None  # probabilities, shape (number of actions,); None if unknown
+    note: str = ""  # anything else worth showing
 
-    columns: Mapping[str, FloatArray] = field(default_factory=dict)
-    chosen: FloatArray | None = None
-    note: str = ""
+
+class Saved(Protocol):
+    """Names what a checkpoint holds in ``saved``: generators, objects with ``state_dict``, plain values."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to resume exactly."""
+        return {name: _saved(getattr(self, name)) for name in getattr(self, "saved", ())}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`, after ``begin`` in the same world."""
+        for name in getattr(self, "saved", ()):
+            own, value = getattr(self, name), deepcopy(state[name])  # else both would share tensors and lists
+            if isinstance(own, np.random.Generator):
+                own.bit_generator.state = value
+            elif hasattr(own, "load_state_dict"):
+                own.load_state_dict(value)
+            else:
+                setattr(self, name, value)
+
+
+def _saved(value: Any) -> Any:
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.state
+    return value.state_dict() if hasattr(value, "state_dict") else deepcopy(value)
 
 
 @runtime_checkable
@@ -372,19 +272,12 @@ class Player(Protocol):
         ...
 
 
-class Memoryless(Player):
-    """A player that applies a function to states and remembers nothing.
+class Memoryless(Player, Saved):
+    """A player that applies ``choose`` to states and a generator with the seed, and remembers nothing."""
 
-    Args:
-        choose: Returns an action for each state, drawn with a random generator.
-        seed: Seed of the generator.
-    """
+    saved = ("rng",)
 
-    saved: ClassVar[tuple[str, ...]] = ("rng",)
-
-    def __init__(
-        self, choose: Callable[[Sequence[State], np.random.Generator], list[str]], seed: int = 0
-    ) -> None:
+    def __init__(self, choose: Choose, seed: int = 0) -> None:
         self.choose, self.rng = choose, np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
@@ -393,14 +286,6 @@ class Memoryless(Player):
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Do nothing."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the random state."""
-        return save(self)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        restore(self, state)
 
 
 @runtime_checkable
@@ -412,79 +297,8 @@ class Valued(Protocol):
         ...
 
 
-def save(thing: Any) -> dict[str, Any]:
-    """Return the attributes of an object that it names in ``saved``, for a checkpoint.
-
-    An attribute is a random generator, an object with ``state_dict`` and ``load_state_dict``, or plain:
-    tensors, numbers, strings, and lists, tuples and dictionaries of them.
-    """
-    return {name: _saved(getattr(thing, name)) for name in getattr(thing, "saved", ())}
-
-
-def restore(thing: Any, state: Mapping[str, Any]) -> None:
-    """Set the attributes of an object to the result of :func:`save`."""
-    for name in getattr(thing, "saved", ()):
-        own, value = getattr(thing, name), deepcopy(state[name])  # else both would share tensors and lists
-        if isinstance(own, np.random.Generator):
-            own.bit_generator.state = value
-        elif hasattr(own, "load_state_dict"):
-            own.load_state_dict(value)
-        else:
-            setattr(thing, name, value)
-
-
-def _saved(value: Any) -> Any:
-    if isinstance(value, np.random.Generator):
-        return value.bit_generator.state
-    return value.state_dict() if hasattr(value, "state_dict") else deepcopy(value)
-
-
-class Source(Protocol):
-    """Provides rewards or goals to the agent around which it is wrapped. Its getters never train it.
-
-    ``models`` and ``saved`` are optional, as for an agent.
-    """
-
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of its models; None if it asks none."""
-        return None
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings that a checkpoint must share; plain values by name."""
-        return {}
-
-    def begin(self, world: World, seed: int) -> None:
-        """Forget everything and start again."""
-        return
-
-    def learn(self) -> dict[str, float]:
-        """Learn, if an update is due, and return the metrics to log."""
-        return {}
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return everything worth keeping so far, oldest first."""
-        return []
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything needed to resume exactly."""
-        return save(self)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        restore(self, state)
-
-
-@runtime_checkable
-class Agent(Player, Protocol):
-    """A player that learns. The methods that have a default here are optional in a subclass.
-
-    Most agents name the attributes that a checkpoint holds in ``saved``. Three more are optional. ``models``
-    maps names to the language models that the run meters and budgets. ``records_file`` names the file for the
-    records (default: ``records.jsonl``). ``files()`` returns whole files to keep in the run's folder, as a
-    mapping from name to text, such as ``best.py``.
-    """
+class Source(Saved, Protocol):
+    """Provides rewards or goals to the agent that it wraps; no getter trains it. ``models`` is optional."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -493,21 +307,36 @@ class Agent(Player, Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Settings that a checkpoint must share with the agent that loads it; plain values by name.
-
-        Default: the fields of the dataclass ``config`` and the names of the ``models``, if there are any.
-        """
-        config = getattr(self, "config", None)
-        named = {name: model.name for name, model in getattr(self, "models", {}).items()}
-        return {**(asdict(config) if is_dataclass(config) else {}), **named}  # type: ignore[arg-type]
+        """Settings that a checkpoint must share with the part that loads it; plain values by name."""
+        return {}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget everything and start again. The same world and seed give the same agent."""
-        ...
+        """Forget everything and start again. The same world and seed give the same part."""
+        return
 
     def learn(self) -> dict[str, float]:
         """Learn, if an update is due, and return the metrics to log."""
         return {}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return everything worth keeping so far (programs, goals, transcripts), oldest first."""
+        return []
+
+
+@runtime_checkable
+class Agent(Player, Source, Protocol):
+    """A player that learns. What has a default here is optional in a subclass.
+
+    More is optional: ``saved``, ``models``, ``records_file`` (default: ``records.jsonl``), and ``files()``:
+    whole files to keep in the run's folder, by name.
+    """
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The fields of the dataclass ``config`` and the names of the ``models``, if there are any."""
+        config = getattr(self, "config", None)
+        named = {name: model.name for name, model in getattr(self, "models", {}).items()}
+        return {**(asdict(config) if is_dataclass(config) else {}), **named}  # type: ignore[arg-type]
 
     def player(self, seed: int) -> Player:
         """Return a player for evaluation: same weights, but its own randomness and memory."""
@@ -516,15 +345,3 @@ class Agent(Player, Protocol):
     def explain(self, state: State) -> Explanation:
         """Explain the next choice without making it."""
         return Explanation()
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return everything worth keeping so far (programs, goals, transcripts), oldest first."""
-        return []
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything needed to resume exactly: tensors, numbers, strings, lists."""
-        return save(self)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`, after :meth:`begin` in the same world."""
-        restore(self, state)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
+from hunch.suggest import suggest
 from hunch_studies.study import Study
 
 _MODULES = {

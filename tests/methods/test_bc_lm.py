@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.begun import begun
 
 import hunch
 from hunch.core import State, Transition, UsageError
@@ -31,13 +32,13 @@ def test_it_clones_the_oracle(data):
 
 def test_the_recorded_action_is_learnt_and_alpha_flattens():
     s, end = State("a door and a wall", "get out", ("open door", "hit wall")), State("out", "get out", ())
-    agent = BCLM(**FAST)
+    agent = begun(BCLM(**FAST))
     agent.observe([Transition(s, "open door", 0.0, end, True, False)])
     for _ in range(20):
         agent.learn()
     believed = agent.explain(s)
     assert believed.chosen[0] > 0.9
-    flat = BCLM(alpha=1000.0, **FAST)
+    flat = begun(BCLM(alpha=1000.0, **FAST))
     flat.load_state_dict(agent.state_dict())
     assert flat.policy(s)[0] == pytest.approx(0.5, abs=0.05)
 

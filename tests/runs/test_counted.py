@@ -18,6 +18,7 @@ from hunch.runs.config import RunConfig
 from hunch.runs.estimate import assumptions, estimate
 from hunch.runs.loop import Evaluation
 from hunch.runs.models import Asked
+from hunch.runs.record import collect, parse_mix
 from hunch_studies.rules import ScriptedModel
 from hunch_studies.rules.frozen_lake import frozenlake
 
@@ -204,6 +205,14 @@ def test_a_model_that_is_trained_is_counted(method, tmp_path):
     found = estimate(config, sample=4)
     assert found.sample["calls"] >= 4
     assert any("was asked and trained" in sentence for sentence in assumptions(found, config))
+
+
+def test_behaviour_cloning_counts_the_model_that_it_trains():
+    pytest.importorskip("torch")
+    data = collect("hunch/FrozenLake-v0", {}, parse_mix("random"), 3)
+    figures = hunch.train("bc-lm", data=data, steps=2).models["lm"]
+    assert figures["calls"] > 0
+    assert figures["prompt_tokens"] > 0
 
 
 def test_a_model_made_in_begin_is_counted():

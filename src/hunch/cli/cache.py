@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.cli.options import read
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
 from hunch.lm.answers.archive import Archive
 from hunch.lm.registry import per_user
+from hunch.suggest import suggest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 from hunch import plugins
-from hunch.core import HunchError, HunchWarning, UsageError, suggest
+from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.suggest import suggest
 
 _SHOW = warnings.showwarning
 

@@ -16,8 +16,9 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from hunch import plugins
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
 from hunch.ranges import NonNegativeInt, check_value
+from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.envs.base import Outcome, TextEnv

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 
-from hunch.core import BrokenRuleError, InadmissibleActionError
+from hunch.core import InadmissibleActionError, UsageError
 from hunch.envs.offers import OFFERS, declared
 
 Env = gymnasium.Env[Any, Any]
@@ -46,6 +46,24 @@ RULES = {
 _PROBES = 3
 _TEXTS = ("", "look around", "def act(state):\n    return 0\n")
 """Actions to try if any text is an action."""
+
+
+class BrokenRuleError(UsageError):
+    """An object breaks a rule of its contract.
+
+    Attributes:
+        rule: Name of the rule, a key of ``rules``.
+        problem: What is wrong.
+    """
+
+    rules: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, rule: str, problem: str) -> None:
+        super().__init__(rule, problem)
+        self.rule, self.problem = rule, problem
+
+    def __str__(self) -> str:
+        return f"Broken rule {self.rule!r}: {self.problem}. The rule: {self.rules[self.rule]}"
 
 
 class ContractError(BrokenRuleError):

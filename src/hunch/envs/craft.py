@@ -14,10 +14,11 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 import numpy as np
 from annotated_types import Interval
 
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
 from hunch.ranges import NonNegativeInt, PositiveInt, Share
+from hunch.suggest import suggest
 
 Difficulty = Literal["easy", "medium", "hard"]
 

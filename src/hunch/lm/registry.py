@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hunch import plugins
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
+from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.lm.training import Trainable

@@ -12,9 +12,10 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from hunch.core import Agent, HunchError, UsageError, suggest
+from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.method import Method as Method
 from hunch.methods.table import METHODS as METHODS
+from hunch.suggest import suggest
 
 GROUP = "hunch.methods"
 """Entry-point group for packages that provide methods."""

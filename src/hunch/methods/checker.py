@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import Agent, BrokenRuleError, Episode, HunchError, Player, State, Transition, World
+from hunch.core import Agent, Episode, HunchError, Player, State, Transition, World
+from hunch.envs.checker import BrokenRuleError
 from hunch.rl.comparison import difference
 from hunch.rl.episodes import advance, evaluate, play, world_of
 from hunch.rl.rollout import Rollout, TextEnvironment

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
 from hunch.ranges import check_settings
+from hunch.suggest import suggest
 
 Filling = TypeVar("Filling")
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hunch.core import HunchError, UsageError, suggest
+from hunch.core import HunchError, UsageError
 from hunch.lm.backends.huggingface import CausalModel, pick
 from hunch.lm.base import ONE_LINE, Sampling, cut, sample_rng
 from hunch.lm.prompts import Prompt
 from hunch.pocket.decoder import Decoder, Row
+from hunch.suggest import suggest
 
 SHIPPED: Final = Path(__file__).with_name("weights")
 FOLDERS: Final = {

@@ -179,8 +179,8 @@ class Mentor(GoalSource):
     ) -> None:
         self.lm, self.config = lm, config
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
-        self.models = {"lm": lm, "encoder": encoder}
-        self.begin(World(), 0)
+        self.models: dict[str, LanguageModel | Trainable] = {"lm": lm, "encoder": encoder}
+        self.adapter = self._adapter(0)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -197,6 +197,8 @@ class Mentor(GoalSource):
         self.seed = seed
         self.length = max(1, world.steps // self.config.stages)
         self.adapter = self._adapter(seed)
+        if isinstance(self.adapter, Adapter):
+            self.models = {**self.models, "adapter": self.adapter.model}
         self.lessons: dict[int, Lesson] = {}  # by stream
         self.finished: list[tuple[str, str, float]] = []  # prompts, summaries, scores of this stage
         self.told: list[float] = []  # scores since the last call of learn

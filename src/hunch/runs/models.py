@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import gymnasium
 
-from hunch.core import Agent, EvidenceLevel, UsageError, suggest, weakest
+from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.store import Store
@@ -23,6 +23,7 @@ from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import answers_file, build, kinds
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.suggest import suggest
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
 """Combines a model with its answers on disk."""

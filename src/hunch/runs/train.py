@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hunch import methods
-from hunch.core import Agent, Transition, UsageError, suggest
+from hunch.core import Agent, Transition, UsageError
 from hunch.envs import make
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget
@@ -30,6 +30,7 @@ from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.trained import Trained, require_agent
 from hunch.runs.training import Evaluation
+from hunch.suggest import suggest
 
 Recorded: TypeAlias = dataset.Dataset | Sequence[Sequence[Transition]]
 Data: TypeAlias = str | Path | Recorded | None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hunch.core import UsageError, suggest
+from hunch.core import UsageError
 from hunch.lm.base import Model, listed_options
 from hunch.ranges import check_value
+from hunch.suggest import suggest
 from hunch_studies.rules import (  # noqa: F401, each registers its rules
     captions,
     errands,

@@ -20,9 +20,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hunch.core import HunchError, UsageError, suggest
+from hunch.core import HunchError, UsageError
 from hunch.lm.answers.keys import checksum
 from hunch.lm.answers.store import _text
+from hunch.suggest import suggest
 
 WAIT_SECONDS = 5.0
 PROVENANCE = ("model", "revision", "verb", "version", "created")

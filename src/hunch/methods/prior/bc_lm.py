@@ -62,7 +62,7 @@ class BCLM(Agent):
 
     def __init__(self, config: BCLMConfig | None = None, **options: Any) -> None:
         self.config: BCLMConfig = configure(type(self), config, options)
-        self.begin(World(), 0)
+        self.lm = self._model(0)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,11 +73,16 @@ class BCLM(Agent):
         """Restore the initial weights, and keep recorded data only."""
         c = self.config
         self.rng = np.random.default_rng(seed)
-        self.lm: Trainable = trainable(c.lm, context=c.context) if c.lm else new(seed, c.context)
+        self.lm = self._model(seed)
+        self.models = {"lm": self.lm}
         self.learner = Learner(torch.optim.Adam(self.lm.parameters(), lr=c.learning_rate, foreach=True))
         self.examples: list[tuple[str, str]] = []
         self._policies: dict[State, FloatArray] = {}
         self.observe([transition for episode in world.data for transition in episode])
+
+    def _model(self, seed: int) -> Trainable:
+        context = self.config.context
+        return trainable(self.config.lm, context=context) if self.config.lm else new(seed, context)
 
     @property
     def evidence(self) -> EvidenceLevel:
