@@ -20,7 +20,7 @@ from tests.report.chromium import FOUND, Chromium
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.report.gather import collect
 from hunch.report.page import page
-from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, write_json
 

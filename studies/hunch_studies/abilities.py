@@ -22,9 +22,9 @@ from hunch.lm import load, require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.rl.episodes import play
 from hunch.rl.statistics import Estimate, over_episodes
-from hunch.roles import world_model
-from hunch.roles.experience import Example
-from hunch.roles.prompting import Blank, Completer, PromptConfig, assemble, shuffled
+from hunch.roles.world_model.experience import Example
+from hunch.roles.world_model.prompting import Blank, Completer, PromptConfig, assemble, shuffled
+from hunch.roles.world_model.text import example, question
 from hunch_studies import families
 from hunch_studies.icpi import DOMAINS
 from hunch_studies.study import Part, Scale, Study
@@ -133,8 +133,8 @@ class Steps:
             steps = [step for step in steps if step.done == flag]
         query = self._drawn(steps, 1, outcome)[0]
         drawn = self._drawn(steps, shown, outcome)
-        examples = [world_model.example(step, self._told(piece, step), texts) for step in drawn]
-        asked = world_model.question(query.state, action, texts)
+        examples = [example(step, self._told(piece, step), texts) for step in drawn]
+        asked = question(query.state, action, texts)
         prompt = self._prompt(completer, examples, asked)
         return Question(prompt, self._stop(piece), lambda text: self._right(piece, query, text))
 

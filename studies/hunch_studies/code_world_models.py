@@ -27,7 +27,7 @@ from hunch.rl.search import MCTS
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.rl.world_model import LookUp, TrueCopy, WorldModel, frozen, measure
-from hunch.roles.program import best
+from hunch.roles.writer.programs import best
 from hunch.runs.files import read_lines
 from hunch_studies.study import Part, Scale, Study
 

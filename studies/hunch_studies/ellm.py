@@ -18,15 +18,14 @@ import numpy as np
 from hunch.core import Agent
 from hunch.envs import make
 from hunch.lm import load
-from hunch.methods.goal.ellm import ELLM, ELLMConfig
+from hunch.methods.goal.ellm import ELLM, ELLMConfig, SuggestionConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.reward.novelty import CountBonus, CountBonusConfig, RNDConfig
 from hunch.report.table import final_return
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import above, over_seeds
-from hunch.roles.reward import Rewarded
-from hunch.roles.suggestions import SuggestionConfig
+from hunch.roles.reward.rewarded import Rewarded
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch_studies.code_world_models import kept

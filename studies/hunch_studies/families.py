@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.rl.statistics import Estimate, over_episodes
-from hunch.roles.prompting import Completer, PromptConfig, assemble
+from hunch.roles.world_model.prompting import Completer, PromptConfig, assemble
 from hunch_studies.laboratory import corpus, processes, wording
 from hunch_studies.laboratory.processes import Goal, Number, Process, Vector
 

@@ -24,7 +24,7 @@ from hunch.envs.game24.rules import TARGET, numbers, operations, shown, solvable
 from hunch.lm import load
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.rl.tabular import QTable
-from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.runs.files import write_atomically
 from hunch_studies.recordings.tree_of_thought import Tree, tree
 from hunch_studies.study import Part, Scale, Study

@@ -17,7 +17,7 @@ from hunch import lm
 from hunch.envs.tabletop.games import GAMES, Name
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.program import best
+from hunch.roles.writer.programs import best
 from hunch.runs.files import read_lines
 from hunch_studies.code_world_models import kept, three
 from hunch_studies.game_play import SOLVED, equilibrium_table, play_table, speed

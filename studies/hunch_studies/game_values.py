@@ -17,7 +17,7 @@ from hunch.rl.games.game import Known
 from hunch.rl.games.ismcts import ISMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.game_value import best, candidates, problem_of, seat, standings
-from hunch.roles.program import ModelWriter
+from hunch.roles.writer.programs import ModelWriter
 from hunch_studies.code_world_models import kept, three
 from hunch_studies.game_play import both, programs
 

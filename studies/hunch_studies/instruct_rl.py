@@ -24,9 +24,9 @@ from hunch.methods.policy.ppo import PolicyAgent
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
-from hunch.roles.prior import DistributionPrior, UniformPrior
-from hunch.roles.prior_kinds import PriorConfig, build_prior
-from hunch.roles.prior_language import MappedPrior
+from hunch.roles.prior.action import DistributionPrior, UniformPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
 from hunch.runs.files import BEST, read_checkpoint, read_json, write_atomically
 from hunch.runs.loop import Evaluation, train

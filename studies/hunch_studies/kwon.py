@@ -26,7 +26,7 @@ from hunch.envs.games import CONCEPTS, GAMES, JOINT, Concept, Game, Rule, good_o
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.kwon import KwonConfig
 from hunch.rl.statistics import Estimate, over_episodes, over_seeds
-from hunch.roles.judge import JudgeConfig
+from hunch.roles.reward.judge import JudgeConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_lines

@@ -21,7 +21,7 @@ from hunch.methods.prior.likelihood_value import LikelihoodValue, LikelihoodValu
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
-from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.loop import train

@@ -19,12 +19,11 @@ from hunch.core import Episode, World
 from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.q_learning import QLearningConfig
-from hunch.methods.reward.motif import MotifConfig
+from hunch.methods.reward.motif import MotifConfig, Pair, Preference, PreferenceConfig
 from hunch.methods.reward.novelty import CountBonusConfig, RNDConfig
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_seeds
-from hunch.roles.preference import Pair, Preference, PreferenceConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.result import Result, last_quarter

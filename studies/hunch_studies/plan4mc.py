@@ -22,12 +22,12 @@ from hunch.lm import load
 from hunch.methods import find
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan4mc import Plan4MC, attempt
+from hunch.methods.planner.skill_graph import SkillGraph, extract
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, over_seeds
-from hunch.roles.planner import Skill
-from hunch.roles.skill_graph import SkillGraph, extract
+from hunch.roles.planner.skills import Skill
 from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
 from hunch.runs.execute import RunConfig, execute

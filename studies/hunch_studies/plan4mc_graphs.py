@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hunch.roles.skill_graph import Entry, SkillGraph
+from hunch.methods.planner.skill_graph import Entry, SkillGraph
 
 
 def corrupted(graph: SkillGraph, edges: int, rng: np.random.Generator) -> SkillGraph:

@@ -22,7 +22,7 @@ from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
-from hunch.roles.planner import Skill
+from hunch.roles.planner.skills import Skill
 from hunch.runs.build import load_skills
 from hunch.runs.compare import folder_name
 from hunch.runs.execute import RunConfig, execute

@@ -24,8 +24,8 @@ from hunch.methods.policy.twosome import TWOSOMEConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import over_seeds
-from hunch.roles.policy import LMPolicy, LMPolicyConfig
-from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished

@@ -26,9 +26,9 @@ from hunch.lm.backends.bag_of_words import words
 from hunch.methods.prior.zero_shot import ZeroShot
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import Estimate, over_pairs
-from hunch.roles.encoder import TextTable
-from hunch.roles.prior_kinds import PriorConfig
-from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.runs.compare import Arm, Job, compare, environment, processors, thread_limits
 from hunch.runs.files import read_json, write_atomically
 from hunch_studies.priors import PICK, dqn_prior

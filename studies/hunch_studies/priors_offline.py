@@ -15,7 +15,7 @@ import numpy as np
 from hunch import methods
 from hunch.rl import dataset
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines

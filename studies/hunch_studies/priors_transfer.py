@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior.kinds import PriorConfig
 from hunch_studies.priors import PICK, SALAD, WRONG, dqn_prior
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.transfer import Filling, Transfer

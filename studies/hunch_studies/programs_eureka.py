@@ -20,7 +20,7 @@ from hunch.envs.design.worlds import WORLDS
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.report.frontier import draw_frontier
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.program import Attempt, Feedback, ModelWriter
+from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.code_world_models import kept

@@ -21,7 +21,7 @@ from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.program import Attempt, Mutator, best, same
+from hunch.roles.writer.programs import Attempt, Mutator, best, same
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines

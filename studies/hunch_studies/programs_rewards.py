@@ -12,8 +12,8 @@ from hunch import lm
 from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
 from hunch.methods.program.agent import ProgramAgent
-from hunch.roles.program import best
-from hunch.roles.program_similarity import TEMPERATURE, SimilarityWriter
+from hunch.roles.writer.programs import best
+from hunch.roles.writer.similarity import TEMPERATURE, SimilarityWriter
 from hunch_studies.programs_funsearch import tried
 
 Row = dict[str, Any]

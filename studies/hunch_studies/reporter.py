@@ -19,7 +19,7 @@ from hunch.methods import find
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds
-from hunch.roles.planner import Skill
+from hunch.roles.planner.skills import Skill
 from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
 from hunch.runs.execute import RunConfig, execute

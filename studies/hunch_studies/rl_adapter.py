@@ -19,12 +19,11 @@ from hunch.core import EvidenceLevel
 from hunch.envs import make
 from hunch.envs.craft import RULES
 from hunch.lm import load
-from hunch.methods.goal.rl_adapter import RLAdapter, RLAdapterConfig
+from hunch.methods.goal.rl_adapter import SUMMARIES, Mentor, MentorConfig, RLAdapter, RLAdapterConfig, Sayer
 from hunch.methods.learners import learner
 from hunch.methods.policy.ppo import PerceptronPPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
-from hunch.roles.mentor import SUMMARIES, Mentor, MentorConfig, Sayer
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.loop import train

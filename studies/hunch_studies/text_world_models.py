@@ -18,8 +18,8 @@ from hunch.rl.episodes import evaluate, replay
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.rl.world_model import Prediction, Step, WorldModel, by_depth, measure
-from hunch.roles.experience import discounted_return
-from hunch.roles.prompting import PromptConfig
+from hunch.roles.world_model.experience import discounted_return
+from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, Recording, recorded, text_steps, world_model
 from hunch_studies.code_world_models import kept, three
 from hunch_studies.study import Part, Scale, Study

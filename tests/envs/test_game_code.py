@@ -13,7 +13,7 @@ from hunch.rl.games.cfr import exploitability, solve, tree_of
 from hunch.rl.games.game import END, PLAYERS, Known, View, at_random
 from hunch.rl.games.inference import Filtering
 from hunch.rl.games.ismcts import ISMCTS, Searching
-from hunch.roles.program import best
+from hunch.roles.writer.programs import best
 from hunch_studies.rules.game_code import GAME_CODE, KUHN
 
 CODE = {

@@ -10,8 +10,8 @@ import pytest
 from hunch import lm
 from hunch.core import UsageError
 from hunch.lm.backends.words import FREQUENCIES, frequencies
-from hunch.roles.prior_kinds import PriorConfig, build_prior
-from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.similarity import SimilarityPrior
 from hunch_studies.priors_knowledge import document_frequencies, documents
 
 CONTROLS = ("words", "tfidf", "random-words")

@@ -10,11 +10,10 @@ from hunch.core import State, UsageError, World
 from hunch.envs.craft import RULES
 from hunch.envs.home_grid import THINGS
 from hunch.lm.backends.bag_of_words import BagOfWords
-from hunch.methods.goal.rl_adapter import RLAdapter
+from hunch.methods.goal.rl_adapter import SUMMARIES, Mentor, MentorConfig, RLAdapter, comprehension
 from hunch.methods.goal.task_explore import TaskExplore
 from hunch.rl.episodes import evaluate
 from hunch.rl.temporal import parse, propositions
-from hunch.roles.mentor import SUMMARIES, Mentor, MentorConfig, comprehension
 from hunch_studies.rl_adapter import Rule, ToldByRule
 from hunch_studies.rules.mentor import MentorModel, suited
 

@@ -12,7 +12,7 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior.cql_prior import CQLPrior
 from hunch.rl.dataset import Dataset, as_episodes
 from hunch.roles import TextTable, UniformPrior
-from hunch.roles.prior import Proposal
+from hunch.roles.prior.action import Proposal
 from hunch.runs.record import collect, parse_mix
 
 SMALL = {"hidden": 16, "batch_size": 32}

@@ -11,9 +11,9 @@ from hunch.core import HunchError, State, UsageError, World
 from hunch.envs.craft import RULES
 from hunch.envs.craft_skills import FINDINGS
 from hunch.methods.planner.plan4mc import NoPlan, Plan4MC, plan
+from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, read_entry
 from hunch.rl.episodes import evaluate
-from hunch.roles.planner import Skill
-from hunch.roles.skill_graph import Entry, SkillGraph, extract, read_entry
+from hunch.roles.planner.skills import Skill
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
 
 CRAFT = "hunch/Craft-v0"

@@ -10,7 +10,7 @@ import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, State
 from hunch.envs.secret import SIZE, THINGS, VERBS, Room, Subtask, draw, step
-from hunch.roles.planner import Says, Skill
+from hunch.roles.planner.skills import Says, Skill
 
 ID = "hunch/SecretProperty-v0"
 

@@ -12,9 +12,9 @@ from hunch.cli.main import main
 from hunch.core import HunchError, State, UsageError, World
 from hunch.envs.kitchen.skills import SKILLS, VERBS
 from hunch.methods.planner.agent import Planner
+from hunch.methods.planner.examples import ExamplePrior
 from hunch.rl.episodes import evaluate
-from hunch.roles.examples import ExamplePrior
-from hunch.roles.planner import (
+from hunch.roles.planner.skills import (
     FAILED,
     WORKED,
     Detector,
@@ -24,10 +24,10 @@ from hunch.roles.planner import (
     feedback,
     single,
 )
-from hunch.roles.prior import UniformPrior
-from hunch.roles.prior_kinds import PriorConfig
-from hunch.roles.prior_language import LikelihoodPrior
-from hunch.roles.prior_similarity import SimilarityPrior
+from hunch.roles.prior.action import UniformPrior
+from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.language import LikelihoodPrior
+from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.roles.wrapper import worth
 from hunch.runs.build import load_skills
 from hunch.runs.config import RunConfig

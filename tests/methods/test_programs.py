@@ -19,8 +19,8 @@ from hunch.methods.program.funsearch import FunSearch
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
-from hunch.roles.program import Attempt, ModelWriter, Mutator, chat_prompt
-from hunch.roles.program_search import BestOfN, Greedy, HillClimbing, Islands, Refinement, softmax
+from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator, chat_prompt
+from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement, softmax
 from hunch.runs.files import read_lines
 from hunch_studies.rules.writer import programs, wanted
 

@@ -8,7 +8,7 @@ import pytest
 import hunch
 from hunch import lm, methods
 from hunch.core import Agent, Explanation, State, UsageError
-from hunch.roles.mentor import MentorConfig
+from hunch.methods.goal.rl_adapter import MentorConfig
 from hunch.runs.loop import Evaluation
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here

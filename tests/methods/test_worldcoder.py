@@ -12,7 +12,7 @@ from hunch.envs.design.running import box
 from hunch.methods.program.worldcoder import WorldCoder
 from hunch.rl.episodes import evaluate
 from hunch.rl.world_model import Step, TrueCopy, measure, steps_of
-from hunch.roles.coded_model import NO_WAY, CodedModel, judged
+from hunch.roles.world_model.program import NO_WAY, CodedModel, judged
 from hunch_studies.rules.dynamics import DYNAMICS
 
 SHY = "scripted:modeller?bugs=0.2&repair=0.5&shy=1"

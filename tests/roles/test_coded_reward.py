@@ -6,8 +6,8 @@ from tests.begun import begun
 import hunch
 from hunch import methods
 from hunch.core import State, Transition, UsageError
-from hunch.roles.coded_reward import CodedReward
-from hunch.roles.reward import Rewarded
+from hunch.roles.reward.program import CodedReward
+from hunch.roles.reward.rewarded import Rewarded
 from hunch_studies.rules.dynamics import SOKOBAN_REWARD
 
 NEAR = "def reward(state, action, next_state):\n    return -1.0 if next_state[0] > 1 else 1 / next_state[1]\n"

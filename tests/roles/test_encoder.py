@@ -5,7 +5,7 @@ import pytest
 
 from hunch import lm
 from hunch.core import State, UsageError
-from hunch.roles.encoder import StateFeatures, TextTable, pair_text, recency_weights
+from hunch.roles.encoder.features import StateFeatures, TextTable, pair_text, recency_weights
 
 A = State("one\ntwo", "do it", ("left", "right"))
 B = State("two", "do it", ("left", "up"))

@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from hunch.roles import TextTable  # noqa: E402
-from hunch.roles.policy import LMPolicy, LMPolicyConfig, PerceptronPolicy  # noqa: E402
-from hunch.roles.prior_kinds import PriorConfig, build_prior  # noqa: E402
-from hunch.roles.prior_language import prompt  # noqa: E402
+from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig, PerceptronPolicy  # noqa: E402
+from hunch.roles.prior.kinds import PriorConfig, build_prior  # noqa: E402
+from hunch.roles.prior.language import prompt  # noqa: E402
 from hunch_studies.laboratory import walks  # noqa: E402
 
 WALKS = "pocket?corpus=walks"

@@ -9,10 +9,10 @@ from hunch import lm
 from hunch.core import State, UsageError
 from hunch.lm.scoring.choose import project, softmax
 from hunch.methods.prior.dqn_prior import posterior
-from hunch.roles.prior import Proposal, UniformPrior, draw, entropy, recall
-from hunch.roles.prior_kinds import PriorConfig, build_prior
-from hunch.roles.prior_language import LabelledPrior, LikelihoodPrior, MappedPrior
-from hunch.roles.prior_similarity import NoveltyPrior, SimilarityPrior
+from hunch.roles.prior.action import Proposal, UniformPrior, draw, entropy, recall
+from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
 STATE = State(
     "The fridge 1 is closed.",

@@ -11,8 +11,8 @@ from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.ranges import number
 from hunch.rl.world_model import Prediction
-from hunch.roles.coded_model import CodedModel, earning
-from hunch.roles.coded_reward import CodedReward
+from hunch.roles.reward.program import CodedReward
+from hunch.roles.world_model.program import CodedModel, earning
 from hunch_studies.rules.game_code import KUHN
 
 LARGE = "2 ** 1024 - 1"

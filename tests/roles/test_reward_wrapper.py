@@ -9,11 +9,11 @@ from gymnasium.utils.env_checker import check_env
 import hunch
 from hunch import lm
 from hunch.core import Agent, InadmissibleActionError, UsageError, World
+from hunch.methods.reward.novelty import Counts
 from hunch.rl.rollout import Rollout
-from hunch.roles.judge import Judge
-from hunch.roles.novelty import Counts
-from hunch.roles.reward import Rewarded, Shaping
-from hunch.roles.reward_wrapper import RewardWrapper, Vectors
+from hunch.roles.reward.gym import RewardWrapper, Vectors
+from hunch.roles.reward.judge import Judge
+from hunch.roles.reward.rewarded import Rewarded, Shaping
 
 WORDS = lm.load("bag-of-words")
 

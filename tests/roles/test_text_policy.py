@@ -20,8 +20,8 @@ pytest.importorskip("hunch.lm.training")
 from hunch.methods.policy.ppo import PolicyAgent  # noqa: E402
 from hunch.rl.policy import Decision  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS  # noqa: E402
-from hunch.roles.prior_language import prompt  # noqa: E402
-from hunch.roles.text_policy import TextPolicy, TextPolicyConfig  # noqa: E402
+from hunch.roles.policy.text import TextPolicy, TextPolicyConfig  # noqa: E402
+from hunch.roles.prior.language import prompt  # noqa: E402
 
 WALKS = "pocket?corpus=walks"
 MOVES = ("turn left", "turn right", "go forward", "drop")

@@ -10,7 +10,7 @@ from hunch import lm
 from hunch.core import UsageError
 from hunch.envs.design.code import extract, flaw
 from hunch.methods.program.gif_mcts import GIFMCTS
-from hunch.roles.program import Attempt, ModelWriter
+from hunch.roles.writer.programs import Attempt, ModelWriter
 from hunch_studies.rules.dynamics import CLIFF_WALKING, DYNAMICS, TAXI
 from hunch_studies.rules.modeller import Dials, _damaged, _relevant, modelled
 

@@ -16,8 +16,8 @@ from hunch.rl import dataset
 from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished
 from hunch.roles import TextTable
-from hunch.roles.prior import UniformPrior
-from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.prior.action import UniformPrior
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.build import load_agent
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute

@@ -11,8 +11,8 @@ from hunch.core import State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.checker import ContractError
 from hunch.envs.offers import acts, declared
+from hunch.methods.planner.examples import build_scorer
 from hunch.methods.q_learning import QLearning
-from hunch.roles.examples import build_scorer
 from hunch.runs.build import require_fit
 from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute

@@ -5,7 +5,7 @@ import pytest
 
 from hunch.cli.main import main
 from hunch.core import UsageError
-from hunch.roles.prompting import PromptConfig
+from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, foretell, recorded, text_steps, unseen, world_model
 from hunch_studies.rules.dynamics import LAKE_MOVES, LAKE_REWARD, TAXI
 

@@ -200,7 +200,7 @@ class SecretProperty(_Grid):
 
 @dataclass(frozen=True)
 class Subtask:
-    """Examining or picking up a thing; see :class:`hunch.roles.planner.Subtask`."""
+    """Examining or picking up a thing; see :class:`hunch.roles.planner.skills.Subtask`."""
 
     verb: Verb
     aim: str

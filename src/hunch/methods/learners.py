@@ -11,7 +11,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.policy.ppo import PPO, PerceptronPPOConfig
 from hunch.methods.prior.dqn_prior import DQN, DQNPriorConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
-from hunch.roles.encoder import TextTable
+from hunch.roles.encoder.features import TextTable
 
 
 @dataclass(frozen=True, kw_only=True)

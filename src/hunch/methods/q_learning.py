@@ -11,7 +11,7 @@ Updating an episode backwards follows Lin (1992): a reward at its end reaches it
 the learner inside :mod:`hunch.methods.reward.kwon`, :mod:`hunch.methods.reward.motif` and
 :mod:`hunch.methods.goal.ellm`, and their baseline without rewards or goals of a model. It also trains the
 skills of planners: if the end pays 1 and gamma is below 1, Q falls with the distance to the end, and
-:mod:`hunch.roles.planner` calibrates it to a probability.
+:mod:`hunch.roles.planner.skills` calibrates it to a probability.
 """
 
 from __future__ import annotations

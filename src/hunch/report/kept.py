@@ -41,7 +41,7 @@ def _entries(lines: Sequence[dict[str, Any]], every: int) -> Iterator[dict[str, 
 
 
 def is_program(line: dict[str, Any]) -> bool:
-    """Return whether a record is a program, as written by :meth:`hunch.roles.program.Attempt.line`."""
+    """Return whether a record is a program, as :meth:`hunch.roles.writer.programs.Attempt.line` writes."""
     return {"number", "program", "fitness", "parents"} <= line.keys()
 
 

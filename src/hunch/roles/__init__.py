@@ -6,28 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hunch.roles.encoder import StateFeatures, TextTable
-    from hunch.roles.experience import Example, Experience
-    from hunch.roles.goal import Achievement, Goaled, GoalSource
-    from hunch.roles.in_context_policy import InContextPolicy, LookUpPolicy
-    from hunch.roles.judge import Judge, JudgeConfig
-    from hunch.roles.novelty import Counts, RandomDistillation
-    from hunch.roles.policy import LMPolicy, LMPolicyConfig, PerceptronPolicy
-    from hunch.roles.preference import Preference, PreferenceConfig
-    from hunch.roles.prior import ActionPrior, DistributionPrior, Proposal, UniformPrior
-    from hunch.roles.prior_kinds import PriorConfig, build_prior
-    from hunch.roles.prior_language import LabelledPrior, LikelihoodPrior, MappedPrior
-    from hunch.roles.prior_similarity import NoveltyPrior, SimilarityPrior
-    from hunch.roles.prompting import Completer, PromptConfig
-    from hunch.roles.reward import Rewarded, RewardSource, Shaping
-    from hunch.roles.similarity import Similarity
-    from hunch.roles.world_model import InContextWorldModel, LookUpWorldModel
+    from hunch.roles.encoder.features import StateFeatures, TextTable
+    from hunch.roles.goal.goaled import Achievement, Goaled, GoalSource
+    from hunch.roles.policy.in_context import InContextPolicy, LookUpPolicy
+    from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig, PerceptronPolicy
+    from hunch.roles.prior.action import ActionPrior, DistributionPrior, Proposal, UniformPrior
+    from hunch.roles.prior.kinds import PriorConfig, build_prior
+    from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
+    from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
+    from hunch.roles.reward.judge import Judge, JudgeConfig
+    from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
+    from hunch.roles.reward.similarity import Similarity
+    from hunch.roles.world_model.experience import Example, Experience
+    from hunch.roles.world_model.prompting import Completer, PromptConfig
+    from hunch.roles.world_model.text import InContextWorldModel, LookUpWorldModel
 
 __all__ = [
     "Achievement",
     "ActionPrior",
     "Completer",
-    "Counts",
     "DistributionPrior",
     "Example",
     "Experience",
@@ -46,12 +43,9 @@ __all__ = [
     "MappedPrior",
     "NoveltyPrior",
     "PerceptronPolicy",
-    "Preference",
-    "PreferenceConfig",
     "PriorConfig",
     "PromptConfig",
     "Proposal",
-    "RandomDistillation",
     "RewardSource",
     "Rewarded",
     "Shaping",
@@ -64,22 +58,20 @@ __all__ = [
 ]
 
 _FILES = {
-    "encoder": "StateFeatures TextTable",
-    "experience": "Example Experience",
-    "goal": "Achievement GoalSource Goaled",
-    "in_context_policy": "InContextPolicy LookUpPolicy",
-    "judge": "Judge JudgeConfig",
-    "novelty": "Counts RandomDistillation",
-    "policy": "LMPolicy LMPolicyConfig PerceptronPolicy",
-    "preference": "Preference PreferenceConfig",
-    "prior": "ActionPrior DistributionPrior Proposal UniformPrior",
-    "prior_kinds": "PriorConfig build_prior",
-    "prior_language": "LabelledPrior LikelihoodPrior MappedPrior",
-    "prior_similarity": "NoveltyPrior SimilarityPrior",
-    "prompting": "Completer PromptConfig",
-    "reward": "RewardSource Rewarded Shaping",
-    "similarity": "Similarity",
-    "world_model": "InContextWorldModel LookUpWorldModel",
+    "encoder.features": "StateFeatures TextTable",
+    "goal.goaled": "Achievement GoalSource Goaled",
+    "policy.in_context": "InContextPolicy LookUpPolicy",
+    "policy.listed": "LMPolicy LMPolicyConfig PerceptronPolicy",
+    "prior.action": "ActionPrior DistributionPrior Proposal UniformPrior",
+    "prior.kinds": "PriorConfig build_prior",
+    "prior.language": "LabelledPrior LikelihoodPrior MappedPrior",
+    "prior.similarity": "NoveltyPrior SimilarityPrior",
+    "reward.judge": "Judge JudgeConfig",
+    "reward.rewarded": "RewardSource Rewarded Shaping",
+    "reward.similarity": "Similarity",
+    "world_model.experience": "Example Experience",
+    "world_model.prompting": "Completer PromptConfig",
+    "world_model.text": "InContextWorldModel LookUpWorldModel",
 }
 _HOMES = {name: file for file, named in _FILES.items() for name in named.split()}
 

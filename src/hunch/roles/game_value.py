@@ -19,7 +19,7 @@ from hunch.envs.design.problem import Problem
 from hunch.rl.games.game import tournament
 from hunch.rl.games.inference import Filtering
 from hunch.rl.games.ismcts import ISMCTS, Searching
-from hunch.roles.program import Writer
+from hunch.roles.writer.programs import Writer
 from hunch.sandbox import ProgramError
 
 

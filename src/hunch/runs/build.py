@@ -23,7 +23,7 @@ from hunch.runs.models import Join, Models
 from hunch.runs.training import plain, who
 
 if TYPE_CHECKING:
-    from hunch.roles.planner import Skill, Trained
+    from hunch.roles.planner.skills import Skill, Trained
 
 Checkpoint: TypeAlias = Literal["last", "best"]
 """The state of an agent: at the end, or at the best evaluation."""
@@ -249,7 +249,7 @@ def load_skills(folder: str | Path) -> list[Skill]:
 
 def load_trained(folder: str | Path) -> Trained:
     """Return the agent of a run with calibrated values, tested in an environment like the run's."""
-    from hunch.roles.planner import Trained
+    from hunch.roles.planner.skills import Trained
 
     agent, config = load_agent(folder)
     digest = hashlib.sha256((Path(folder) / CHECKPOINT).read_bytes()).hexdigest()[:16]

@@ -13,7 +13,7 @@ from annotated_types import Interval
 from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings
-from hunch.roles.prior_kinds import NEEDS
+from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
 

@@ -34,10 +34,10 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world_model import LookUp, Quality, Step, TrueCopy, WorldModel, measure, steps_of
-from hunch.roles.coded_model import CodedModel
-from hunch.roles.experience import Example, Experience
-from hunch.roles.prompting import Completer, PromptConfig
-from hunch.roles.world_model import InContextWorldModel
+from hunch.roles.world_model.experience import Example, Experience
+from hunch.roles.world_model.program import CodedModel
+from hunch.roles.world_model.prompting import Completer, PromptConfig
+from hunch.roles.world_model.text import InContextWorldModel
 from hunch.sandbox import ProgramError
 
 STEP = ("state", "action")

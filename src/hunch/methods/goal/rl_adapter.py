@@ -20,19 +20,314 @@ steps in the paper. ``--weight 1`` also rewards reached sub-goals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal, Protocol, Self
 
-from hunch.core import Player
-from hunch.lm import load
+import numpy as np
+import torch
+
+from hunch.core import EvidenceLevel, Player, State, Transition, World, weakest
+from hunch.lm import Sampling, load, trainable
 from hunch.lm.base import LanguageModel
+from hunch.lm.training import Learner, Trainable, new
+from hunch.lm.usage import count_fallbacks
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, Share
-from hunch.roles.goal import Goaled, GoaledPlayer, Goals
-from hunch.roles.mentor import Mentor, MentorConfig
-from hunch.roles.reward import Rewarded
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.goal.goaled import Goaled, GoaledPlayer, Goals, GoalSource
+from hunch.roles.prior.similarity import cosines
+from hunch.roles.reward.rewarded import Rewarded
+from hunch.roles.reward.similarity import Similarity
+
+SUMMARIES = (
+    "The player is new here.",
+    "The player knows the basics.",
+    "The player is experienced now.",
+    "The player is an expert.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MentorConfig:
+    """How sub-goals are chosen."""
+
+    adapter: Literal["trained", "frozen", "none"] = "trained"
+    """Train the adapter between stages (paper), keep its random weights, or leave it out."""
+    start: str = ""
+    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with a million weights."""
+    summaries: tuple[str, ...] = SUMMARIES
+    """Summaries for the adapter to choose from (our choice; paper: any text); of equal length, because a
+    longer text is less likely."""
+    keep: Share = 0.5
+    """Share of a stage's summaries, those with the best scores, used for training (our choice; released code:
+    1, which is all)."""
+    stages: PositiveInt = 5
+    """Stages per run, after each of which the adapter is trained (released code)."""
+    updates: NonNegativeInt = 20
+    """Updates per stage (our choice; released code: one pass)."""
+    batch: PositiveInt = 8
+    """Summaries per update (our choice)."""
+    adapter_rate: PositiveFloat = 1e-3
+    """Learning rate of the adapter; use about 1e-5 for a pretrained model (released code: 2e-4 with LoRA)."""
+    goals: PositiveInt = 3
+    """Number of sub-goals at a time (paper)."""
+    temperature: NonNegativeFloat = 1.0
+    """Temperature of the large model's answers (released code)."""
+
+
+def comprehension(cosine: float) -> float:
+    """Return how well a player follows its sub-goals: sigmoid(10 (cos - 0.1)), between events and goals."""
+    return float(1 / (1 + np.exp(-10 * (cosine - 0.1))))
+
+
+class Sayer(Protocol):
+    """Chooses the summary that fits a player."""
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """Evidence level of its summaries."""
+        ...
+
+    def say(self, prompt: str, rng: np.random.Generator) -> str:
+        """Return a summary of a player, given its events."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return its trained state."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        ...
+
+
+class Adapter(Sayer):
+    """A small causal model that chooses a summary, and is trained on summaries that did well.
+
+    Args:
+        config: All settings.
+        seed: Seed of its weights.
+    """
+
+    def __init__(self, config: MentorConfig, seed: int) -> None:
+        self.config = config
+        self.model: Trainable = trainable(config.start, context=256) if config.start else new(seed, 256)
+        self.model.take(config.summaries)
+        self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=config.adapter_rate))
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """L1 for a new model; otherwise what the model's config says, or L3."""
+        return self.model.evidence
+
+    def say(self, prompt: str, rng: np.random.Generator) -> str:
+        """Draw a summary according to the model's probabilities after the prompt."""
+        with torch.no_grad():
+            [found] = self.model.scores([prompt], [self.config.summaries], ended=True)
+        scores = found.double().cpu().numpy()
+        shares = np.exp(scores - scores.max())
+        return self.config.summaries[int(rng.choice(len(shares), p=shares / shares.sum()))]
+
+    def train(self, pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> float:
+        """Make the updates of a stage on prompts with summaries; return the mean loss."""
+        self.model.take(text for pair in pairs for text in pair)
+        losses = []
+        for _ in range(self.config.updates if pairs else 0):
+            drawn = [pairs[i] for i in rng.integers(len(pairs), size=self.config.batch)]
+            prompts, summaries = zip(*drawn, strict=True)
+            logprobs = self.model.scores(prompts, [[summary] for summary in summaries], ended=True)
+            losses.append(self.learner.update(-torch.cat(logprobs).mean()))
+        return float(np.mean(losses)) if losses else 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights, optimiser and words."""
+        return {
+            "network": self.model.state_dict(),
+            "optimiser": self.learner.state_dict(),
+            "words": list(self.model.words),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.model.load_state_dict(state["network"])
+        self.learner.load_state_dict(state["optimiser"])
+        self.model.take(state["words"])
+
+
+@dataclass
+class Lesson:
+    """The sub-goals of a stream in one episode, and the events since then.
+
+    Attributes:
+        prompt: The adapter's prompt.
+        summary: The adapter's summary.
+        goals: The large model's sub-goals.
+        did: Events since then, oldest first.
+        score: How well the previous goals were followed; nan at first.
+        number: Number of earlier lessons.
+    """
+
+    prompt: str = ""
+    summary: str = ""
+    goals: tuple[str, ...] = ()
+    did: tuple[str, ...] = ()
+    score: float = float("nan")
+    number: int = 0
+
+
+class Mentor(GoalSource):
+    """Suggests sub-goals at the beginning of an episode and checks them: a goal source and an achievement.
+
+    Args:
+        lm: Suggests sub-goals from the list of admissible actions, given the observation and the summary.
+        encoder: Compares events with sub-goals.
+        config: All settings.
+        threshold: Cosine of event and goal at which the goal counts as reached.
+
+    Raises:
+        UsageError: if the encoder cannot embed.
+    """
+
+    def __init__(
+        self, lm: LanguageModel, encoder: LanguageModel, config: MentorConfig, threshold: float
+    ) -> None:
+        self.lm, self.config = lm, config
+        self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
+        self.models: dict[str, LanguageModel | Trainable] = {"lm": lm, "encoder": encoder}
+        self.adapter = self._adapter(0)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weaker evidence level of adapter and large model."""
+        return weakest((self.lm.evidence, *(() if self.adapter is None else (self.adapter.evidence,))))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config and the models."""
+        return {**asdict(self.config), "suggests": self.lm.name, "compares": self.table.lm.name}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with a new adapter and no lessons."""
+        self.seed = seed
+        self.length = max(1, world.steps // self.config.stages)
+        self.adapter = self._adapter(seed)
+        if isinstance(self.adapter, Adapter):
+            self.models = {**self.models, "adapter": self.adapter.model}
+        self.lessons: dict[int, Lesson] = {}  # by stream
+        self.finished: list[tuple[str, str, float]] = []  # prompts, summaries, scores of this stage
+        self.told: list[float] = []  # scores since the last call of learn
+        self.steps = self.stage = 0
+
+    def _adapter(self, seed: int) -> Sayer | None:
+        return None if self.config.adapter == "none" else Adapter(self.config, seed)
+
+    def twin(self, seed: int) -> Self:
+        """Return a mentor with the same adapter but its own lessons, which trains nothing."""
+        other = copy.copy(self)
+        other.seed, other.lessons, other.finished, other.told = seed, {}, [], []
+        return other
+
+    # ---- suggesting -----------------------------------------------------------------------------------
+
+    def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
+        """Return sub-goals for each state, with one call of the large model."""
+        before = [self.lessons.get(state.stream, Lesson(number=-1)) for state in states]
+        new = [self._lesson(state, old) for state, old in zip(states, before, strict=True)]
+        prompts = [self.question(s, lesson) for s, lesson in zip(states, new, strict=True)]
+        answers = self.lm.generate(prompts, 1, Sampling(64, self.config.temperature, 1.0, ()))
+        for state, lesson, (answer,) in zip(states, new, answers, strict=True):
+            lesson.goals = tuple(self._read(answer, state.options))
+            self.lessons[state.stream] = lesson
+        return [lesson.goals for lesson in new]
+
+    def _lesson(self, state: State, old: Lesson) -> Lesson:
+        """Return the adapter's summary of a player, given its earlier events."""
+        lesson = Lesson(score=old.score, number=old.number + 1)
+        did = ", ".join(dict.fromkeys(old.did)) or "nothing"
+        score = "none yet" if lesson.score != lesson.score else f"{round(10 * lesson.score)} of 10"
+        told = "\n".join(old.goals) or "do nothing"
+        lesson.prompt = f"The player did {did}. Told to {told}, it followed: {score}."
+        if self.adapter is not None:
+            rng = np.random.default_rng([self.seed, state.stream, lesson.number])
+            lesson.summary = self.adapter.say(lesson.prompt, rng)
+        return lesson
+
+    def question(self, state: State, lesson: Lesson) -> str:
+        """Return the large model's prompt."""
+        listed = "\n".join(f"- {option}" for option in state.options)
+        summary = f"Summary: {lesson.summary}\n" if lesson.summary else ""
+        return (
+            f"{state.observation}\n{lesson.prompt}\n{summary}\nWhich {self.config.goals} things of this list "
+            f"should the player try next? One a line.\n{listed}\nAnswer:"
+        )
+
+    def _read(self, answer: str, options: Sequence[str]) -> list[str]:
+        """Return the sub-goals that an answer names; other lines are counted."""
+        lines = [line.strip().lstrip("-*0123456789.) ").rstrip(". ") for line in answer.splitlines()]
+        lines = [line for line in lines if line]
+        good = [line for line in dict.fromkeys(lines) if line in options]
+        count_fallbacks(self.lm, sum(line not in options for line in lines))
+        return good[: self.config.goals]
+
+    # ---- what came of it ------------------------------------------------------------------------------
+
+    def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
+        """Return the sub-goals that each step reached, and record its event."""
+        self.steps += len(transitions)
+        for t in transitions:
+            lesson = self.lessons.get(t.stream)
+            if lesson is not None:
+                lesson.did += (t.event,) if t.event else ()
+                if t.done:
+                    self._close(t.stream, lesson)
+        return self.achievement.reached(transitions)
+
+    def _close(self, stream: int, lesson: Lesson) -> None:
+        """Score how well the sub-goals were followed in a finished episode."""
+        done, told = ", ".join(lesson.did), ", ".join(lesson.goals)
+        likeness = float(cosines(*(self.table.encode([text]) for text in (done, told)))[0, 0])
+        score = comprehension(likeness)
+        self.finished.append((lesson.prompt, lesson.summary, score))
+        self.told.append(score)
+        self.lessons[stream] = replace(lesson, score=score)
+
+    def learn(self) -> dict[str, float]:
+        """Train the adapter at the end of a stage; return the loss, and the mean score since the last one."""
+        told, self.told = self.told, []
+        figures = {"comprehension": float(np.mean(told))} if told else {}
+        if self.steps // self.length > self.stage:
+            self.stage = self.steps // self.length
+            if isinstance(self.adapter, Adapter) and self.config.adapter == "trained":
+                rng = np.random.default_rng([self.seed, 1, self.stage])
+                figures["adapter_loss"] = self.adapter.train(self.best(), rng)
+            self.finished = []
+        return figures
+
+    def best(self) -> list[tuple[str, str]]:
+        """Return this stage's prompts and summaries with the best scores."""
+        ranked = sorted(self.finished, key=lambda one: -one[2])
+        return [(prompt, summary) for prompt, summary, _ in ranked[: round(self.config.keep * len(ranked))]]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return adapter, lessons and counters."""
+        return {
+            "adapter": {} if self.adapter is None else self.adapter.state_dict(),
+            "lessons": {stream: asdict(lesson) for stream, lesson in self.lessons.items()},
+            "finished": [list(one) for one in self.finished],
+            "told": list(self.told),
+            "counters": (self.steps, self.stage),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        if self.adapter is not None:
+            self.adapter.load_state_dict(state["adapter"])
+        self.lessons = {stream: Lesson(**saved) for stream, saved in state["lessons"].items()}
+        self.finished = [(prompt, summary, score) for prompt, summary, score in state["finished"]]
+        self.told, (self.steps, self.stage) = list(state["told"]), state["counters"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,8 +34,8 @@ from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.tabular import QTable
 from hunch.rl.temporal import FALSE, TRUE, Automaton, Formula, parse, propositions, show, swapped
-from hunch.roles.encoder import TextTable
-from hunch.roles.prior_similarity import cosines
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.similarity import cosines
 
 Lefts: TypeAlias = dict[int, dict[str, Formula]]
 """What remains of each task, by stream and task."""

@@ -18,7 +18,7 @@ from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transi
 from hunch.envs.icpi.texts import Texts
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat
-from hunch.roles.experience import Episode, Example, Experience, discounted_return
+from hunch.roles.world_model.experience import Episode, Example, Experience, discounted_return
 
 STEEPNESS = 2
 

@@ -38,10 +38,10 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.search import RolloutPolicy, roll_out
-from hunch.roles.experience import Experience
-from hunch.roles.in_context_policy import InContextPolicy
-from hunch.roles.prompting import Completer, PromptConfig
-from hunch.roles.world_model import InContextWorldModel, TextWorldModel
+from hunch.roles.policy.in_context import InContextPolicy
+from hunch.roles.world_model.experience import Experience
+from hunch.roles.world_model.prompting import Completer, PromptConfig
+from hunch.roles.world_model.text import InContextWorldModel, TextWorldModel
 
 
 @dataclass(frozen=True, kw_only=True)

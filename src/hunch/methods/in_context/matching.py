@@ -12,8 +12,8 @@ from typing import Any
 
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.icpi import PlanConfig, Planner
-from hunch.roles.in_context_policy import LookUpPolicy
-from hunch.roles.world_model import LookUpWorldModel
+from hunch.roles.policy.in_context import LookUpPolicy
+from hunch.roles.world_model.text import LookUpWorldModel
 
 
 class Matching(Planner):

@@ -19,9 +19,9 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import gained
 from hunch.methods.in_context.icpi import ICPI, PlanConfig
 from hunch.ranges import NonNegativeFloat
-from hunch.roles.experience import Episode
-from hunch.roles.in_context_policy import InContextPolicy
-from hunch.roles.prompting import PromptConfig
+from hunch.roles.policy.in_context import InContextPolicy
+from hunch.roles.world_model.experience import Episode
+from hunch.roles.world_model.prompting import PromptConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig, gained
 from hunch.ranges import PositiveFloat
 from hunch.rl.tabular import QTable
-from hunch.roles.experience import Episode
+from hunch.roles.world_model.experience import Episode
 
 
 @dataclass(frozen=True, kw_only=True)

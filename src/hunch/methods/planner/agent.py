@@ -30,11 +30,11 @@ from hunch.core import (
     weakest,
 )
 from hunch.lm.base import LanguageModel
+from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
-from hunch.roles.examples import build_scorer
-from hunch.roles.planner import ASKS, Detector, Skill, asked, feedback, refuse_twins, single
-from hunch.roles.prior import ActionPrior, DistributionPrior
+from hunch.roles.planner.skills import ASKS, Detector, Skill, asked, feedback, refuse_twins, single
+from hunch.roles.prior.action import ActionPrior, DistributionPrior
 
 
 class Planner(Agent):

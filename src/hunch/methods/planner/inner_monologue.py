@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from hunch.methods.planner.agent import Planner, build
 from hunch.methods.planner.plan import PlannerConfig
-from hunch.roles.planner import Channel
+from hunch.roles.planner.skills import Channel
 
 __all__ = ["InnerMonologue", "InnerMonologueConfig", "build"]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from hunch.core import Player, State
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.planner import Channel, Skill
-from hunch.roles.prior_kinds import PriorConfig
+from hunch.roles.planner.skills import Channel, Skill
+from hunch.roles.prior.kinds import PriorConfig
 
 
 @dataclass(frozen=True, kw_only=True)

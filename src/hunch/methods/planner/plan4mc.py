@@ -32,10 +32,10 @@ from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError,
 from hunch.lm.base import LanguageModel
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
+from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract
 from hunch.ranges import PositiveInt
-from hunch.roles.planner import Says, Skill
-from hunch.roles.prior import UniformPrior
-from hunch.roles.skill_graph import Entry, SkillGraph, extract
+from hunch.roles.planner.skills import Says, Skill
+from hunch.roles.prior.action import UniformPrior
 
 __all__ = ["Plan4MC", "Plan4MCConfig", "build"]
 

@@ -33,8 +33,8 @@ from hunch.methods.policy.glam import GLAM, GLAMConfig
 from hunch.methods.policy.ppo import LISTED, View
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
-from hunch.roles.prior import ActionPrior, Proposal
-from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.prior.action import ActionPrior, Proposal
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

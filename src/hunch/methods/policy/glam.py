@@ -31,7 +31,7 @@ from hunch.methods.policy.ppo import LISTED, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy_gradient import UpdateConfig
-from hunch.roles.policy import LMPolicy, LMPolicyConfig
+from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig
 
 WALKS = "pocket?corpus=walks"
 """The default model, a small one trained by this project."""

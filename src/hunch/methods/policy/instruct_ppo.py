@@ -29,9 +29,9 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.policy.ppo import LISTED, PPO, PerceptronPPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.roles.encoder import TextTable
-from hunch.roles.prior import ActionPrior, Instructed
-from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.action import ActionPrior, Instructed
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ Algorithm (Schulman et al., "Proximal Policy Optimization Algorithms", 2017)::
             ratio  <- pi(a|s) / pi_old(a|s)
             ascend on  min(ratio A, clip(ratio) A) + entropy - value error - kl KL(pi(.|s) || prior(.|s))
 
-The update is in :mod:`hunch.rl.policy_gradient`. The policy is a role (:mod:`hunch.roles.policy`): here two
-perceptrons on frozen embeddings, and in :mod:`hunch.methods.policy.glam` and its variants a language model.
-Everything else, including randomness, is shared.
+The update is in :mod:`hunch.rl.policy_gradient`. The policy is a role (:mod:`hunch.roles.policy.listed`):
+here two perceptrons on frozen embeddings, and in :mod:`hunch.methods.policy.glam` and its variants a language
+model. Everything else, including randomness, is shared.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision, ListedPolicy, Part, TrainablePolicy, cut, fitting
 from hunch.rl.policy_gradient import PolicyGradient, Step, UpdateConfig
-from hunch.roles.encoder import TextTable
-from hunch.roles.policy import PerceptronPolicy
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.policy.listed import PerceptronPolicy
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
 LISTED: Final[Mapping[str, Any]] = {"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None}

@@ -13,7 +13,7 @@ sections 3.1 and 3.2)::
 As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z, the policy that maximises
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).
 
-The language model fills one role, the action prior. With :class:`hunch.roles.prior.UniformPrior` and
+The language model fills one role, the action prior. With :class:`hunch.roles.prior.action.UniformPrior` and
 ``k=None`` (all admissible actions) it is DQN. If the world has recorded data and no streams, the agent learns
 from the data only, one update per pass of the loop; if it has both, from both.
 
@@ -48,9 +48,9 @@ from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import Decay, PositiveFloat, PositiveInt
 from hunch.rl.q_learning import QConfig, QLearner, values
 from hunch.rl.schedule import Row, Schedule
-from hunch.roles.encoder import StateFeatures, TextTable
-from hunch.roles.prior import ActionPrior, Proposal, UniformPrior
-from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.encoder.features import StateFeatures, TextTable
+from hunch.roles.prior.action import ActionPrior, Proposal, UniformPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.prior import ActionPrior, Instructed
-from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.prior.action import ActionPrior, Instructed
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ import numpy as np
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure, filled, models_of
-from hunch.roles.prior import ActionPrior
-from hunch.roles.prior_kinds import PriorConfig, build_prior
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

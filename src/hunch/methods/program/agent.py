@@ -23,7 +23,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.rollout import StoppedError
-from hunch.roles.program import Attempt, Feedback, Request, Search, best, same, shown
+from hunch.roles.writer.programs import Attempt, Feedback, Request, Search, best, same, shown
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal
 
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
 from hunch.ranges import PositiveInt
-from hunch.roles.program import Search
-from hunch.roles.program_search import BestOfN, Greedy, HillClimbing, Islands, Refinement
+from hunch.roles.writer.programs import Search
+from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
 
 __all__ = ["CodePolicy", "CodePolicyConfig", "build"]
 

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Literal
 from hunch.envs.design.problem import Problem
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
 from hunch.ranges import PositiveInt
-from hunch.roles.program import Attempt, Search
-from hunch.roles.program_search import Greedy, HillClimbing
+from hunch.roles.writer.programs import Attempt, Search
+from hunch.roles.writer.search import Greedy, HillClimbing
 
 __all__ = ["Eureka", "EurekaConfig", "build"]
 

@@ -24,8 +24,8 @@ from hunch.core import UsageError, World
 from hunch.envs.design.problem import Problem
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
-from hunch.roles.program import Attempt, Search
-from hunch.roles.program_search import BestOfN, HillClimbing, Islands, Within
+from hunch.roles.writer.programs import Attempt, Search
+from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
 
 __all__ = ["FunSearch", "FunSearchConfig", "build"]
 

@@ -7,8 +7,8 @@
             fix         show it with the error that it raised; explain, then rewrite it
         its value is the weighted share of transitions that it predicts correctly
 
-The tree is :class:`~hunch.roles.program_tree.ProgramTree`. Its baselines use the same prompts and writer:
-programs from scratch (single; the first of them is zero-shot), one lineage (linear), and the rule of
+The tree is :class:`~hunch.methods.program.program_tree.ProgramTree`. Its baselines use the same prompts and
+writer: programs from scratch (single; the first of them is zero-shot), one lineage (linear), and the rule of
 WorldCoder, which draws the program to refine from Beta distributions (thompson).
 
 A call of the model writes one program. Once all transitions are predicted, the model is no longer asked, and
@@ -23,10 +23,10 @@ from typing import Any, ClassVar, Literal
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.program.program_tree import ProgramTree
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.roles.program import Attempt, Request, Search, best, chat_prompt
-from hunch.roles.program_search import BestOfN, Refinement, Thompson
-from hunch.roles.program_tree import ProgramTree
+from hunch.roles.writer.programs import Attempt, Request, Search, best, chat_prompt
+from hunch.roles.writer.search import BestOfN, Refinement, Thompson
 
 __all__ = ["GIFMCTS", "GIFMCTSConfig", "build"]
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
-from hunch.roles.program import Attempt, Search
-from hunch.roles.program_search import Refinement
+from hunch.roles.writer.programs import Attempt, Search
+from hunch.roles.writer.search import Refinement
 
 __all__ = ["Song", "SongConfig", "build"]
 

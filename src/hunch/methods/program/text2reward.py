@@ -19,7 +19,7 @@ import numpy as np
 from hunch.envs.design.problem import Problem
 from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
-from hunch.roles.program import Attempt, Request, Search
+from hunch.roles.writer.programs import Attempt, Request, Search
 
 __all__ = ["Text2Reward", "Text2RewardConfig", "build"]
 

@@ -33,14 +33,14 @@ from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
 from hunch.lm.base import LanguageModel
 from hunch.methods.program.gif_mcts import GIFMCTS
+from hunch.methods.program.seen import Seen
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.small_models import shortest
 from hunch.rl.world_model import Prediction, Step, frozen, right
-from hunch.roles.coded_model import NO_WAY, CodedModel, Piece, problem_of, tried
-from hunch.roles.program import Attempt
-from hunch.roles.program_search import Thompson
-from hunch.roles.seen import Seen
+from hunch.roles.world_model.program import NO_WAY, CodedModel, Piece, problem_of, tried
+from hunch.roles.writer.programs import Attempt
+from hunch.roles.writer.search import Thompson
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
-from hunch.roles.program import Attempt, ModelWriter, Writer, chat_prompt
-from hunch.roles.program_similarity import SimilarityWriter
+from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
+from hunch.roles.writer.similarity import SimilarityWriter
 
 SPACING = 1_000_000
 """Number of draws of a writer between two seeds."""
@@ -32,9 +32,9 @@ class WritingAgent(Agent):
     """An agent that writes programs; a method defines the prompts and the use of the programs.
 
     Args:
-        writer: A :class:`~hunch.roles.program.Writer`, or a language model. One that generates gets the
-            method's prompts; one that only embeds becomes a
-            :class:`~hunch.roles.program_similarity.SimilarityWriter` of rewards.
+        writer: A :class:`~hunch.roles.writer.programs.Writer`, or a language model. One that generates gets
+            the method's prompts; one that only embeds becomes a
+            :class:`~hunch.roles.writer.similarity.SimilarityWriter` of rewards.
         config: Settings; ``options`` change single ones.
     """
 

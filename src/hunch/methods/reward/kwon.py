@@ -9,9 +9,9 @@ Algorithm (Kwon et al., "Reward Design with Language Models", ICLR 2023)::
         the last step's reward is 1 for yes and 0 for no; there is no other reward
         train any learner on it
 
-The model fills one role, the reward source (:class:`hunch.roles.judge.Judge`). The learner is Q-learning in a
-table, or DQN on embedded texts. The baseline is the same learner with the environment's reward, which in the
-environments of the paper is the true objective.
+The model fills one role, the reward source (:class:`hunch.roles.reward.judge.Judge`). The learner is
+Q-learning in a table, or DQN on embedded texts. The baseline is the same learner with the environment's
+reward, which in the environments of the paper is the true objective.
 
 In two of the paper's three domains the model was not in the loop: all outcomes were labelled beforehand, and
 the labels copied by hand (released code). Here every episode is judged; repeated questions are cached.
@@ -27,8 +27,8 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat
-from hunch.roles.judge import Judge, JudgeConfig
-from hunch.roles.reward import Rewarded, Shaping
+from hunch.roles.reward.judge import Judge, JudgeConfig
+from hunch.roles.reward.rewarded import Rewarded, Shaping
 
 
 @dataclass(frozen=True, kw_only=True)

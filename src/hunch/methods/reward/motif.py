@@ -10,8 +10,8 @@ Algorithm (Klissarov, D'Oro et al., "Motif: Intrinsic Motivation from Artificial
     r_int  <- r if r > eps, else 0; divided by N(caption)^beta, where N counts within the episode
     learn from extrinsic * r_env + weight * r_int
 
-The model fills one role, the reward source (:class:`hunch.roles.preference.Preference`); threshold and counts
-are those of :class:`hunch.roles.reward.Rewarded`. The reward depends only on the caption.
+The model fills one role, the reward source (:class:`Preference`); threshold and counts are those of
+:class:`hunch.roles.reward.rewarded.Rewarded`. The reward depends only on the caption.
 
 Without recorded data, captions are collected in the first steps of the run, with the environment's reward
 only, so that these steps are counted. The published runs use a separate data set.
@@ -19,17 +19,375 @@ only, so that these steps are counted. The published runs use a separate data se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any, ClassVar, Final, NamedTuple
 
-from hunch.lm import load
+import numpy as np
+
+from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Transition, World
+from hunch.lm import Sampling, load, require
 from hunch.lm.base import LanguageModel
+from hunch.lm.usage import count_fallbacks
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, Share
-from hunch.roles.preference import Preference, PreferenceConfig
-from hunch.roles.reward import Rewarded, Shaping
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
+
+TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
+"""Share of the preference that the first caption gets for each verdict; 0 is a tie."""
+LONGEST: Final = 10
+"""Maximum factor by which collection is prolonged while all captions are equal."""
+ALIKE: Final = 20
+"""Number of equal verdicts at which a warning says that the judge carries no information."""
+_VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreferenceConfig:
+    """How pairs are drawn and judged, and how the reward is fitted."""
+
+    goal: str | None = None
+    """Goal that the judge looks for. Default: the environment's task."""
+    collect: PositiveInt = 1_000
+    """Steps in which captions are collected, if there are no recorded data (our choice)."""
+    pairs: PositiveInt = 2_000
+    """Number of pairs to judge (paper: 500,000)."""
+    temperature: NonNegativeFloat = 0.1
+    """Temperature of the verdicts (released code)."""
+    max_tokens: PositiveInt = 16
+    """Maximum tokens per verdict; use more for models that explain first (released code: 512)."""
+    last: bool = False
+    """Use the last verdict in an answer, for models that explain first."""
+    held_out: Share = 0.2
+    """Share of the pairs that is held out (released code)."""
+    ensemble: PositiveInt = 3
+    """Number of networks, whose mean is the reward (paper: one)."""
+    hidden: PositiveInt = 64
+    """Width of a network (our choice)."""
+    epochs: PositiveInt = 20
+    """Passes over the pairs (released code: 10)."""
+    learning_rate: PositiveFloat = 3e-3
+    """Adam learning rate (released code: 1e-5, with 500,000 pairs)."""
+    batch_size: PositiveInt = 256
+    """Pairs per update (released code: 1024)."""
+
+
+class Pair(NamedTuple):
+    """Two captions and the verdict: 1 or 2 for the better one, 0 for a tie or no answer."""
+
+    first: str
+    second: str
+    verdict: int
+
+
+class Preference(RewardSource):
+    """Rewards the caption of a step (its ``event``) with a network fitted to a model's comparisons.
+
+    A step without a caption has reward 0 and is not compared.
+
+    Captions are collected from recorded data, or from the first ``collect`` steps, in which the reward is 0.
+    Then pairs of captions are drawn and judged in one call, and rewards are fitted by the cross-entropy of
+    softmax(r1, r2) (Bradley and Terry, 1952), with half for each in a tie. Identical captions are a tie
+    without a question. An answer without a verdict is requested once more, and then counted as a tie. The
+    reward has mean 0 and standard deviation 1 over the collected captions.
+
+    Attributes:
+        known: Rewards of the distinct collected captions; empty until they are fitted.
+        report: Results of the fit, see :meth:`records`.
+
+    Args:
+        lm: A model that generates.
+        encoder: Embeds captions.
+        config: All settings.
+
+    Raises:
+        UsageError: if a model lacks its verb.
+    """
+
+    known: tuple[float, ...] = ()
+    """The rewards of all captions, once they are fitted."""
+
+    def __init__(
+        self, lm: LanguageModel, encoder: LanguageModel, config: PreferenceConfig | None = None
+    ) -> None:
+        self.config = config or PreferenceConfig()
+        self.lm = require(lm, "generate", needed_by="A judge of captions")
+        self.table = TextTable(encoder)
+        self.models = {"judge": lm, "encoder": encoder}
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """The evidence level of the judge."""
+        return self.lm.evidence
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config, and the names of judge and encoder."""
+        return {**asdict(self.config), "judge": self.lm.name, "encoder": self.table.lm.name}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget all captions and rewards; fit at once if there are recorded data."""
+        self.seed, self.goal = seed, self.config.goal if self.config.goal is not None else world.task
+        self.captions: list[str] = []
+        self.steps = 0
+        self.values: dict[str, float] = {}
+        self.networks: list[Any] = []
+        self.scale = (0.0, 1.0)
+        self.report: dict[str, Any] = {}
+        self.known: tuple[float, ...] = ()
+        if not world.data and 0 < world.steps <= self.config.collect:
+            _warn(
+                f"Captions are collected for {self.config.collect:,} steps, and the run has {world.steps:,}: "
+                "no reward will be fitted."
+            )
+        if world.data:
+            self.captions = [t.event for episode in world.data for t in episode if t.event]
+            self.fit()
+
+    # ---- rewards ----------------------------------------------------------------------------------------
+
+    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
+        """Return the reward of each step's caption; 0 while captions are collected."""
+        if not self.networks:
+            self._collect(transitions)
+            return [0.0] * len(transitions)
+        new = list(dict.fromkeys(t.event for t in transitions if t.event and t.event not in self.values))
+        if new:
+            self.values.update(zip(new, self._raw(new).tolist(), strict=True))
+        mean, deviation = self.scale
+        return [(self.values[t.event] - mean) / deviation if t.event else 0.0 for t in transitions]
+
+    def _collect(self, transitions: Sequence[Transition]) -> None:
+        """Collect captions, and fit once there are enough; warn where there is nothing to compare yet."""
+        before, enough = self.steps, self.config.collect
+        self.steps += len(transitions)
+        self.captions += [t.event for t in transitions if t.event]
+        if self.steps >= enough and (self._compares() or self.steps >= LONGEST * enough):
+            self.fit()
+        elif before < enough <= self.steps:
+            _warn(
+                f"All steps so far have the same caption or none, so the judge {self.lm.name} has nothing to "
+                f"compare: captions are collected until step {LONGEST * enough:,}, and the reward is 0."
+            )
+
+    def _raw(self, captions: Sequence[str]) -> FloatArray:
+        """Return the mean of the networks, shape (captions,)."""
+        import torch
+
+        with torch.no_grad():
+            x = torch.from_numpy(self.table.encode(captions))
+            rewards: FloatArray = torch.stack([net(x).squeeze(-1) for net in self.networks]).mean(0).numpy()
+        return rewards.astype(np.float64)
+
+    def _compares(self) -> bool:
+        """Return whether there are two different captions."""
+        return any(caption != self.captions[0] for caption in self.captions)
+
+    # ---- judging ----------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """Draw pairs, let the model judge them, and fit the networks.
+
+        Raises:
+            HunchError: if there are no two different captions to compare.
+        """
+        distinct = list(dict.fromkeys(self.captions))
+        if len(distinct) < 2:
+            raise HunchError(
+                f"The only caption in {self.steps} steps was {distinct[0] if distinct else 'no event'!r}, so "
+                "there is nothing to compare. Collect more steps, or choose an environment with events."
+            )
+        rng = np.random.default_rng(self.seed)
+        drawn = rng.integers(len(self.captions), size=(self.config.pairs, 2))
+        pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in drawn])
+        cut = int(len(pairs) * (1 - self.config.held_out))
+        self._train(pairs[:cut], rng)
+        values = dict(zip(distinct, self._raw(distinct).tolist(), strict=True))
+        rewards = [values[caption] for caption in self.captions]
+        self.scale = (float(np.mean(rewards)), float(np.std(rewards)) or 1.0)
+        self.values = values
+        self.known = tuple((value - self.scale[0]) / self.scale[1] for value in values.values())
+        self.report = {"captions": dict(zip(distinct, self.known, strict=True)), **self._told(pairs, cut)}
+        self.captions = []
+
+    def prompt(self, first: str, second: str) -> str:
+        """Return the question about two captions."""
+        return (
+            f"An agent's goal: {self.goal}.\nTwo things that happened to it:\n"
+            f"1: {first}\n2: {second}\n"
+            "Which of the two shows more progress towards the goal?\n- 1\n- 2\n- none\nAnswer:"
+        )
+
+    def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Ask about all pairs at once; a repeated pair gets another sample of its answer."""
+        times: dict[str, int] = {}
+        asked: list[tuple[int, str, int]] = []  # index, prompt, sample
+        for i, (first, second) in enumerate(pairs):
+            if first != second:
+                prompt = self.prompt(first, second)
+                times[prompt] = times.get(prompt, -1) + 1
+                asked.append((i, prompt, times[prompt]))
+        verdicts: list[int | None] = [0 if one == other else None for one, other in pairs]
+        for attempt in (0, 1):
+            due = [(i, prompt, n) for i, prompt, n in asked if verdicts[i] is None]
+            for (i, _, _), answer in zip(due, self._answers(due, attempt), strict=True):
+                verdicts[i] = read_preference(answer, last=self.config.last)
+        self.unread = sum(verdict is None for verdict in verdicts)
+        count_fallbacks(self.lm, self.unread)
+        return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
+
+    def _answers(self, due: Sequence[tuple[int, str, int]], attempt: int) -> list[str]:
+        """Return an answer to each prompt; all samples of a prompt are requested together."""
+        most: dict[str, int] = {}
+        for _, prompt, n in due:
+            most[prompt] = max(most.get(prompt, 0), n)
+        reminder = "" if not attempt else "\nAnswer with 1, 2 or none only."
+        sampling = Sampling(self.config.max_tokens, self.config.temperature, 0.95, ())
+        samples = {
+            prompt: self.lm.generate([prompt + reminder], n + 1, sampling)[0] for prompt, n in most.items()
+        }
+        return [samples[prompt][n] for _, prompt, n in due]
+
+    # ---- fitting ----------------------------------------------------------------------------------------
+
+    def _train(self, pairs: Sequence[Pair], rng: np.random.Generator) -> None:
+        """Fit every network to the pairs, each with its own initial weights and order."""
+        import torch
+        from torch import nn
+
+        c = self.config
+        first, second = (
+            torch.from_numpy(self.table.encode(texts))
+            for texts in ([pair.first for pair in pairs], [pair.second for pair in pairs])
+        )
+        target = torch.tensor([TARGETS[pair.verdict] for pair in pairs])
+        self.networks = [self._network(self.seed + i) for i in range(c.ensemble)]
+        for net in self.networks:
+            optimiser = torch.optim.Adam(net.parameters(), lr=c.learning_rate)
+            for _ in range(c.epochs):
+                order = torch.from_numpy(rng.permutation(len(pairs)))
+                for rows in torch.split(order, c.batch_size):
+                    logits = (net(first[rows]) - net(second[rows])).squeeze(-1)
+                    loss = nn.functional.binary_cross_entropy_with_logits(logits, target[rows])
+                    optimiser.zero_grad()
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    optimiser.step()
+
+    def _network(self, seed: int) -> Any:
+        import torch
+        from torch import nn
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return nn.Sequential(
+                nn.Linear(self.table.dim, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, 1)
+            )
+
+    def _told(self, pairs: Sequence[Pair], cut: int) -> dict[str, Any]:
+        """Return statistics of the verdicts and the fit."""
+        sent = [pair for pair in pairs if pair.first != pair.second]
+        decided = [pair for pair in sent if pair.verdict]
+        if not decided:
+            _warn(
+                f"The judge {self.lm.name} preferred neither caption in any of {len(sent)} pairs: its reward "
+                "carries no information."
+            )
+        elif len(decided) >= ALIKE and len({pair.verdict for pair in decided}) == 1:
+            _warn(
+                f"The judge {self.lm.name} said {decided[0].verdict} to all of {len(decided)} pairs: its "
+                "verdicts tell the order of the captions, and nothing else."
+            )
+        held = [pair for pair in pairs[cut:] if pair.first != pair.second and pair.verdict]
+        chances = [1 / (1 + np.exp(self.values[p.second] - self.values[p.first])) for p in held]
+        right = [(chance > 0.5) == (pair.verdict == 1) for pair, chance in zip(held, chances, strict=True)]
+        errors = [(chance - TARGETS[p.verdict]) ** 2 for p, chance in zip(held, chances, strict=True)]
+        return {
+            "pairs": len(pairs),
+            "sent": len(sent),
+            "ties": (len(sent) - len(decided)) / max(1, len(sent)),
+            "first": sum(pair.verdict == 1 for pair in decided) / max(1, len(decided)),
+            "unread": self.unread / max(1, len(sent)),
+            "cycles": cycles(pairs),
+            "accuracy": float(np.mean(right)) if right else None,
+            "brier": float(np.mean(errors)) if errors else None,
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one record once the reward is fitted.
+
+        It holds ``captions`` with their rewards; the numbers of ``pairs`` drawn and ``sent``; the shares of
+        ``ties``, of ``first`` preferred (among decided pairs) and of ``unread`` answers; ``cycles``, the
+        share of triples of captions with contradictory verdicts; and on held-out pairs the ``accuracy``
+        against the judge and the ``brier`` score, the mean squared error of the fitted probability.
+        """
+        return [self.report] if self.report else []
+
+    def learn(self) -> dict[str, float]:
+        """Return the held-out accuracy, once there is one."""
+        accuracy = self.report.get("accuracy")
+        return {} if accuracy is None else {"pair_accuracy": float(accuracy)}
+
+    # ---- state ------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return captions, rewards and networks."""
+        return {
+            "goal": self.goal,
+            "seed": self.seed,
+            "captions": list(self.captions),
+            "steps": self.steps,
+            "values": dict(self.values),
+            "scale": self.scale,
+            "known": self.known,
+            "report": dict(self.report),
+            "networks": [net.state_dict() for net in self.networks],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.goal, self.seed, self.steps = state["goal"], state["seed"], state["steps"]
+        self.captions, self.values = list(state["captions"]), dict(state["values"])
+        self.scale, self.known = tuple(state["scale"]), tuple(state["known"])
+        self.report = dict(state["report"])
+        self.networks = [self._network(self.seed) for _ in state["networks"]]
+        for net, weights in zip(self.networks, state["networks"], strict=True):
+            net.load_state_dict(weights)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, HunchWarning, stacklevel=4)
+
+
+def read_preference(answer: str, *, last: bool = False) -> int | None:
+    """Return 1 or 2 for the better caption, 0 for none; None if an answer has no verdict."""
+    found = _VERDICT.findall(answer)
+    if not found:
+        return None
+    word = found[-1 if last else 0].lower()
+    return int(word) if word.isdigit() else 0
+
+
+def cycles(pairs: Sequence[Pair]) -> float | None:
+    """Return the share of triples of captions whose majority verdicts form a cycle; None without triples."""
+    margin: dict[tuple[str, str], int] = {}
+    for first, second, verdict in pairs:
+        if verdict:
+            gain = 1 if verdict == 1 else -1
+            margin[first, second] = margin.get((first, second), 0) + gain
+            margin[second, first] = margin.get((second, first), 0) - gain
+    names = sorted({name for pair in margin for name in pair})
+    triples = [
+        (margin[a, b], margin[b, c], margin[c, a])
+        for a, b, c in combinations(names, 3)
+        if {(a, b), (b, c), (c, a)} <= margin.keys()
+    ]
+    turning = [min(t) > 0 or max(t) < 0 for t in triples]
+    return float(np.mean(turning)) if turning else None
 
 
 @dataclass(frozen=True, kw_only=True)

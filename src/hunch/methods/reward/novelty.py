@@ -6,21 +6,193 @@ whole run; ``rnd`` adds the error of predicting a random network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from gymnasium.wrappers.utils import RunningMeanStd
 
-from hunch.core import State, World
+from hunch.core import FloatArray, State, Transition, World
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.roles.novelty import Counts, RandomDistillation
-from hunch.roles.reward import Rewarded
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.reward.rewarded import Rewarded, RewardSource
+
+
+class Counts(RewardSource):
+    """A bonus of 1 / sqrt(N), where N counts a text over the whole run (Strehl and Littman, 2008).
+
+    Args:
+        of: What is counted: observations or events.
+    """
+
+    evidence = None
+
+    def __init__(self, of: Literal["state", "event"] = "state") -> None:
+        self.of = of
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is counted."""
+        return {"of": self.of}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget all counts."""
+        self.counts: dict[str, int] = {}
+
+    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
+        """Return the bonus of each step's text, including counts of this batch."""
+        texts = [t.next_state.observation if self.of == "state" else t.event for t in transitions]
+        for text in texts:
+            self.counts[text] = self.counts.get(text, 0) + 1
+        return [self.counts[text] ** -0.5 for text in texts]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All counts."""
+        return {"counts": dict(self.counts)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.counts = dict(state["counts"])
+
+
+class RandomDistillation(RewardSource):
+    """The error of a network that learns to predict a random network (RND; Burda et al., ICLR 2019).
+
+    As in the paper, each number of the input is shifted and scaled by its running mean and deviation and cut
+    off at +-5, and errors are divided by the running deviation of their discounted sums (here of an episode,
+    there of the whole stream). The first steps only collect the statistics of the input, and have no bonus.
+
+    Args:
+        encoder: Embeds observations as the mean of their lines, which is the input.
+        learning_rate: Adam learning rate.
+        hidden: Width of both networks.
+        batch: Observations per training of the predictor.
+        epochs: Updates in each training.
+        warmup: Number of first steps.
+        gamma: Discount of the sums.
+        scaled: Which of "input" and "errors" are scaled.
+
+    Raises:
+        UsageError: if the model cannot embed.
+    """
+
+    evidence = None
+
+    def __init__(
+        self,
+        encoder: LanguageModel,
+        *,
+        learning_rate: float = 1e-3,
+        hidden: int = 64,
+        batch: int = 32,
+        epochs: int = 4,
+        warmup: int = 500,
+        gamma: float = 0.99,
+        scaled: Collection[str] = ("input", "errors"),
+    ) -> None:
+        self.table, self.learning_rate, self.hidden = TextTable(encoder), learning_rate, hidden
+        self.batch, self.epochs, self.warmup = batch, epochs, warmup
+        self.gamma, self.scaled = gamma, scaled
+        self.models = {"encoder": encoder}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Encoder, sizes and learning rate."""
+        own = {"encoder": self.table.lm.name, "hidden": self.hidden, "batch": self.batch}
+        return {**own, "learning_rate": self.learning_rate, "epochs": self.epochs, "warmup": self.warmup}
+
+    @property
+    def warming(self) -> bool:
+        """True in the first steps."""
+        return self.steps < self.warmup
+
+    def begin(self, world: World, seed: int) -> None:
+        """Draw new weights for both networks."""
+        import torch
+        from torch import nn
+
+        def network() -> Any:
+            sizes = (self.table.dim, self.hidden, self.hidden)
+            layers = [nn.Linear(*sizes[:2]), nn.ReLU(), nn.Linear(*sizes[1:])]
+            return nn.Sequential(*layers)
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.target, self.predictor = network().requires_grad_(False), network()
+        self.optimiser = torch.optim.Adam(self.predictor.parameters(), lr=self.learning_rate, foreach=True)
+        self.inputs: Any = RunningMeanStd(shape=(self.table.dim,))  # type: ignore[no-untyped-call]
+        self.sums: Any = RunningMeanStd()  # type: ignore[no-untyped-call]
+        self.steps, self.due, self.ahead = 0, list[str](), dict[int, float]()  # discounted sums by stream
+
+    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
+        """Return the error at each step's next observation; the predictor learns once per batch."""
+        import torch
+
+        texts = [t.next_state.observation for t in transitions]
+        first, self.steps = self.warming, self.steps + len(texts)
+        self.inputs.update(self._vectors(texts))
+        if first:
+            return [0.0] * len(texts)
+        with torch.no_grad():
+            errors: list[float] = self._errors(texts).double().tolist()
+        self._train(texts)
+        return self._scaled(transitions, errors)
+
+    def _train(self, texts: Sequence[str]) -> None:
+        self.due += texts
+        if len(self.due) >= self.batch:
+            for _ in range(self.epochs):
+                self.optimiser.zero_grad()
+                self._errors(self.due).mean().backward()
+                self.optimiser.step()
+            self.due = []
+
+    def _scaled(self, transitions: Sequence[Transition], errors: Sequence[float]) -> list[float]:
+        """Return the errors divided by the deviation of their discounted sums."""
+        if "errors" not in self.scaled:
+            return list(errors)
+        for t, error in zip(transitions, errors, strict=True):
+            self.ahead[t.stream] = self.gamma * self.ahead.get(t.stream, 0.0) + error
+        self.sums.update(np.array([self.ahead[t.stream] for t in transitions]))
+        for t in transitions:
+            if t.done:
+                del self.ahead[t.stream]
+        return [error / float(np.sqrt(self.sums.var) + 1e-8) for error in errors]
+
+    def _vectors(self, texts: Sequence[str]) -> FloatArray:
+        found = [self.table.encode(text.splitlines() or [" "]).mean(axis=0) for text in texts]
+        return np.stack(found).astype(np.float64)
+
+    def _errors(self, texts: Sequence[str]) -> Any:
+        import torch
+
+        x = self._vectors(texts)
+        if "input" in self.scaled:
+            x = np.clip((x - self.inputs.mean) / np.sqrt(self.inputs.var + 1e-8), -5.0, 5.0)
+        y = torch.from_numpy(x.astype(np.float32))
+        return (self.predictor(y) - self.target(y)).pow(2).mean(dim=1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return networks, optimiser, and statistics of inputs and errors."""
+        parts = {name: getattr(self, name).state_dict() for name in ("target", "predictor", "optimiser")}
+        figures = [[s.mean.tolist(), s.var.tolist(), float(s.count)] for s in (self.inputs, self.sums)]
+        own = {"steps": self.steps, "due": list(self.due), "ahead": dict(self.ahead)}
+        return {**copy.deepcopy(parts), **own, "figures": figures}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        for name in ("target", "predictor", "optimiser"):
+            getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
+        for running, (mean, var, count) in zip((self.inputs, self.sums), state["figures"], strict=True):
+            running.mean, running.var, running.count = np.asarray(mean), np.asarray(var), count
+        self.steps, self.due, self.ahead = state["steps"], list(state["due"]), dict(state["ahead"])
 
 
 @dataclass(frozen=True, kw_only=True)

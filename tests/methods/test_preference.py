@@ -8,8 +8,7 @@ import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm import Cached
-from hunch.roles import Preference, PreferenceConfig
-from hunch.roles.preference import Pair, cycles, read_preference
+from hunch.methods.reward.motif import Pair, Preference, PreferenceConfig, cycles, read_preference
 from hunch_studies.rules import ScriptedModel
 
 SMALL = PreferenceConfig(pairs=300, collect=80, epochs=40, ensemble=2)

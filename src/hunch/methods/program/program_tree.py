@@ -26,7 +26,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from hunch.roles.program import Attempt, Request
+from hunch.roles.writer.programs import Attempt, Request
 
 KINDS = ("generate", "improve", "fix")
 """Operations on a node; a request's ``group`` is the index of one."""

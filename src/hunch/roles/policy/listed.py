@@ -29,8 +29,8 @@ from hunch.lm.training import Answer, Start, Trainable
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.policy import ListedPolicy, padded
 from hunch.rl.q_learning import forward
-from hunch.roles.encoder import StateFeatures, TextTable, Vectors
-from hunch.roles.prior_language import prompt
+from hunch.roles.encoder.features import StateFeatures, TextTable, Vectors
+from hunch.roles.prior.language import prompt
 
 KNOWN: Final = 10_000
 """Number of states of which the features are kept."""

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.roles.program import Attempt, Request, best
+from hunch.roles.writer.programs import Attempt, Request, best
 
 Within = Literal["short", "any", "latest"]
 """Program drawn from a cluster of equal scores."""
@@ -24,7 +24,7 @@ class BestOfN:
         return [Request()] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Do nothing: :func:`~hunch.roles.program.best` finds the best."""
+        """Do nothing: :func:`~hunch.roles.writer.programs.best` finds the best."""
 
 
 class Refinement:

@@ -24,8 +24,8 @@ from hunch.lm.training import Start, Trainable, Written
 from hunch.lm.training.writing import Allowed
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision, Evaluated, Part
-from hunch.roles.policy import ModelPolicy
-from hunch.roles.prior_language import prompt
+from hunch.roles.policy.listed import ModelPolicy
+from hunch.roles.prior.language import prompt
 
 
 def transcript(state: State) -> str:

@@ -16,7 +16,7 @@ from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
 from hunch.ranges import number
 from hunch.rl.world_model import frozen
-from hunch.roles.reward import RewardSource
+from hunch.roles.reward.rewarded import RewardSource
 from hunch.sandbox import ProgramError
 
 PARAMETERS = ("state", "action", "next_state")

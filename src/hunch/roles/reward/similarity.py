@@ -12,8 +12,8 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, Transition
 from hunch.lm.base import LanguageModel
-from hunch.roles.encoder import TextTable
-from hunch.roles.reward import RewardSource
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.reward.rewarded import RewardSource
 
 
 class Similarity(RewardSource):

@@ -14,8 +14,8 @@ from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
 from hunch.ranges import number
 from hunch.rl.world_model import Prediction, Step, alike
-from hunch.roles.program import Attempt
-from hunch.roles.program_search import Thompson
+from hunch.roles.writer.programs import Attempt
+from hunch.roles.writer.search import Thompson
 from hunch.sandbox import ProgramError
 
 NO_WAY = " But by these programs there is no way to a reward from where the mission begins."

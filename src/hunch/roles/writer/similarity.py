@@ -20,8 +20,8 @@ from hunch.envs.design.reward_grammar import (
     written,
 )
 from hunch.lm.base import LanguageModel
-from hunch.roles.encoder import TextTable
-from hunch.roles.program import Attempt
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.writer.programs import Attempt
 
 TEMPERATURE = 0.1
 """Temperature of the draws, in units of the cosine (our choice)."""

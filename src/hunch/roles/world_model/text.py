@@ -7,8 +7,9 @@ world model              how it predicts
 ``LookUpWorldModel``     the most recent step with exactly the same state and action
 ======================== ==================================================================================
 
-Models written as programs are in :mod:`hunch.envs.design.program_model` and :mod:`hunch.roles.coded_model`;
-the environment itself, and the evaluation of models, in :mod:`hunch.rl.world_model`.
+Models written as programs are in :mod:`hunch.envs.design.program_model` and
+:mod:`hunch.roles.world_model.program`; the environment itself, and the evaluation of models, in
+:mod:`hunch.rl.world_model`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from hunch.rl.world_model import LookUp, Prediction, Step, WorldModel
-from hunch.roles.experience import Example, Experience
-from hunch.roles.prompting import Blank, Completer
+from hunch.roles.world_model.experience import Example, Experience
+from hunch.roles.world_model.prompting import Blank, Completer
 
 if TYPE_CHECKING:
     from hunch.envs.icpi.texts import Texts

@@ -22,10 +22,10 @@ from typing import Literal
 from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.lm.scoring.choose import Tie
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
-from hunch.roles.encoder import TextTable
-from hunch.roles.prior import DistributionPrior, UniformPrior
-from hunch.roles.prior_language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
-from hunch.roles.prior_similarity import NoveltyPrior, SimilarityPrior
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.action import DistributionPrior, UniformPrior
+from hunch.roles.prior.language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
 TEMPERATURES = {"similarity": 0.1, "novelty": 0.1}
 """Default temperature of the softmax of each kind, if it is not 1."""

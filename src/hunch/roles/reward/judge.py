@@ -16,7 +16,7 @@ from hunch.lm import Sampling, choose, require
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveInt
-from hunch.roles.reward import RewardSource
+from hunch.roles.reward.rewarded import RewardSource
 
 ANSWERS: Final = ("Yes", "No")
 KINDS: Final = ("yes", "no", "abstained")

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hunch.roles.experience import Episode, Experience, discounted_return
-from hunch.roles.prompting import Blank, Completer
+from hunch.roles.world_model.experience import Episode, Experience, discounted_return
+from hunch.roles.world_model.prompting import Blank, Completer
 
 if TYPE_CHECKING:
     from hunch.envs.icpi.texts import Texts

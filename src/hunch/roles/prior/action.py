@@ -1,6 +1,6 @@
 """The action prior role: p(a|s), a frozen language model's distribution over admissible actions.
 
-A prior proposes C^k(s), k draws from p(a|s). :mod:`hunch.roles.prior_kinds` makes priors from language
+A prior proposes C^k(s), k draws from p(a|s). :mod:`hunch.roles.prior.kinds` makes priors from language
 models.
 
 Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025.

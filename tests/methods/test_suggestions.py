@@ -7,7 +7,7 @@ import hunch
 from hunch import lm, methods
 from hunch.core import State, UsageError
 from hunch.lm import Cached
-from hunch.roles.suggestions import SuggestionConfig, Suggestions
+from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
 from hunch_studies.rules import ScriptedModel
 from hunch_studies.rules.suggestions import sensible
 

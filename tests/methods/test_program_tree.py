@@ -7,9 +7,9 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from hunch.roles.program import Attempt, shown
-from hunch.roles.program_search import SCRATCH, Thompson
-from hunch.roles.program_tree import ProgramTree
+from hunch.methods.program.program_tree import ProgramTree
+from hunch.roles.writer.programs import Attempt, shown
+from hunch.roles.writer.search import SCRATCH, Thompson
 
 PROGRAM = "\n".join(f"line {i}" for i in range(9))
 GENERATE, IMPROVE, FIX = range(3)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from hunch.core import Agent, State, Transition, UsageError, World
 from hunch.envs.base import action_name
 from hunch.lm.base import LanguageModel
-from hunch.roles.encoder import TextTable
-from hunch.roles.reward import Rewarded, RewardSource, Shaping
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
 
 class _Kept(Agent):
@@ -41,7 +41,7 @@ class _Kept(Agent):
 
 
 class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment whose reward includes a source's, as in :class:`hunch.roles.reward.Rewarded`.
+    """A text environment whose reward includes a source's, as in :class:`hunch.roles.Rewarded`.
 
     ``info["extrinsic"]`` is the environment's own reward, ``info["intrinsic"]`` the transformed reward of the
     source. One environment is one stream; to ask a source in batches, use the loop of this library.

@@ -11,10 +11,10 @@ import numpy as np
 from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
 from hunch.lm.scoring.choose import softmax
-from hunch.roles.planner import FAILED
-from hunch.roles.prior import ActionPrior
-from hunch.roles.prior_kinds import PriorConfig, build_prior, choose_kind
-from hunch.roles.prior_similarity import SimilarityPrior, cosines
+from hunch.roles.planner.skills import FAILED
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_kind
+from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
 """Temperature over cosines of instructions (our choice)."""

@@ -13,7 +13,7 @@ from hunch.lm.base import LanguageModel, Normalisation, Sampling
 from hunch.lm.scoring.choose import Tie, choose, estimator_of, project, softmax
 from hunch.lm.usage import count_fallbacks
 from hunch.ranges import PositiveFloat, check_value
-from hunch.roles.prior import DistributionPrior, Proposal
+from hunch.roles.prior.action import DistributionPrior, Proposal
 
 RELEASED_SAMPLING = Sampling(temperature=1.0, top_p=1.0)
 """Sampling of answers in training, as in the paper's released code."""
@@ -147,7 +147,7 @@ class MappedPrior:
         self.listed = listed
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
-        """Sample k answers for each state and map them; see :class:`hunch.roles.prior.ActionPrior`.
+        """Sample k answers for each state and map them; see :class:`hunch.roles.prior.action.ActionPrior`.
 
         Raises:
             UsageError: if ``k`` is None, because a sampled prior has no full distribution.

@@ -1,0 +1,1 @@
+"""The encoder role: a frozen model that turns texts into vectors."""

@@ -1,0 +1,1 @@
+"""The goal role: a model, a table or a rule suggests goals."""

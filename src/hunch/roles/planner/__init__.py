@@ -1,0 +1,1 @@
+"""The planner role: skills, whether they will work, and feedback on their outcome."""

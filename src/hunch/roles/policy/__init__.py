@@ -1,0 +1,1 @@
+"""The policy role: a distribution over actions that acts and is judged."""

@@ -1,0 +1,1 @@
+"""The world model role: predicts the result of an action."""

@@ -1,0 +1,1 @@
+"""The writer role: a model writes programs, and a search chooses their parents."""
