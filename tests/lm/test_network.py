@@ -35,6 +35,7 @@ REQUESTS = int(os.environ.get("HUNCH_NETWORK_REQUESTS", "300"))
 SHORT = Sampling(max_tokens=4)
 PROMPTS = [f"Room {i}. You see a mug {i}.\nAction:" for i in range(40)]
 KEY = "sk-planted-4f1d8c2b7a"
+PATIENCE = 300.0  # seconds for what takes a moment on a quiet machine
 
 
 @pytest.fixture(autouse=True)
@@ -138,9 +139,9 @@ def test_waits_grow_and_end(attempt: int) -> None:
 
 
 def test_both_forms_of_retry_after() -> None:
-    later = datetime.now(UTC) + timedelta(seconds=50)
+    later = datetime.now(UTC) + timedelta(seconds=5000)
     assert network.retry_after({"retry-after": "2.5"}) == 2.5
-    assert 45 < network.retry_after({"retry-after": format_datetime(later, usegmt=True)}) <= 50
+    assert 4000 < network.retry_after({"retry-after": format_datetime(later, usegmt=True)}) <= 5000
     assert network.retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert network.retry_after({"retry-after": "-3"}) == 0
     far = "Wed, 21 Oct 2015 07:28:00 +99999999999999"
@@ -211,7 +212,7 @@ def test_kill_9_loses_no_answer_that_arrived(server: Server, tmp_path: Path) -> 
     server.enough, server.hold = 17, 60.0
     child = multiprocessing.get_context("fork").Process(target=_ask_and_die, args=(model,))
     child.start()
-    patience = time.monotonic() + 30
+    patience = time.monotonic() + PATIENCE
     while stored(path) < 17 and time.monotonic() < patience:
         time.sleep(0.02)
     os.kill(child.pid, signal.SIGKILL)
@@ -343,38 +344,50 @@ def _ask_all(url: str, cache: Path) -> None:
         model.generate(PROMPTS[start : start + 4], sampling=SHORT)
 
 
-def test_the_questions_of_a_killed_process_are_free_at_once(server: Server, tmp_path: Path) -> None:
+def test_the_questions_of_a_killed_process_are_free_at_once(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its leases would hold for longer than any test may take."""
+    monkeypatch.setattr(leases, "SECONDS", 1e6)
     model = load(server, tmp_path / "a.sqlite", concurrency=4)
     server.enough, server.hold = 5, 60.0
     child = multiprocessing.get_context("fork").Process(target=_ask_and_die, args=(model,))
     child.start()
-    patience = time.monotonic() + 30
+    patience = time.monotonic() + PATIENCE
     while stored(tmp_path / "a.sqlite") < 5 and time.monotonic() < patience:
         time.sleep(0.02)
     os.kill(child.pid, signal.SIGKILL)
     child.join()
     server.restore()
-    begin = time.monotonic()
     again = load(server, tmp_path / "a.sqlite")
     again.generate(PROMPTS, sampling=SHORT)
     assert again.usage.calls == len(PROMPTS) - 5
-    assert time.monotonic() - begin < leases.SECONDS
 
 
 def test_a_lease_that_nobody_renews_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "SECONDS", 0.3)
-    monkeypatch.setattr(leases, "BEAT", 0.1)
-    one, other = Store(tmp_path / "a.sqlite"), Store(tmp_path / "a.sqlite")
+    monkeypatch.setattr(leases, "BEAT", 0.05)
+    path = tmp_path / "a.sqlite"
+    one, other = Store(path), Store(path)
     keys = [("a", 0), ("b", 1)]
     holder, taken = one.leases.claim(keys)
     assert taken == keys
-    time.sleep(0.5)
-    assert other.leases.claim(keys)[1] == [], "it was renewed"
+    first = ends(path)
+    while ends(path) == first:  # until it is renewed
+        time.sleep(0.02)
+    assert other.leases.claim(keys)[1] == []
     one.leases._held.clear()  # as if the process hung
-    time.sleep(0.5)
+    one.leases._beating.join()
+    with contextlib.closing(sqlite3.connect(path)) as link, link:
+        link.execute("UPDATE leases SET until = until - ?", (leases.SECONDS,))  # as if the time were over
     assert other.leases.claim(keys)[1] == keys
     one.leases.release(holder)
     assert one.leases.claim(keys)[1] == []
+
+
+def ends(path: Path) -> float:
+    """When the leases in a file end, if nobody renews them."""
+    with contextlib.closing(sqlite3.connect(path)) as link:
+        return link.execute("SELECT MIN(until) FROM leases").fetchone()[0]
 
 
 def test_a_busy_server_is_waited_for_longer_than_a_failing_one(server: Server) -> None:
@@ -388,7 +401,7 @@ def test_a_busy_server_is_waited_for_longer_than_a_failing_one(server: Server) -
     server.seen.clear()
     with pytest.raises(HunchError, match="HTTP 429"):
         impatient.generate(PROMPTS[:1])
-    assert server.seen[-1][0] - server.seen[0][0] > 0.05
+    assert len(server.seen) >= 3, "the longest pauses that chance can draw use it up after the third request"
 
 
 def test_a_reply_without_end_is_not_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -482,7 +495,7 @@ def test_a_budget_holds_through_kills(server: Server, tmp_path: Path) -> None:
             target=_spend, args=(server.url, tmp_path / "journal.json", cache)
         )
         child.start()
-        wanted, patience = server.met["hang"] + 1, time.monotonic() + 30
+        wanted, patience = server.met["hang"] + 1, time.monotonic() + PATIENCE
         while server.met["hang"] < wanted and child.is_alive() and time.monotonic() < patience:
             time.sleep(0.02)
         child.kill()

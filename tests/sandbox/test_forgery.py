@@ -173,7 +173,7 @@ while True:
     with load(locked, body) as f:
         assert f(1.0) == 0.0
         own = number(f._process)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while "T" not in Path(f"/proc/{own}/stat").read_text().rpartition(")")[2].split()[:1]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -215,14 +215,18 @@ def test_the_type_is_checked(locked, returns, value, passes):
                 f()
 
 
-def test_a_table_that_python_fills_slowly_costs_the_caller_no_more_than_the_limit(locked):
-    """Counted in its own processor time; without the limit it takes several times as long."""
+def test_a_table_that_python_fills_slowly_costs_the_caller_no_more_than_the_limit():
+    """In its own processor time: the limit is a tenth of what the whole table takes on this machine."""
     keys = slow_keys(42_000)
     put = 'put({"id": own_id(), "values": [{"d": [[k, 0] for k in x]}]})'
     start = time.thread_time()
-    with pytest.raises(ProgramTimeout), Sandbox(seconds=0.3) as box:
-        box.load(TOOLS + f"def f(x):\n    {put}", "f")(keys)
-    assert time.thread_time() - start < 1
+    dict.fromkeys(keys)
+    whole = time.thread_time() - start
+    with Sandbox(seconds=whole / 10) as box:
+        start = time.thread_time()
+        with pytest.raises(ProgramTimeout):
+            box.load(TOOLS + f"def f(x):\n    {put}", "f")(keys)
+        assert time.thread_time() - start < whole / 2
 
 
 def test_infinity_passes_where_it_is_asked_for(locked):

@@ -25,11 +25,14 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /
 
 
 def children(process):
-    """All processes below one."""
+    """All processes below one; one that ends meanwhile has none."""
     found = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *children(int(child))]
+    try:
+        for task in Path(f"/proc/{process}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *children(int(child))]
+    except (FileNotFoundError, ProcessLookupError):
+        pass
     return found
 
 
@@ -38,7 +41,7 @@ def number(process):
     return int(re.search(r"^Pid:\s*(\d+)", Path(f"/proc/self/fdinfo/{process._handle}").read_text(), re.M)[1])
 
 
-def only_the_spare_is_left(box, seconds=30.0):
+def only_the_spare_is_left(box, seconds=300.0):
     """Whether all its programs have ended before long: the process for the next program goes on waiting."""
     zygote = children(box.pid)[0] if box.isolation == "kernel+namespaces" else box.pid
     deadline = time.monotonic() + seconds
@@ -51,7 +54,7 @@ def consume(iterator):
     deque(iterator, maxlen=0)
 
 
-def gone(processes, seconds=30.0):
+def gone(processes, seconds=300.0):
     """Whether they have all ended, zombies included, before long."""
     deadline = time.monotonic() + seconds
     while any(Path(f"/proc/{process}").exists() for process in processes):
@@ -235,17 +238,20 @@ class TestNothingIsLeft:
 
     def test_programs_end_with_their_time(self):
         with Sandbox(seconds=0.3, least="process") as box:
-            f = box.load("def f():\n    while True: pass", "f")
             with pytest.raises(ProgramTimeout):
-                f()
+                box.load("def f():\n    while True: pass", "f")()
             assert only_the_spare_is_left(box)
 
     def test_an_interrupted_call_ends_its_program(self, box):
         """Ctrl-C reaches the caller, not the sandbox, and the next call finds no stale answer."""
         f = box.load("import time\ndef f(x):\n    time.sleep(x)\n    return x", "f", float)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
+
+        def interrupted():
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             f(20.0)
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
         assert f(0.0) == 0.0
 
 
