@@ -357,6 +357,15 @@ def test_a_models_name_may_have_a_date_or_an_owner(liar: Liar, name: str | None)
     assert model.generate(PROMPTS[:1]) == [["go left"]]
 
 
+def test_a_name_without_end_is_another_model(liar: Liar) -> None:
+    model = load(liar)
+    liar.lie = lambda reply: (
+        reply | {"model": "0." * 1_000_000}
+    )  # which a search in squared time would never leave
+    with pytest.warns(HunchWarning, match="another model"):
+        model.generate(PROMPTS[:1])
+
+
 def test_the_answer_to_another_index_is_refused(liar: Liar) -> None:
     model, honest = load(liar), liar.lie
 
