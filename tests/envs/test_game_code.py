@@ -300,7 +300,7 @@ def test_without_feedback_the_writer_knows_of_no_error():
 
 
 def test_an_exception_is_told_from_a_large_dict_without_a_table():
-    """A set of the keys may cost far more than the dict did: keys can be quick in one and slow in the other."""
+    """A set of the keys may cost far more than the dict did: keys can be quick in one, slow in the other."""
     value = dict.fromkeys(range(300_000))
 
     def cost(read):

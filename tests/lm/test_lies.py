@@ -177,6 +177,25 @@ def test_a_budget_holds_whatever_a_server_says_of_its_tokens(
     assert ledger.total()["cost"] >= 400
 
 
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+@pytest.mark.parametrize("numbers", ["none", "negative", "honest"])
+@pytest.mark.parametrize("budget", [Budget(money=400), Budget(tokens=400)])
+def test_a_budget_holds_within_a_batch(liar: Liar, tmp_path: Path, numbers: str, budget: Budget) -> None:
+    """It ends after as many requests as it pays for, and those under way then; their answers are kept."""
+    model = load(liar, tmp_path / "a.sqlite", price_in=1e6, price_out=1e6, concurrency=4)
+    ledger = Ledger({"lm": model}, budget)
+    liar.lie = stating(NUMBERS.get(numbers, USAGE))
+    liar.asked.clear()
+    with ledger.enforced(), pytest.raises(BudgetError, match="budget of 400"):
+        model.generate(PROMPTS, sampling=SAMPLING)
+    served = len(liar.asked)
+    assert served <= 400 // 12 + 4
+    assert model.under_way == 0
+    assert model.usage.calls == served
+    model.generate(PROMPTS, sampling=SAMPLING)
+    assert len(liar.asked) == len(PROMPTS)
+
+
 def test_missing_counts_are_told_once(liar: Liar) -> None:
     model = load(liar)
     liar.lie = stating(None)

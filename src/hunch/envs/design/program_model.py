@@ -14,8 +14,8 @@ from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
 
 MOST = 20_000
-"""Maximum number of entries of the arrays in a state. A program sends millions in no time, and to turn them into
-tuples would keep its caller busy."""
+"""Maximum number of entries of the arrays in a state. A program sends millions in no time, and to turn them
+into tuples would keep the caller busy."""
 
 
 class Patient:
