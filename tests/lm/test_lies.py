@@ -473,7 +473,8 @@ def test_a_near_host_is_reached_without_a_proxy(liar: Liar, monkeypatch: pytest.
     ("host", "near"),
     [("10.1.2.3", True), ("192.168.1.5", True), ("172.20.0.1", True), ("169.254.1.1", True), ("::1", True),
      ("fd00::1", True), ("100.64.0.1", True), ("8.8.8.8", False), ("2606:4700::1111", False),
-     ("no-such-gpu-here", True)],
+     ("no-such-gpu-here", True), ("localhost.", True), ("127.0.0.1.", True), ("gpu.internal", True),
+     ("x.lan", True), ("localhost.localdomain", True), ("mylan", True), ("no.such.host.example", False)],
 )  # fmt: skip
 def test_private_networks_are_near(host: str, near: bool) -> None:
     assert is_near(host) is near

@@ -168,7 +168,7 @@ class Cached(Answering, Metered):
     def _attempt(self, begun: set[Question], question: Question) -> bool:
         """Count an attempt, or return True if the answer is on disk by now.
 
-        Each attempt asks the gate, in place of what the batch was allowed, since the batch may have spent much.
+        Each attempt asks the gate, in place of what its batch was allowed, since that may have spent much.
         """
         if self._stored([question]):
             return True
