@@ -108,6 +108,17 @@ def test_an_error_names_where_it_came_up(problems):
     assert "(line 11: `reward = 1 / 0" in error
 
 
+@pytest.mark.parametrize("large", ["zeros(6_000_000, bool)", "zeros((10 ** 6, 0))", "zeros((200, 101, 1))"])
+def test_large_arrays_are_no_state(large):
+    """Sent in no time, they would keep the caller busy for minutes."""
+    with box().load(
+        f"import numpy as np\ndef step(s, a): return np.{large} if s else np.zeros(9), 1.0, False", "step"
+    ) as f:
+        large, small = ProgramModel(f).step([1, 0], ["a"] * 2)
+    assert large == Prediction(False, 1.0, None)
+    assert small == Prediction(False, 1.0, (0.0,) * 9)
+
+
 @pytest.mark.parametrize("value", ["None", "(state, -1.0)", "(state, '-1', False)", "({}, True, 1)"])
 def test_what_is_no_step_foretells_nothing(problems, value):
     trial = tried(problems["CliffWalking"], f"def step(state, action):\n    return {value}\n")

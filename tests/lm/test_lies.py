@@ -177,6 +177,25 @@ def test_a_budget_holds_whatever_a_server_says_of_its_tokens(
     assert ledger.total()["cost"] >= 400
 
 
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+@pytest.mark.parametrize("numbers", ["none", "negative", "honest"])
+@pytest.mark.parametrize("budget", [Budget(money=400), Budget(tokens=400)])
+def test_a_budget_holds_within_a_batch(liar: Liar, tmp_path: Path, numbers: str, budget: Budget) -> None:
+    """It ends after as many requests as it pays for, and those under way then; their answers are kept."""
+    model = load(liar, tmp_path / "a.sqlite", price_in=1e6, price_out=1e6, concurrency=4)
+    ledger = Ledger({"lm": model}, budget)
+    liar.lie = stating(NUMBERS.get(numbers, USAGE))
+    liar.asked.clear()
+    with ledger.enforced(), pytest.raises(BudgetError, match="budget of 400"):
+        model.generate(PROMPTS, sampling=SAMPLING)
+    served = len(liar.asked)
+    assert served <= 400 // 12 + 4
+    assert model.under_way == 0
+    assert model.usage.calls == served
+    model.generate(PROMPTS, sampling=SAMPLING)
+    assert len(liar.asked) == len(PROMPTS)
+
+
 def test_missing_counts_are_told_once(liar: Liar) -> None:
     model = load(liar)
     liar.lie = stating(None)
@@ -357,6 +376,15 @@ def test_a_models_name_may_have_a_date_or_an_owner(liar: Liar, name: str | None)
     assert model.generate(PROMPTS[:1]) == [["go left"]]
 
 
+def test_a_name_without_end_is_another_model(liar: Liar) -> None:
+    model = load(liar)
+    liar.lie = lambda reply: (
+        reply | {"model": "0." * 1_000_000}
+    )  # which a search in squared time would never leave
+    with pytest.warns(HunchWarning, match="another model"):
+        model.generate(PROMPTS[:1])
+
+
 def test_the_answer_to_another_index_is_refused(liar: Liar) -> None:
     model, honest = load(liar), liar.lie
 
@@ -445,7 +473,8 @@ def test_a_near_host_is_reached_without_a_proxy(liar: Liar, monkeypatch: pytest.
     ("host", "near"),
     [("10.1.2.3", True), ("192.168.1.5", True), ("172.20.0.1", True), ("169.254.1.1", True), ("::1", True),
      ("fd00::1", True), ("100.64.0.1", True), ("8.8.8.8", False), ("2606:4700::1111", False),
-     ("no-such-gpu-here", True)],
+     ("no-such-gpu-here", True), ("localhost.", True), ("127.0.0.1.", True), ("gpu.internal", True),
+     ("x.lan", True), ("localhost.localdomain", True), ("mylan", True), ("no.such.host.example", False)],
 )  # fmt: skip
 def test_private_networks_are_near(host: str, near: bool) -> None:
     assert is_near(host) is near

@@ -102,10 +102,13 @@ def test_a_graph_is_read_from_the_manual(graph):
         ("obtains: wood\nnearby: none\nbrings: -", Entry(obtains=(("wood", 1),))),
         ("nearby: a table, a furnace\nmoves: Yes.", Entry(nearby=("a table", "a furnace"), moves=True)),
         ("requires: 0 wood", Entry()),
+        (f"requires: {'9' * 5_000} wood", Entry(requires=((f"{'9' * 5_000} wood", 1),))),
+        ("\n" * 300_000 + "moves: yes", Entry(moves=True)),  # a square of it would take half an hour
         ("unknown", None),
         ("", None),
         ("I'm sorry, but I can't help with that.", None),
     ],
+    ids=range(10),
 )
 def test_answers_are_read_or_are_none(answer, entry):
     assert read_entry(answer) == entry

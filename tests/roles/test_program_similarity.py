@@ -8,7 +8,7 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import UsageError
-from hunch.envs.design.reward_grammar import listed, parts_of, quantities
+from hunch.envs.design.reward_grammar import Part, listed, parts_of, quantities
 from hunch.methods import Text2Reward
 from hunch.roles.writer.programs import Attempt
 from hunch.roles.writer.similarity import SimilarityWriter
@@ -65,6 +65,13 @@ def test_its_rewards_run(world):
     for program in words().write(env.unwrapped.problem, (), "", 3):
         env.reset(seed=0)
         assert env.step(program)[-1]["raw"].error == ""
+
+
+def test_only_numbers_are_weights():
+    assert parts_of("    part_0 = -1e+16 * a\n    part_1 = 2-1 * a\n    part_2 = 0.5 * (b - 1)") == [
+        Part(-1e16, "a"),
+        Part(0.5, "(b - 1)"),
+    ]
 
 
 def test_feedback_decides_what_is_revised():

@@ -13,6 +13,8 @@ import torch
 
 from hunch.core import HunchError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.methods.program.funsearch import FunSearchConfig
+from hunch.report.gather import collect
 from hunch.runs.board import Boards
 from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, Job, compare, outcome, thread_limits
@@ -95,6 +97,30 @@ def test_a_summary_alone_is_still_a_run(run):
     (run / CHECKPOINT).unlink()
     with pytest.raises(HunchError, match="seed: 0 there, 5 asked"):
         execute(RunConfig(**{**vars(CONFIG), "seed": 5}), run)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("episodes.jsonl", "3 of 4 evaluations"), ("programs.jsonl", "records, [0-9] are there")],
+)
+def test_what_was_evaluated_and_written_is_whole_or_not_read(tmp_path, name, said):
+    """A file that lost its last lines is as sound, line by line, as the whole."""
+    config = RunConfig(
+        method="funsearch",
+        env="hunch/Heuristic-CapSet-v0",
+        env_options={"n": 2},
+        lm="scripted:mutator",
+        steps=4,
+        eval_every=2,
+        eval_episodes=2,
+        options=FunSearchConfig(),
+    )
+    execute(config, tmp_path)
+    assert collect([tmp_path])[1] == []
+    lines = (tmp_path / name).read_bytes().splitlines(keepends=True)
+    (tmp_path / name).write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(HunchError, match=said):
+        collect([tmp_path])
 
 
 @pytest.mark.parametrize("text", ["{}", '{"run": {"method": "zero-shot"}}', '{"run": 3}'])

@@ -16,7 +16,7 @@ from hunch.report.table import place
 from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import CHECKPOINT, read_json, read_lines
-from hunch.runs.folder import KEPT, STREAMS, leaves
+from hunch.runs.folder import STREAMS, kept, leaves
 from hunch.runs.result import Result
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
@@ -154,7 +154,9 @@ def _complete(folder: Path, name: str) -> Run:
         raise HunchError("metrics.jsonl is truncated.")
     for known in ("evidence", "models", "versions"):
         record[known]
-    records = [line for name in KEPT for line in read_lines(folder / name)]
+    records = kept(folder)
+    if len(records) != summary.get("records", len(records)):
+        raise HunchError(f"of its {summary['records']:,} records, {len(records):,} are there.")
     return Run(folder, name, config, config, record, result, points(lines), records)
 
 

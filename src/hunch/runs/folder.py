@@ -191,6 +191,11 @@ class RunFolder:
             file.seek(length)
 
 
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """Read the records of the agent of a run."""
+    return [line for name in KEPT for line in read_lines(folder / name)]
+
+
 def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
     """Check that a folder holds no other run and no other files, without changing it.
 

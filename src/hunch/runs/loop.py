@@ -16,7 +16,7 @@ from hunch.rl.dataset import Dataset, as_episodes, without_raw
 from hunch.rl.rollout import Rollout, StoppedError, TextEnvironment
 from hunch.runs.board import Boards
 from hunch.runs.callbacks import Callback, tell
-from hunch.runs.folder import RunFolder
+from hunch.runs.folder import RunFolder, kept
 from hunch.runs.models import Asked, asked_by
 from hunch.runs.result import Result
 from hunch.runs.training import EVALUATION_SEED, Evaluation, Training
@@ -109,7 +109,7 @@ def train(
             training.boards = Boards(folder.path, training.steps)
         result = training.result(_within_budget(training, evaluation, callbacks, stop, report))
         if folder:
-            folder.write_json("summary.json", result.summary())
+            folder.write_json("summary.json", {**result.summary(), "records": len(kept(folder.path))})
         return result
     except UsageError:
         if folder:

@@ -71,6 +71,7 @@ class Result:
             "complete": self.complete,
             "stopped": self.stopped,
             "episodes": len(self.episodes),
+            "evaluations": len(self.evaluations),
             "success": {"value": self.success.value, "low": self.success.low, "high": self.success.high},
             "steps_to": {str(threshold): self.steps_to(threshold) for threshold in THRESHOLDS},
             "usage": self.usage,

@@ -115,7 +115,7 @@ class Raised:
 
 def raised(value: Any, source: str) -> Raised | None:
     """Return the exception in the place of a value, with its line of the source; None if there is none."""
-    if not isinstance(value, dict) or set(value) != {"error", "line"}:
+    if not isinstance(value, dict) or value.keys() != {"error", "line"}:  # without a table of its keys
         return None
     line = value["line"]
     return Raised(f"{value['error']}{quoted(source, line if type(line) is int else None)}")

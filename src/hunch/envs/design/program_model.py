@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ from hunch.core import UsageError
 from hunch.ranges import number
 from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
+
+MOST = 20_000
+"""Maximum number of entries of the arrays in a state. A program sends millions in no time, and to turn them
+into tuples would keep the caller busy."""
 
 
 class Patient:
@@ -72,8 +77,15 @@ def read(answer: Any) -> Prediction:
 
 
 def state_or_none(value: Any) -> Any:
-    """Return a program's result as a state; None if it is not a state."""
+    """Return a program's result as a state; None if it is not a state, or its arrays are too large."""
     try:
-        return None if value is None else frozen(value)
+        return None if value is None or _entries(value) > MOST else frozen(value)
     except UsageError:
         return None
+
+
+def _entries(value: Any) -> int:
+    """Return the number of entries of all arrays in a value; an empty row counts as one."""
+    if isinstance(value, np.ndarray):
+        return math.prod(n or 1 for n in value.shape)
+    return sum(map(_entries, value)) if isinstance(value, list | tuple) else 0

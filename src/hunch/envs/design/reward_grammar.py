@@ -16,7 +16,7 @@ import numpy as np
 _VARIABLE = re.compile(r"^- (\w+): numpy array of shape \(n(?:, (\d+))?,?\)(?:, (.*))?$", re.MULTILINE)
 _UNIT = re.compile(r"(?:^|, )in ([\w ]+)$")
 _RANGE = re.compile(r"(?:^|, )(?:in|from) .*$")
-_PART = re.compile(r"^    (\w+) = (-?[\d.e-]+) \* (.+)$", re.MULTILINE)
+_PART = re.compile(r"^    (\w+) = (-?\d+\.?\d*(?:e[+-]?\d+)?) \* (.+)$", re.MULTILINE)
 WEIGHTS = (0.1, 1.0, 10.0)
 SHAPES = ("{}", "({}) ** 2", "np.tanh({})", "np.exp(-np.abs({}))")
 """Functions of a quantity."""

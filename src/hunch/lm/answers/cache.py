@@ -166,12 +166,15 @@ class Cached(Answering, Metered):
         self._count(Usage(calls=len(questions)), len(questions))
 
     def _attempt(self, begun: set[Question], question: Question) -> bool:
-        """Count an attempt, or return True if the answer is on disk by now. A repeated one asks the gate."""
+        """Count an attempt, or return True if the answer is on disk by now.
+
+        Each attempt asks the gate, in place of what its batch was allowed, since that may have spent much.
+        """
         if self._stored([question]):
             return True
-        if question in begun:
-            self._let_through(1)
+        self._count(Usage(), question not in begun)
         begun.add(question)
+        self._let_through(1)
         self._count(Usage(calls=1), 1)
         return False
 

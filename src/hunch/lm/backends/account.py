@@ -18,6 +18,8 @@ PLAIN: Final = re.compile(
     "host|connection|user-agent|accept|accept-encoding|content-type|content-length|anthropic-version"
 )
 """Headers that every server may see."""
+NEAR: Final = re.compile(r"\.(localhost|localdomain|local|lan|internal|intranet|corp|home|home\.arpa)$")
+"""Ends of names that only a private network knows."""
 
 
 def is_own(sdk: str, url: str) -> bool:
@@ -28,10 +30,13 @@ def is_own(sdk: str, url: str) -> bool:
 
 def is_near(host: str) -> bool:
     """Return whether a host is this machine or in a private network."""
+    host = host.removesuffix(".")
+    if NEAR.search(host):
+        return True
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):
-        return "." not in host  # a name that only a private network knows
+        return "." not in host  # another such name
     return all(not _address(address).is_global for address in found)
 
 
@@ -120,7 +125,7 @@ class Account(NamedTuple):
         key = self.key or "none"
         made = getattr(library, client)(
             api_key=key,
-            base_url=self.base_url,
+            base_url=self._address(transport),
             max_retries=0,
             timeout=None,
             # Uncompressed, because a short compressed reply may expand to a very long one.
@@ -138,6 +143,17 @@ class Account(NamedTuple):
         if self.variable:
             secret.hide_in_logs(self.variable)
         return made
+
+    def _address(self, transport: Any) -> Any:
+        """Return the address as the transport library has it.
+
+        Raises:
+            UsageError: if it refuses the address.
+        """
+        try:
+            return transport.URL(self.base_url)
+        except transport.InvalidURL as error:
+            raise UsageError(f"base_url must be an address, not {self.base_url!r}: {error}.") from None
 
     def _without_proxy(self) -> dict[str, None]:
         """Return the rule of the transport library that a near host is reached directly."""

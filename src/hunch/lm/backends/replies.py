@@ -14,6 +14,8 @@ from hunch.lm.base import OptionScores, count_words
 
 MOST_TOKENS = 10**9
 """More tokens than any request reads or writes."""
+LONGEST_NAME = 1_000
+"""Characters of a model's name that are compared."""
 Tokens = list[tuple[str, float | None]]
 ROUNDING = 1e-3
 """Largest value of a log-probability, which rounding may lift above 0."""
@@ -101,7 +103,9 @@ def most(body: Mapping[str, Any]) -> tuple[int, int]:
 
 def same_model(asked: str, stated: str) -> bool:
     """Return whether two names may be one model: with or without its owner, a date or ``latest``."""
-    names = [re.sub(r"[-:@._](latest|\d[-.\d]*)$", "", name.lower()) for name in (asked, stated)]
+    names = [
+        re.sub(r"[-:@._](latest|\d[-.\d]*)$", "", name[:LONGEST_NAME].lower()) for name in (asked, stated)
+    ]
     return names[0] == names[1] or names[0].rpartition("/")[2] == names[1].rpartition("/")[2]
 
 

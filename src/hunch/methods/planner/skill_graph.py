@@ -113,8 +113,8 @@ def question(manual: str, skill: str) -> str:
 
 def read_entry(answer: str) -> Entry | None:
     """Parse the entry in an answer; None if it has none of the lines."""
-    lines = dict(re.findall(r"(?im)^\W*(\w+)\s*:[ \t]*(.*?)\s*$", answer))
-    told = {name.lower(): text for name, text in lines.items() if name.lower() in FIELDS}
+    lines = dict(re.findall(r"(?m)^[^\w\n]*+(\w+)[ \t]*+:(.*)$", answer))
+    told = {name.lower(): text.strip() for name, text in lines.items() if name.lower() in FIELDS}
     if not told:
         return None
     counts = {name: _counts(told.get(name, "")) for name in ("consumes", "requires", "obtains")}
@@ -135,7 +135,7 @@ def _counts(text: str) -> Counts:
     """Parse items with their numbers; the default number is 1."""
     found: dict[str, int] = {}
     for part in _listed(text):
-        number = re.match(r"(\d+)\s+(.+)", part)
+        number = re.match(r"(\d{1,9})\s+(.+)", part)
         thing, n = (number[2], int(number[1])) if number else (part, 1)
         if n:
             found[thing] = found.get(thing, 0) + n
