@@ -56,10 +56,12 @@ def evaluated(
             raise UsageError(
                 f"The evaluator of the search returned priors of shape {np.shape(prior)} for {count} actions."
             )
-        if not (np.isfinite(value) and np.isfinite(prior).all() and (np.asarray(prior) >= 0).all()):
+        if not (np.isfinite(value) and np.isfinite(prior).all()):
             raise UsageError(
                 "The evaluator of the search returned a value or prior that is no finite number."
             )
+        if min(prior, default=0.0) < 0:
+            raise UsageError(f"The evaluator of the search returned a negative prior: {min(prior):g}.")
     return [(np.asarray(prior, float), float(value)) for prior, value in zip(priors, values, strict=True)]
 
 

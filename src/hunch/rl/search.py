@@ -129,13 +129,23 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A state of a tree; prior and value are the evaluator's, if there is one."""
+    """A state of a tree.
+
+    Attributes:
+        state: The state.
+        actions: Its actions.
+        edges: What came of each action.
+        prior: The evaluator's priors of the actions, if there is an evaluator.
+        value: The evaluator's value.
+        passed: How often the state was reached, and the value that it then passed on (backup ``max``).
+    """
 
     state: Any
     actions: Sequence[Any]
     edges: list[Edge]
     prior: FloatArray | None = None
     value: float = 0.0
+    passed: tuple[int, float] = (0, 0.0)
 
     @property
     def visits(self) -> IntArray:
@@ -152,6 +162,12 @@ class Node:
         """The action taken most often; among equals, the one with the largest value."""
         order = range(len(self.actions))
         return self.actions[max(order, key=lambda i: (self.edges[i].visits, self.edges[i].value, -i))]
+
+    def renew(self, value: float) -> float:
+        """Pass on a new value; return what this adds to the sum of the values passed on before."""
+        visits, old = self.passed
+        self.passed = visits + 1, value
+        return visits * (value - old)
 
 
 Plan: TypeAlias = Generator["Wanted | list[Node]", "Prediction | None", R]
@@ -183,8 +199,8 @@ class MCTS:
         chance: True if the model is stochastic. If False, each step is requested once per tree.
         evaluator: Gives priors and values instead of random rollouts. A value is for the player to move.
         leaves: Number of descents per round. More make larger batches, and a search that knows less.
-        backup: What a state passes on to the action before it: this simulation's return (``mean``), or the
-            largest mean of its own actions so far (``max``).
+        backup: The value of an action: the mean of its returns (``mean``), or the mean reward plus what its
+            next states are worth now by their best actions so far (``max``).
         turn: Returns the player to move, in a two-player zero-sum game; a reward belongs to the player who
             has moved. Default: a single player.
     """
@@ -214,12 +230,10 @@ class MCTS:
         self, model: WorldModel, queries: Sequence[Wanted | list[Node]]
     ) -> Sequence[Prediction | None]:
         """Predict steps, or evaluate the nodes of all trees; queries of both kinds never come together."""
-        nodes = [node for query in queries if isinstance(query, list) for node in query]
-        if not nodes or self.evaluator is None:
+        if self.evaluator is None or not isinstance(queries[0], list):
             return model.step(*zip(*queries, strict=True))
-        found = evaluated(
-            self.evaluator, [node.state for node in nodes], [len(node.actions) for node in nodes]
-        )
+        nodes = [node for query in queries for node in query if isinstance(node, Node)]
+        found = evaluated(self.evaluator, [node.state for node in nodes], [len(node.actions) for node in nodes])
         for node, (prior, value) in zip(nodes, found, strict=True):
             node.prior, node.value = prior, value
         return [None] * len(queries)
@@ -310,12 +324,16 @@ class MCTS:
     def _back_up(self, way: Way, value: float) -> None:
         """Add the return from each step to its action; ``value`` is for the player to move at the end."""
         for node, edge, found in reversed(way):
-            sign = 1 if found.done or found.next_state is None else self._sign(node.state, found.next_state)
-            value = (found.reward or 0.0) + self.gamma * sign * value
+            after = None if found.done else found.next_state
+            weight = 0.0 if after is None else self.gamma * self._sign(node.state, after)
             edge.visits, edge.pending = edge.visits + 1, edge.pending - 1
-            edge.total += value
+            edge.total += (found.reward or 0.0) + weight * value
             if self.backup == "max":
+                if after is not None:
+                    edge.total += weight * edge.children[after].renew(value)
                 value = max(edge.value for edge in node.edges if edge.visits)
+            else:
+                value = (found.reward or 0.0) + weight * value
 
     def _sign(self, state: Any, after: Any) -> int:
         return 1 if self.turn is None or self.turn(state) == self.turn(after) else -1
