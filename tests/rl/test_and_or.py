@@ -261,8 +261,10 @@ def test_a_proof_may_be_deeper_than_pythons_stack():
 @pytest.mark.parametrize(
     ("settings", "value", "told"),
     [
-        ({"budget": 0}, 0.5, "at least one expansion"),
-        ({"leaves": 0}, 0.5, "one leaf"),
+        ({"budget": 0}, 0.5, "budget must be"),
+        ({"leaves": 0}, 0.5, "leaves must be"),
+        ({"rule": "depth"}, 0.5, "rule must be one of puct, breadth, best"),
+        ({"combine": "mean"}, 0.5, "combine must be one of product, minimum"),
         ({}, 1.5, "from 0 to 1, not 1.5"),
         ({}, float("nan"), "no finite number"),
     ],

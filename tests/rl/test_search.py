@@ -85,6 +85,10 @@ def test_the_same_seed_gives_the_same_tree_in_any_company(chance):
 def test_nothing_to_choose_is_said():
     with pytest.raises(UsageError, match="no action"):
         MCTS().search(Bet(), ["start"], lambda state: (), rngs(1))
+    with pytest.raises(UsageError, match="leaves must be"):
+        MCTS(leaves=0).search(Bet(), ["start"], bets, rngs(1))
+    with pytest.raises(UsageError, match="backup must be one of mean, max"):
+        MCTS(backup="median").search(Bet(), ["start"], bets, rngs(1))
     with pytest.raises(UsageError, match="more than 3 states"):
         tabulate(Bet(), ["start"], bets, np.random.default_rng(0), draws=50, most=3)
 

@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.ranges import NonNegativeFloat, PositiveInt, Share, check_settings
 from hunch.rl.evaluator import Evaluator, evaluated, largest, puct
 
 Moves: TypeAlias = Callable[[Sequence[Any]], Sequence[Sequence[tuple[Any, Sequence[Any]]]]]
@@ -191,12 +192,12 @@ class AndOr:
             their best moves so far (``max``).
     """
 
-    budget: int = 64
+    budget: PositiveInt = 64
     rule: Literal["puct", "breadth", "best"] = "puct"
     combine: Literal["product", "minimum"] = "product"
-    c: float = 1.0
-    gamma: float = 0.99
-    leaves: int = 1
+    c: NonNegativeFloat = 1.0
+    gamma: Share = 0.99
+    leaves: PositiveInt = 1
     backup: Literal["mean", "max"] = "mean"
 
     def search(
@@ -212,12 +213,9 @@ class AndOr:
             rngs: A generator for each goal.
 
         Raises:
-            UsageError: if the budget is 0, or the evaluator's answers cannot be used.
+            UsageError: if a setting is out of range, or the evaluator's answers cannot be used.
         """
-        if self.budget < 1 or self.leaves < 1:
-            raise UsageError(
-                "A search for proofs needs a budget of at least one expansion, and one leaf a round."
-            )
+        check_settings(self)
         trees = [Tree(Goal(goal), rng) for goal, rng in zip(goals, rngs, strict=True)]
         while chosen := [(tree, leaf) for tree in trees for leaf in self._select(tree)]:
             leaves = [leaf for _, leaf in chosen]

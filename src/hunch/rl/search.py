@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
+from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.evaluator import Actions, Evaluator, evaluated, largest, puct, uct
 from hunch.rl.world_model import Prediction, WorldModel
 
@@ -211,7 +212,7 @@ class MCTS:
     gamma: float = 0.99
     chance: bool = True
     evaluator: Evaluator | None = None
-    leaves: int = 1
+    leaves: PositiveInt = 1
     backup: Literal["mean", "max"] = "mean"
     turn: Callable[[Any], int] | None = None
 
@@ -223,6 +224,7 @@ class MCTS:
         rngs: Sequence[np.random.Generator],
     ) -> list[Node]:
         """Grow a tree from each state, side by side; return the roots."""
+        check_settings(self)
         plans = [self.plan(state, actions, rng) for state, rng in zip(states, rngs, strict=True)]
         return together(partial(self._answer, model), plans, late=lambda query: isinstance(query, list))
 
@@ -233,7 +235,9 @@ class MCTS:
         if self.evaluator is None or not isinstance(queries[0], list):
             return model.step(*zip(*queries, strict=True))
         nodes = [node for query in queries for node in query if isinstance(node, Node)]
-        found = evaluated(self.evaluator, [node.state for node in nodes], [len(node.actions) for node in nodes])
+        found = evaluated(
+            self.evaluator, [node.state for node in nodes], [len(node.actions) for node in nodes]
+        )
         for node, (prior, value) in zip(nodes, found, strict=True):
             node.prior, node.value = prior, value
         return [None] * len(queries)
