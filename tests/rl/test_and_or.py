@@ -222,6 +222,14 @@ def test_a_goal_without_moves_is_refuted_and_one_that_is_closed_costs_one_expans
     assert tree.expansions <= 3, "what is beside a refuted goal is not wanted"
 
 
+@pytest.mark.parametrize("rule", ["breadth", "best"])
+def test_goals_beside_a_refuted_one_are_not_expanded(rule):
+    rows = {"a": [("two", ("b", "c")), ("long", ("d",))], "c": [("c", ("f",))], "d": [("d", ("e",))]}
+    tree = searched(rows | {"e": [("e", ())]}, rule=rule)
+    assert tree.root.proof.action == "long"
+    assert tree.expansions == 4, "a, b, d and e, without c"
+
+
 @pytest.mark.parametrize(("combine", "value"), [("product", 0.9 * 0.8 * 0.5), ("minimum", 0.9 * 0.5)])
 def test_subgoals_are_combined_and_a_proved_one_counts_one(combine, value):
     rows = {"a": [("split", ("b", "c"))], "b": [("b", ("d",))], "c": [("c", ("e",))]}

@@ -285,6 +285,20 @@ def test_descents_of_a_round_spread_and_leave_no_mark():
     assert len(told.batches) == 2
 
 
+def test_descents_that_end_in_the_same_state_are_one_question():
+    class Counting(Uniform):
+        batches = ()
+
+        def evaluate(self, states):
+            self.batches += (len(states),)
+            return super().evaluate(states)
+
+    told = Counting(lambda state: (1,))
+    (root,) = MCTS(simulations=12, leaves=4, evaluator=told).search(Walk(), [0], told.actions, rngs(1))
+    assert root.visits.tolist() == [12]
+    assert told.batches == (1, 1, 1, 1), "the root, and the end of the way in each round"
+
+
 def test_a_prior_directs_the_search():
     class Sure(Informed):
         def evaluate(self, states):
