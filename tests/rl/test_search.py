@@ -1,12 +1,14 @@
-"""Planning against exact values: a small MDP by hand, tic-tac-toe solved, ways in Frozen Lake."""
+"""Planning against exact values: small MDPs by hand and at random, tic-tac-toe, ways in Frozen Lake."""
 
 from functools import cache
+from math import inf, log, sqrt
 
 import numpy as np
 import pytest
 
 import hunch
 from hunch.core import UsageError
+from hunch.rl.evaluator import Uniform
 from hunch.rl.search import MCTS, roll_out
 from hunch.rl.small_models import shortest, tabulate, value_iteration
 from hunch.rl.world_model import Prediction, TrueCopy, frozen
@@ -44,9 +46,11 @@ def bets(state):
 EXACT = (1.0, 2.0 + 0.9, 0.9 * 0.25 * 10)
 
 
-@pytest.mark.parametrize("prior", [None, lambda state, actions: np.full(len(actions), 1 / len(actions))])
-def test_tree_search_comes_to_the_exact_values_under_chance(prior):
-    search = MCTS(simulations=6_000, c=60.0, gamma=0.9, prior=prior)
+@pytest.mark.parametrize(
+    "settings", [{}, {"evaluator": Uniform(bets)}, {"evaluator": Uniform(bets), "leaves": 3}]
+)
+def test_tree_search_comes_to_the_exact_values_under_chance(settings):
+    search = MCTS(simulations=6_000, c=60.0, gamma=0.9, **settings)
     (root,) = search.search(Bet(), ["start"], bets, rngs(1))
     assert root.values == pytest.approx(EXACT, abs=0.25)
     assert root.best == "risky"
@@ -81,6 +85,10 @@ def test_the_same_seed_gives_the_same_tree_in_any_company(chance):
 def test_nothing_to_choose_is_said():
     with pytest.raises(UsageError, match="no action"):
         MCTS().search(Bet(), ["start"], lambda state: (), rngs(1))
+    with pytest.raises(UsageError, match="leaves must be"):
+        MCTS(leaves=0).search(Bet(), ["start"], bets, rngs(1))
+    with pytest.raises(UsageError, match="backup must be one of mean, max"):
+        MCTS(backup="median").search(Bet(), ["start"], bets, rngs(1))
     with pytest.raises(UsageError, match="more than 3 states"):
         tabulate(Bet(), ["start"], bets, np.random.default_rng(0), draws=50, most=3)
 
@@ -144,8 +152,8 @@ def worth(after, won):
     return 1.0 if won else -max(exact(after).values(), default=0.0)
 
 
-@pytest.mark.parametrize("prior", [None, lambda state, actions: np.full(len(actions), 1 / len(actions))])
-def test_tree_search_plays_tic_tac_toe_without_a_mistake(prior):
+@pytest.mark.parametrize("evaluator", [None, Uniform(places)])
+def test_tree_search_plays_tic_tac_toe_without_a_mistake(evaluator):
     assert max(exact("." * 9).values()) == 0, "a draw"
     rng = np.random.default_rng(1)
     boards = []
@@ -157,11 +165,234 @@ def test_tree_search_plays_tic_tac_toe_without_a_mistake(prior):
                 break
         if not won and places(board) and len(set(exact(board).values())) > 1:
             boards.append(board)
-    search = MCTS(simulations=3_000, c=1.4, gamma=1.0, chance=False, turn=turn, prior=prior)
+    search = MCTS(simulations=3_000, c=1.4, gamma=1.0, chance=False, turn=turn, evaluator=evaluator)
     roots = search.search(TicTacToe(), boards, places, rngs(12))
     best = [max(exact(board).values()) for board in boards]
     assert [exact(board)[root.best] for board, root in zip(boards, roots, strict=True)] == best
     assert [root.values[root.visits.argmax()] for root in roots] == pytest.approx(best, abs=0.25)
+
+
+# ---- random MDPs ------------------------------------------------------------------------------------------
+
+
+class Layers:
+    """Four layers of three states; three actions with one or two outcomes each, which lead a layer down."""
+
+    def __init__(self, seed, chance):
+        rng = np.random.default_rng(seed)
+        self.chance = chance
+        self.outcomes = rng.integers(3, size=(4, 3, 3, 2))
+        self.rewards = rng.integers(-2, 3, size=(4, 3, 3)).astype(float)
+
+    def step(self, states, actions, rngs):
+        return [self.one(*query) for query in zip(states, actions, rngs, strict=True)]
+
+    def one(self, state, action, rng):
+        layer, place = state
+        outcome = int(rng.integers(2)) if self.chance else 0
+        after = layer + 1, int(self.outcomes[layer, place, action, outcome])
+        return Prediction(
+            layer == 3, float(self.rewards[layer, place, action]), None if layer == 3 else after
+        )
+
+    def actions(self, state):
+        return range(3)
+
+    def exact(self, state):
+        layer, place = state
+        if layer == 4:
+            return np.zeros(3)
+        after = self.outcomes[layer, place][:, : 2 if self.chance else 1]
+        worth = [np.mean([self.exact((layer + 1, int(p))).max() for p in own]) for own in after]
+        return self.rewards[layer, place] + 0.9 * np.array(worth)
+
+
+class Informed:
+    """The exact value and equal priors; counts its calls and what it was asked."""
+
+    def __init__(self, mdp):
+        self.mdp, self.batches = mdp, []
+
+    def evaluate(self, states):
+        self.batches.append(list(states))
+        return [np.full(3, 1 / 3)] * len(states), [self.mdp.exact(state).max() for state in states]
+
+
+@pytest.mark.parametrize("chance", [False, True])
+@pytest.mark.parametrize("backup", ["mean", "max"])
+@pytest.mark.parametrize("leaves", [1, 4])
+def test_tree_search_agrees_with_exact_values_of_random_mdps(chance, backup, leaves):
+    for seed in range(3):
+        mdp = Layers(seed, chance)
+        for evaluator in (None, Uniform(mdp.actions), Informed(mdp)):
+            search = MCTS(
+                simulations=1_500,
+                c=4.0 if backup == "mean" else 10.0,
+                gamma=0.9,
+                chance=chance,
+                evaluator=evaluator,
+                leaves=leaves,
+                backup=backup,
+            )
+            (root,) = search.search(mdp, [(0, 0)], mdp.actions, rngs(1, seed))
+            exact = mdp.exact((0, 0))
+            assert root.values.max() == pytest.approx(exact.max(), abs=0.5)
+            assert exact[root.best] > exact.max() - 0.4
+            assert root.visits.sum() == 1_500
+
+
+def test_the_largest_backup_is_exact_without_chance_where_every_step_was_taken():
+    mdp = Layers(0, chance=False)
+    search = MCTS(simulations=4_000, c=50.0, gamma=0.9, chance=False, evaluator=Informed(mdp), backup="max")
+    (root,) = search.search(mdp, [(0, 0)], mdp.actions, rngs(1))
+    assert root.values == pytest.approx(mdp.exact((0, 0)), abs=1e-9)
+
+
+# ---- the evaluator ----------------------------------------------------------------------------------------
+
+
+def grown(node):
+    """A tree in full."""
+    children = [[(after, grown(child)) for after, child in edge.children.items()] for edge in node.edges]
+    return node.state, node.visits.tolist(), node.values.tolist(), children
+
+
+@pytest.mark.parametrize("chance", [False, True])
+@pytest.mark.parametrize("leaves", [1, 5])
+def test_trees_are_the_same_one_by_one_and_the_evaluator_is_asked_once_a_round(chance, leaves):
+    mdp = Layers(1, chance)
+    starts = [(0, 0), (0, 1), (0, 2), (1, 0)]
+    both, alone = Informed(mdp), Informed(mdp)
+    search = MCTS(simulations=23, chance=chance, evaluator=both, leaves=leaves)
+    side_by_side = search.search(mdp, starts, mdp.actions, rngs(4))
+    search = MCTS(simulations=23, chance=chance, evaluator=alone, leaves=leaves)
+    one_by_one = [
+        search.search(mdp, [s], mdp.actions, [rng])[0] for s, rng in zip(starts, rngs(4), strict=True)
+    ]
+    assert [grown(root) for root in side_by_side] == [grown(root) for root in one_by_one]
+    assert sum(map(len, both.batches)) == sum(map(len, alone.batches))
+    assert both.batches[0] == starts
+    assert len(both.batches) <= 1 + -(-23 // leaves), "the roots, then once a round"
+    assert max(map(len, both.batches[1:])) > len(starts) * (leaves > 1), "several of each tree"
+
+
+def test_descents_of_a_round_spread_and_leave_no_mark():
+    mdp = Layers(2, chance=False)
+    told = Informed(mdp)
+    (root,) = MCTS(simulations=3, leaves=3, evaluator=told).search(mdp, [(0, 0)], mdp.actions, rngs(1))
+    assert root.visits.tolist() == [1, 1, 1]
+    assert [edge.pending for edge in root.edges] == [0, 0, 0]
+    assert len(told.batches) == 2
+
+
+def test_descents_that_end_in_the_same_state_are_one_question():
+    class Counting(Uniform):
+        batches = ()
+
+        def evaluate(self, states):
+            self.batches += (len(states),)
+            return super().evaluate(states)
+
+    told = Counting(lambda state: (1,))
+    (root,) = MCTS(simulations=12, leaves=4, evaluator=told).search(Walk(), [0], told.actions, rngs(1))
+    assert root.visits.tolist() == [12]
+    assert told.batches == (1, 1, 1, 1), "the root, and the end of the way in each round"
+
+
+def test_a_prior_directs_the_search():
+    class Sure(Informed):
+        def evaluate(self, states):
+            return [np.array([0.0, 1.0, 0.0])] * len(states), np.zeros(len(states))
+
+    mdp = Layers(0, chance=False)
+    (root,) = MCTS(simulations=30, c=100.0, evaluator=Sure(mdp)).search(mdp, [(0, 0)], mdp.actions, rngs(1))
+    assert root.visits.tolist() == [0, 30, 0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (([], []), "0 priors and 0 values for 1 states"),
+        (([np.ones(3)], []), "1 priors and 0 values"),
+        (([np.ones(2)], [0.0]), r"shape \(2,\) for 3 actions"),
+        (([np.ones(3)], [float("nan")]), "no finite number"),
+        (([np.array([1, float("inf"), 0])], [0.0]), "no finite number"),
+        (([np.array([1, -1, 0])], [0.0]), "negative"),
+    ],
+)
+def test_an_evaluator_that_cannot_be_used_is_said(answer, told):
+    class Wrong:
+        def evaluate(self, states):
+            return answer
+
+    with pytest.raises(UsageError, match=told):
+        MCTS(evaluator=Wrong()).search(Layers(0, False), [(0, 0)], lambda state: range(3), rngs(1))
+
+
+# ---- UCT as it was before there was an evaluator ----------------------------------------------------------
+
+
+def before(model, state, actions, rng, search, turn=lambda state: 0):
+    """UCT with random rollouts, written out on its own: the reference for trees to the last bit."""
+    new = lambda state: (state, actions(state), [[0, 0.0, None, {}] for _ in actions(state)])  # noqa: E731
+    ask = lambda state, action: model.step([state], [action], [rng])[0]  # noqa: E731
+    root = new(state)
+    for _ in range(search.simulations):
+        node, value, way = root, 0.0, []
+        while node[1] and len(way) < search.depth:
+            n = sum(edge[0] for edge in node[2])
+            scores = [e[1] / max(e[0], 1) + search.c * sqrt(log(n) / e[0]) if e[0] else inf for e in node[2]]
+            ties = [i for i, score in enumerate(scores) if score == max(scores)]
+            i = ties[int(rng.integers(len(ties)))] if len(ties) > 1 else ties[0]
+            edge = node[2][i]
+            if search.chance or edge[2] is None:
+                edge[2] = ask(node[0], node[1][i])
+            way.append((node[0], edge, edge[2]))
+            after = edge[2].next_state
+            if edge[2].done or after is None:
+                break
+            if after not in edge[3]:
+                edge[3][after] = new(after)
+                weight = 1.0
+                for _ in range(search.depth):
+                    if not actions(after):
+                        break
+                    found = ask(after, actions(after)[int(rng.integers(len(actions(after))))])
+                    value += weight * (found.reward or 0.0)
+                    if found.done or found.next_state is None:
+                        break
+                    weight *= search.gamma * (1 if turn(after) == turn(found.next_state) else -1)
+                    after = found.next_state
+                break
+            node = edge[3][after]
+        for state, edge, found in reversed(way):
+            same = found.done or found.next_state is None or turn(state) == turn(found.next_state)
+            value = (found.reward or 0.0) + search.gamma * (1 if same else -1) * value
+            edge[0] += 1
+            edge[1] += value
+    return root
+
+
+def as_grown(node):
+    state, _, edges = node
+    children = [[(after, as_grown(child)) for after, child in edge[3].items()] for edge in edges]
+    return state, [edge[0] for edge in edges], [edge[1] / max(edge[0], 1) for edge in edges], children
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"depth": 2}, {"depth": 1}, {"c": 3.0, "gamma": 0.9, "simulations": 200}]
+)
+@pytest.mark.parametrize("chance", [True, False])
+def test_uct_with_rollouts_is_to_the_last_bit_what_it_was(settings, chance):
+    search, mdp = MCTS(chance=chance, **settings), Layers(3, chance)
+    for model, start, actions in ((Bet(), "start", bets), (mdp, (0, 0), mdp.actions)):
+        roots = search.search(model, [start] * 3, actions, rngs(3))
+        assert [grown(r) for r in roots] == [
+            as_grown(before(model, start, actions, rng, search)) for rng in rngs(3)
+        ]
+    two = MCTS(chance=chance, turn=turn, **settings)
+    (root,) = two.search(TicTacToe(), ["xo......."], places, rngs(1))
+    assert grown(root) == as_grown(before(TicTacToe(), "xo.......", places, rngs(1)[0], two, turn))
 
 
 # ---- environments -----------------------------------------------------------------------------------------

@@ -2,20 +2,23 @@
 
 A plan is written as a generator: it yields a step and is sent the model's prediction. So the code reads like
 a single plan, and :func:`together` runs any number of plans side by side, with one call of the model for the
-next steps of all. Each plan has its own random generator, so the others do not affect it. Planning over all
-states is in :mod:`hunch.rl.small_models`, search in games in :mod:`hunch.rl.games`.
+next steps of all. Each plan has its own random generator, so the others do not affect it. Search for proofs
+is in :mod:`hunch.rl.and_or`, planning over all states in :mod:`hunch.rl.small_models`, search in games with
+hidden information in :mod:`hunch.rl.games`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field
-from math import inf, log, sqrt
-from typing import Any, Protocol, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
+from hunch.ranges import PositiveInt, check_settings
+from hunch.rl.evaluator import Actions, Evaluator, evaluated, largest, puct, uct
 from hunch.rl.world_model import Prediction, WorldModel
 
 Q = TypeVar("Q")
@@ -23,17 +26,20 @@ A = TypeVar("A")
 R = TypeVar("R")
 Wanted: TypeAlias = tuple[Any, Any, np.random.Generator]
 """A state, an action in it, and a random generator."""
-Plan: TypeAlias = Generator[Wanted, Prediction, R]
-Actions: TypeAlias = Callable[[Any], Sequence[Any]]
-"""The actions of a state."""
 
 
-def together(answer: Callable[[Sequence[Q]], Sequence[A]], plans: Sequence[Generator[Q, A, R]]) -> list[R]:
+def together(
+    answer: Callable[[Sequence[Q]], Sequence[A]],
+    plans: Sequence[Generator[Q, A, R]],
+    late: Callable[[Q], bool] = lambda query: False,
+) -> list[R]:
     """Run plans side by side, and return their results.
 
     Args:
         answer: Answers the queries of all unfinished plans together.
         plans: Generators that yield queries and are sent the answers.
+        late: True for a query that waits until all unfinished plans have such a query, so that these are
+            answered in one call.
     """
     results: dict[int, R] = {}
     wanted: dict[int, Q] = {}
@@ -48,8 +54,8 @@ def together(answer: Callable[[Sequence[Q]], Sequence[A]], plans: Sequence[Gener
     for i in range(len(plans)):
         go_on(i, None)
     while wanted:
-        live = list(wanted)
-        for i, found in zip(live, answer(list(wanted.values())), strict=True):
+        now = [i for i, query in wanted.items() if not late(query)] or list(wanted)
+        for i, found in zip(now, answer([wanted[i] for i in now]), strict=True):
             go_on(i, found)
     return [results[i] for i in range(len(plans))]
 
@@ -103,10 +109,16 @@ def roll_out(
 
 @dataclass(slots=True)
 class Edge:
-    """An action of a node: how often it was taken, the sum of its returns, and the resulting states."""
+    """An action of a node: how often it was taken, the sum of its returns, and the resulting states.
+
+    Attributes:
+        pending: Number of descents through it that are not valued yet.
+        last: The latest prediction.
+    """
 
     visits: int = 0
     total: float = 0.0
+    pending: int = 0
     last: Prediction | None = None
     children: dict[Hashable, Node] = field(default_factory=dict)
 
@@ -116,14 +128,25 @@ class Edge:
         return self.total / max(self.visits, 1)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
-    """A state of a tree."""
+    """A state of a tree.
+
+    Attributes:
+        state: The state.
+        actions: Its actions.
+        edges: What came of each action.
+        prior: The evaluator's priors of the actions, if there is an evaluator.
+        value: The evaluator's value.
+        passed: How often the state was reached, and the value that it then passed on (backup ``max``).
+    """
 
     state: Any
     actions: Sequence[Any]
     edges: list[Edge]
     prior: FloatArray | None = None
+    value: float = 0.0
+    passed: tuple[int, float] = (0, 0.0)
 
     @property
     def visits(self) -> IntArray:
@@ -141,18 +164,33 @@ class Node:
         order = range(len(self.actions))
         return self.actions[max(order, key=lambda i: (self.edges[i].visits, self.edges[i].value, -i))]
 
+    def renew(self, value: float) -> float:
+        """Pass on a new value; return what this adds to the sum of the values passed on before."""
+        visits, old = self.passed
+        self.passed = visits + 1, value
+        return visits * (value - old)
+
+
+Plan: TypeAlias = Generator["Wanted | list[Node]", "Prediction | None", R]
+"""Yields a step and is sent the prediction, or yields nodes, which are then evaluated."""
+Way: TypeAlias = list[tuple[Node, Edge, Prediction]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class MCTS:
-    """Monte Carlo tree search: UCT, or PUCT if there is a prior.
+    """Monte Carlo tree search: UCT, or PUCT if there is an evaluator.
 
         repeat for the number of simulations
             descend from the root by the upper confidence bound; each outcome of chance is a separate child
-            at a new state: add it, and continue at random
+            at a new state: add it, and continue at random, or ask the evaluator
             add the return to every action on the path
 
     UCT (Kocsis and Szepesvari 2006) uses Q + c sqrt(ln N / n), untried actions first; PUCT (Silver et al.
     2017) uses Q + c p sqrt(N) / (1 + n). Values are not normalised: choose c according to their scale.
+
+    The evaluator is asked once per round for all trees, in each of them for the ends of ``leaves`` descents.
+    Descents that wait for it count as visits in the bound, without a return (Liu et al. 2020), so that those
+    after them spread. It is also asked for the roots, for their priors.
 
     Args:
         simulations: Number of simulations.
@@ -160,7 +198,10 @@ class MCTS:
         c: Weight of the uncertainty term.
         gamma: Discount per step.
         chance: True if the model is stochastic. If False, each step is requested once per tree.
-        prior: Probabilities of the actions of a state, shape (number of actions,), for PUCT.
+        evaluator: Gives priors and values instead of random rollouts. A value is for the player to move.
+        leaves: Number of descents per round. More make larger batches, and a search that knows less.
+        backup: The value of an action: the mean of its returns (``mean``), or the mean reward plus what its
+            next states are worth now by their best actions so far (``max``).
         turn: Returns the player to move, in a two-player zero-sum game; a reward belongs to the player who
             has moved. Default: a single player.
     """
@@ -170,7 +211,9 @@ class MCTS:
     c: float = 1.0
     gamma: float = 0.99
     chance: bool = True
-    prior: Callable[[Any, Sequence[Any]], FloatArray] | None = None
+    evaluator: Evaluator | None = None
+    leaves: PositiveInt = 1
+    backup: Literal["mean", "max"] = "mean"
     turn: Callable[[Any], int] | None = None
 
     def search(
@@ -181,54 +224,90 @@ class MCTS:
         rngs: Sequence[np.random.Generator],
     ) -> list[Node]:
         """Grow a tree from each state, side by side; return the roots."""
+        check_settings(self)
         plans = [self.plan(state, actions, rng) for state, rng in zip(states, rngs, strict=True)]
-        return together(lambda wanted: model.step(*zip(*wanted, strict=True)), plans)
+        return together(partial(self._answer, model), plans, late=lambda query: isinstance(query, list))
+
+    def _answer(
+        self, model: WorldModel, queries: Sequence[Wanted | list[Node]]
+    ) -> Sequence[Prediction | None]:
+        """Predict steps, or evaluate the nodes of all trees; queries of both kinds never come together."""
+        if self.evaluator is None or not isinstance(queries[0], list):
+            return model.step(*zip(*queries, strict=True))
+        nodes = [node for query in queries for node in query if isinstance(node, Node)]
+        found = evaluated(
+            self.evaluator, [node.state for node in nodes], [len(node.actions) for node in nodes]
+        )
+        for node, (prior, value) in zip(nodes, found, strict=True):
+            node.prior, node.value = prior, value
+        return [None] * len(queries)
 
     def plan(self, state: Any, actions: Actions, rng: np.random.Generator) -> Plan[Node]:
         """Grow one tree."""
         root = self._node(state, actions)
         if not root.actions:
             raise UsageError("There is no action to plan for.")
-        for _ in range(self.simulations):
-            yield from self._simulate(root, actions, rng)
+        if self.evaluator:
+            yield [root]
+        for done in range(0, self.simulations, self.leaves):
+            ways: list[tuple[Way, Node | None]] = []
+            for _ in range(min(self.leaves, self.simulations - done)):
+                ways += [(yield from self._descend(root, actions, rng))]
+            values = yield from self._values([leaf for _, leaf in ways], actions, rng)
+            for (way, _), value in zip(ways, values, strict=True):
+                self._back_up(way, value)
         return root
 
     def _node(self, state: Any, actions: Actions) -> Node:
         own = actions(state)
-        prior = self.prior(state, own) if self.prior and own else None
-        return Node(state, own, [Edge() for _ in own], prior)
+        return Node(state, own, [Edge() for _ in own])
 
-    def _simulate(self, root: Node, actions: Actions, rng: np.random.Generator) -> Plan[None]:
-        node, value = root, 0.0
-        way: list[tuple[Any, Edge, Prediction]] = []
-        while node.actions and len(way) < self.depth:
+    def _descend(
+        self, root: Node, actions: Actions, rng: np.random.Generator
+    ) -> Plan[tuple[Way, Node | None]]:
+        """Return a path from the root, and the node at its end if that has a value to add."""
+        node = root
+        way: Way = []
+        while node.actions and len(way) < self.depth and not (self.evaluator and node.prior is None):
             i = self._select(node, rng)
             edge = node.edges[i]
+            edge.pending += 1
             if self.chance or edge.last is None:
                 edge.last = yield node.state, node.actions[i], rng
-            way.append((node.state, edge, edge.last))
+            assert edge.last is not None
+            way.append((node, edge, edge.last))
             after = edge.last.next_state
             if edge.last.done or after is None:
-                break
+                return way, None
             if after not in edge.children:
-                edge.children[after] = self._node(after, actions)
-                value = yield from self._play_on(after, actions, rng)
-                break
+                edge.children[after] = node = self._node(after, actions)
+                return way, node
             node = edge.children[after]
-        self._back_up(way, value)
+        return way, node if self.evaluator else None
 
     def _select(self, node: Node, rng: np.random.Generator) -> int:
-        n = sum(edge.visits for edge in node.edges)
-        scores = [self._score(n, edge, i, node.prior) for i, edge in enumerate(node.edges)]
-        top = max(scores)
-        ties = [i for i, score in enumerate(scores) if score == top]
-        return ties[int(rng.integers(len(ties)))] if len(ties) > 1 else ties[0]
+        tried = [edge.visits + edge.pending for edge in node.edges]
+        n, both = sum(tried), zip(node.edges, tried, strict=True)
+        if node.prior is None:
+            return largest([uct(edge.value, k, n, self.c) for edge, k in both], rng)
+        prior = node.prior.tolist()
+        return largest(
+            [puct(edge.value, k, n, self.c, p) for (edge, k), p in zip(both, prior, strict=True)], rng
+        )
 
-    def _score(self, n: int, edge: Edge, i: int, prior: FloatArray | None) -> float:
-        """Return the upper confidence bound of an action whose node was left n times."""
-        if prior is not None:
-            return edge.value + self.c * float(prior[i]) * sqrt(max(n, 1)) / (1 + edge.visits)
-        return edge.value + self.c * sqrt(log(n) / edge.visits) if edge.visits else inf
+    def _values(
+        self, leaves: Sequence[Node | None], actions: Actions, rng: np.random.Generator
+    ) -> Plan[list[float]]:
+        """Return the values at the ends of paths: the evaluator's, or the returns of random rollouts."""
+        if self.evaluator:
+            new = [leaf for leaf in dict.fromkeys(leaves) if leaf and leaf.actions and leaf.prior is None]
+            if new:
+                yield new
+            return [leaf.value if leaf else 0.0 for leaf in leaves]
+        values: list[float] = []
+        for leaf in leaves:
+            values += [(yield from self._play_on(leaf.state, actions, rng)) if leaf else 0.0]
+        return values
 
     def _play_on(self, state: Any, actions: Actions, rng: np.random.Generator) -> Plan[float]:
         """Return the return of a random rollout, for the player to move in the state."""
@@ -238,6 +317,7 @@ class MCTS:
             if not own:
                 break
             found = yield state, own[int(rng.integers(len(own)))], rng
+            assert found is not None
             value += weight * (found.reward or 0.0)
             if found.done or found.next_state is None:
                 break
@@ -245,13 +325,19 @@ class MCTS:
             state = found.next_state
         return value
 
-    def _back_up(self, way: Sequence[tuple[Any, Edge, Prediction]], value: float) -> None:
+    def _back_up(self, way: Way, value: float) -> None:
         """Add the return from each step to its action; ``value`` is for the player to move at the end."""
-        for state, edge, found in reversed(way):
-            sign = 1 if found.done or found.next_state is None else self._sign(state, found.next_state)
-            value = (found.reward or 0.0) + self.gamma * sign * value
-            edge.visits += 1
-            edge.total += value
+        for node, edge, found in reversed(way):
+            after = None if found.done else found.next_state
+            weight = 0.0 if after is None else self.gamma * self._sign(node.state, after)
+            edge.visits, edge.pending = edge.visits + 1, edge.pending - 1
+            edge.total += (found.reward or 0.0) + weight * value
+            if self.backup == "max":
+                if after is not None:
+                    edge.total += weight * edge.children[after].renew(value)
+                value = max(edge.value for edge in node.edges if edge.visits)
+            else:
+                value = (found.reward or 0.0) + weight * value
 
     def _sign(self, state: Any, after: Any) -> int:
         return 1 if self.turn is None or self.turn(state) == self.turn(after) else -1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
-from hunch.rl.search import Actions
+from hunch.rl.evaluator import Actions
 from hunch.rl.world_model import Prediction, WorldModel
 
 

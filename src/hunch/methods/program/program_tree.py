@@ -26,6 +26,7 @@ from math import log, sqrt
 
 import numpy as np
 
+from hunch.rl.evaluator import largest
 from hunch.roles.writer.programs import Attempt, Request
 
 KINDS = ("generate", "improve", "fix")
@@ -151,9 +152,7 @@ class ProgramTree:
             options = self._options(node, asked)
             if not options:  # all that is left here is in progress
                 return self.root, "generate"
-            top = max(score for score, _ in options)
-            ties = [option for score, option in options if score == top]
-            chosen = ties[int(rng.integers(len(ties)))]
+            _, chosen = options[largest([score for score, _ in options], rng)]
             if isinstance(chosen, str):
                 asked[node, chosen] += 1
                 return node, chosen

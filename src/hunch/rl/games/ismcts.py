@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
 
 from hunch.core import FloatArray
 from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.rl.evaluator import largest, uct
 from hunch.rl.games.game import CHANCE, END, Game, Memory, Position, View, at_random
 from hunch.rl.games.inference import Inference
 from hunch.rl.search import together
@@ -40,14 +40,8 @@ class Node:
     def choose(self, actions: Sequence[str], c: float, rng: np.random.Generator) -> str:
         """Return the action with the highest upper confidence bound."""
         n = sum(self.visits.get(action, 0) for action in actions)
-        scores = [self._bound(action, n, c) for action in actions]
-        ties = [action for action, score in zip(actions, scores, strict=True) if score == max(scores)]
-        return ties[int(rng.integers(len(ties)))]
-
-    def _bound(self, action: str, n: int, c: float) -> float:
-        if not (visits := self.visits.get(action, 0)):
-            return inf
-        return self.totals[action] / visits + c * sqrt(log(n) / visits)
+        tried = [(action, self.visits.get(action, 0)) for action in actions]
+        return actions[largest([uct(self.totals.get(a, 0.0) / max(k, 1), k, n, c) for a, k in tried], rng)]
 
     def add(self, action: str, value: float) -> None:
         """Record the return of an action."""

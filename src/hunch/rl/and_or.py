@@ -1,0 +1,323 @@
+"""AND-OR search: a goal holds if, by one of its moves, all subgoals of that move hold.
+
+    repeat until every tree is proved, refuted, or has used its budget
+        in each tree: from the root, at each goal by its best move, descend into all open subgoals of it
+        one question for the leaves of all trees: first their moves, then their priors and values
+        a goal is proved by a move whose subgoals are all proved, and refuted if no move is left
+        add gamma times the combined values of its subgoals to each move on the way
+
+The paths of one descent form a tree of their own (a hyperpath), whose leaves are expanded together. Moves are
+selected by PUCT. Two controls select otherwise: ``breadth`` expands goals in the order of their depth, and
+``best`` in that of the product of the priors above them; neither uses values.
+
+Trees do not share goals. A subgoal that is one of the goals above it is no part of a proof, so its move is
+refuted. Hence an inner goal that is refuted may be provable elsewhere, but not for the root of this tree. A
+refuted root has no proof.
+
+Sources: Lample et al., "HyperTree Proof Search for Neural Theorem Proving", 2022 (hyperpaths, product);
+Hubert et al., "Olympiad-level formal mathematical reasoning with reinforcement learning", 2025 (minimum);
+Polu and Sutskever, "Generative Language Modeling for Automated Theorem Proving", 2020 (best first).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+from math import inf, log, prod
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from hunch.core import UsageError
+from hunch.ranges import NonNegativeFloat, PositiveInt, Share, check_settings
+from hunch.rl.evaluator import Evaluator, evaluated, largest, puct
+
+Moves: TypeAlias = Callable[[Sequence[Any]], Sequence[Sequence[tuple[Any, Sequence[Any]]]]]
+"""The moves of each of several goals: actions, each with the subgoals that it leaves."""
+
+
+class Proof(NamedTuple):
+    """The part of a tree that proves a goal: the action, and the proofs of its subgoals, in their order."""
+
+    goal: Any
+    action: Any
+    parts: tuple[Proof, ...]
+    size: int
+
+    @classmethod
+    def by(cls, move: Move) -> Proof | None:
+        """Return the proof by a move; None if a subgoal is not proved."""
+        parts = tuple(goal.proof for goal in move.subgoals if goal.proof is not None)
+        if len(parts) < len(move.subgoals):
+            return None
+        return cls(move.goal.state, move.action, parts, 1 + sum(part.size for part in parts))
+
+
+@dataclass(slots=True, eq=False)
+class Move:
+    """An action at a goal, and its subgoals, which must all hold.
+
+    Attributes:
+        goal: The goal.
+        action: The action.
+        subgoals: The subgoals, in their order.
+        refuted: True if a subgoal is refuted, or is one of the goals above.
+        visits: Number of descents through it.
+        total: Sum of their values.
+        pending: Number of descents that are not valued yet.
+    """
+
+    goal: Goal
+    action: Any
+    subgoals: list[Goal] = field(default_factory=list)
+    refuted: bool = False
+    visits: int = 0
+    total: float = 0.0
+    pending: int = 0
+
+    @property
+    def value(self) -> float:
+        """Mean value; that of the goal if it was never taken."""
+        return self.total / self.visits if self.visits else self.goal.value
+
+
+@dataclass(slots=True, eq=False)
+class Goal:
+    """A goal of a tree.
+
+    Attributes:
+        state: What is to be proved, which can be looked up.
+        move: The move that it is a subgoal of; None at the root.
+        moves: Its moves; None before it is expanded.
+        prior: The evaluator's priors of its moves.
+        value: The evaluator's value.
+        cost: What the controls order goals by.
+        proof: The smallest proof when it was proved; None until then.
+        refuted: True if it has no proof below the goals above it.
+    """
+
+    state: Any
+    move: Move | None = None
+    moves: list[Move] | None = None
+    prior: Sequence[float] = ()
+    value: float = 0.0
+    cost: float = 0.0
+    proof: Proof | None = None
+    refuted: bool = False
+
+    @property
+    def open(self) -> bool:
+        """True if it is neither proved nor refuted."""
+        return self.proof is None and not self.refuted
+
+    @property
+    def above(self) -> Iterator[Goal]:
+        """This goal, and those above it up to the root."""
+        goal: Goal | None = self
+        while goal is not None:
+            yield goal
+            goal = goal.move.goal if goal.move else None
+
+    @property
+    def wanted(self) -> bool:
+        """True if a proof of it may still be part of a proof of the root."""
+        return all(goal.open and not (goal.move and goal.move.refuted) for goal in self.above)
+
+    def expand(self, moves: Sequence[tuple[Any, Sequence[Any]]]) -> None:
+        """Add the moves."""
+        above = {goal.state for goal in self.above}
+        self.moves = []
+        for action, parts in moves:
+            move = Move(self, action, refuted=not above.isdisjoint(parts))
+            move.subgoals = [Goal(part, move) for part in parts]
+            self.moves.append(move)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Find out whether this goal is proved or refuted, and then the goals above it."""
+        for goal in self.above:
+            if not goal.open or goal.moves is None:
+                return
+            proofs = [proof for move in goal.moves if (proof := Proof.by(move)) is not None]
+            goal.proof = min(proofs, key=lambda proof: proof.size, default=None)
+            goal.refuted = all(move.refuted for move in goal.moves)
+            if goal.open:
+                return
+            if goal.refuted and goal.move:
+                goal.move.refuted = True
+
+
+Hyperpath: TypeAlias = list[Move]
+"""Moves of one descent, each before those below it."""
+
+
+@dataclass(slots=True, eq=False)
+class Tree:
+    """The search for a proof of one goal.
+
+    Attributes:
+        root: The goal.
+        rng: Breaks ties.
+        expansions: Number of goals expanded so far.
+        ways: The descents of this round.
+        queue: Goals in the order of the controls, with their costs.
+        number: Counts the goals in the queue.
+    """
+
+    root: Goal
+    rng: np.random.Generator
+    expansions: int = 0
+    ways: list[Hyperpath] = field(default_factory=list)
+    queue: list[tuple[float, int, Goal]] = field(default_factory=list)
+    number: Iterator[int] = field(default_factory=count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndOr:
+    """The search.
+
+    Args:
+        budget: Maximum number of expansions per tree.
+        rule: How goals are selected: ``puct``, ``breadth`` or ``best``.
+        combine: The value of several subgoals that must all hold: their product, or the smallest. A proved
+            subgoal counts 1.
+        c: Weight of the uncertainty term.
+        gamma: Discount per move. A proof has the value gamma^n with n its number of moves (``product``) or
+            its depth (``minimum``).
+        leaves: Number of descents per round (``puct``), or of goals. Descents of a round count as visits of
+            value 0 for those after them, so that they spread.
+        backup: The value of a move: the mean over descents (``mean``), or what its subgoals are worth now by
+            their best moves so far (``max``).
+    """
+
+    budget: PositiveInt = 64
+    rule: Literal["puct", "breadth", "best"] = "puct"
+    combine: Literal["product", "minimum"] = "product"
+    c: NonNegativeFloat = 1.0
+    gamma: Share = 0.99
+    leaves: PositiveInt = 1
+    backup: Literal["mean", "max"] = "mean"
+
+    def search(
+        self, goals: Sequence[Any], moves: Moves, evaluator: Evaluator, rngs: Sequence[np.random.Generator]
+    ) -> list[Tree]:
+        """Search for proofs of several goals side by side.
+
+        Args:
+            goals: What is to be proved; can be looked up.
+            moves: Returns the moves of goals.
+            evaluator: Gives the priors of moves, and values from 0 to 1. Asked about goals that are open
+                after their expansion.
+            rngs: A generator for each goal.
+
+        Raises:
+            UsageError: if a setting is out of range, or the evaluator's answers cannot be used.
+        """
+        check_settings(self)
+        trees = [Tree(Goal(goal), rng) for goal, rng in zip(goals, rngs, strict=True)]
+        while chosen := [(tree, leaf) for tree in trees for leaf in self._select(tree)]:
+            leaves = [leaf for _, leaf in chosen]
+            for leaf, own in zip(leaves, moves([leaf.state for leaf in leaves]), strict=True):
+                leaf.expand(own)
+            self._evaluate([leaf for leaf in leaves if leaf.open], evaluator)
+            for tree, leaf in chosen:
+                tree.expansions += 1
+                if self.rule != "puct" and leaf.open:
+                    self._queue(tree, leaf)
+            for tree in trees:
+                for way in tree.ways:
+                    self._back_up(way)
+        return trees
+
+    def _evaluate(self, leaves: Sequence[Goal], evaluator: Evaluator) -> None:
+        if not leaves:
+            return
+        counts = [len(leaf.moves or ()) for leaf in leaves]
+        found = evaluated(evaluator, [leaf.state for leaf in leaves], counts)
+        for leaf, (prior, value) in zip(leaves, found, strict=True):
+            if not 0 <= value <= 1:
+                raise UsageError(f"The values of a search for proofs are from 0 to 1, not {value:g}.")
+            leaf.prior, leaf.value = prior.tolist(), value
+
+    def _select(self, tree: Tree) -> list[Goal]:
+        """Return the goals to expand in this round, within the budget."""
+        left, tree.ways = self.budget - tree.expansions, []
+        if not left or not tree.root.open:
+            return []
+        if self.rule != "puct" and tree.expansions:
+            return list(islice(self._next(tree), min(self.leaves, left)))
+        chosen: dict[Goal, None] = {}
+        for _ in range(self.leaves):
+            way, leaves = self._descend(tree)
+            tree.ways.append(way)
+            before = len(chosen)
+            chosen |= dict.fromkeys(leaves)
+            if len(chosen) >= left or len(chosen) == before:
+                break
+        return list(chosen)[:left]
+
+    # ---- PUCT -----------------------------------------------------------------------------------------
+
+    def _descend(self, tree: Tree) -> tuple[Hyperpath, list[Goal]]:
+        """Return the best moves from the root down, and the goals that they lead to."""
+        way: Hyperpath = []
+        leaves, below = [], [tree.root]
+        while below:
+            goal = below.pop()
+            if goal.moves is None:
+                leaves.append(goal)
+                continue
+            move = self._best(goal, tree.rng)
+            move.pending += 1
+            way.append(move)
+            below += [subgoal for subgoal in reversed(move.subgoals) if subgoal.open]
+        return way, leaves
+
+    def _best(self, goal: Goal, rng: np.random.Generator) -> Move:
+        fit = [(move, p) for move, p in zip(goal.moves or (), goal.prior, strict=True) if not move.refuted]
+        tried = [move.visits + move.pending for move, _ in fit]
+        n, both = sum(tried), zip(fit, tried, strict=True)
+        values = [(move.total / k if k else goal.value, k, p) for (move, p), k in both]
+        return fit[largest([puct(value, k, n, self.c, p) for value, k, p in values], rng)][0]
+
+    def _back_up(self, way: Hyperpath) -> None:
+        """Add the value of a descent to its moves, from below."""
+        passed: dict[Goal, float] = {}
+        for move in reversed(way):
+            value = self._combined([self._worth(subgoal, passed) for subgoal in move.subgoals])
+            move.visits, move.pending, move.total = move.visits + 1, move.pending - 1, move.total + value
+            if self.backup == "max":
+                move.total = move.visits * value
+                fit = [own.value for own in move.goal.moves or () if own.visits and not own.refuted]
+                value = max(fit, default=value)
+            passed[move.goal] = value
+
+    def _worth(self, goal: Goal, passed: dict[Goal, float]) -> float:
+        """Return what a subgoal is worth; one that the budget did not reach counts as the goal above it."""
+        if not goal.open:
+            return float(goal.proof is not None)
+        if goal.moves is None and goal.move:
+            return goal.move.goal.value
+        return passed.get(goal, goal.value)
+
+    def _combined(self, values: Sequence[float]) -> float:
+        return self.gamma * (prod(values) if self.combine == "product" else min(values, default=1.0))
+
+    # ---- breadth first, best first --------------------------------------------------------------------
+
+    def _queue(self, tree: Tree, leaf: Goal) -> None:
+        """Add the subgoals of an expanded goal at their costs: depth, or -log of the priors."""
+        for move, prior in zip(leaf.moves or (), leaf.prior, strict=True):
+            step = 1.0 if self.rule == "breadth" else -log(prior) if prior else inf
+            for subgoal in move.subgoals:
+                subgoal.cost = leaf.cost + step
+                heapq.heappush(tree.queue, (subgoal.cost, next(tree.number), subgoal))
+
+    def _next(self, tree: Tree) -> Iterator[Goal]:
+        """Goals from the queue, those of the lowest cost first, without those that no longer matter."""
+        while tree.queue:
+            goal = heapq.heappop(tree.queue)[-1]
+            if goal.wanted:
+                yield goal
