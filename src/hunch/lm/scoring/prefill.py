@@ -7,17 +7,33 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 
 from hunch.core import FloatArray
-from hunch.lm.scoring.prefix import State
+from hunch.lm.scoring.prefix import Block, State
 from hunch.lm.scoring.trie import Tokens, Tree, chain
 from hunch.lm.scoring.writer import Text
 
-if TYPE_CHECKING:
-    from hunch.lm.scoring.engine import Engine
+
+class Computing(Protocol):
+    """What :class:`hunch.lm.scoring.engine.Engine` offers to those who read prompts with it."""
+
+    block: int
+    computed: int
+
+    def prefix(self, tokens: Tokens) -> list[Block]:
+        """Return all whole blocks before the last token."""
+        ...
+
+    def append(self, state: State, trees: Sequence[Tree], keep: int) -> torch.Tensor:
+        """Append a tree to each row of a state; return the logits at the last ``keep`` tokens."""
+        ...
+
+    def run(self, tokens: torch.Tensor, keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
+        """Return the logits at the last ``keep`` positions, and the state after them."""
+        ...
 
 
 class Prefill(Protocol):
@@ -61,7 +77,7 @@ class Alone:
 class BlockPrefill:
     """A prompt in blocks; each sample overwrites the previous one, so nothing is copied."""
 
-    def __init__(self, engine: Engine, prompt: Tokens, room: int) -> None:
+    def __init__(self, engine: Computing, prompt: Tokens, room: int) -> None:
         blocks = engine.prefix(prompt)
         rest = prompt[len(blocks) * engine.block :]
         self._engine, self._length = engine, len(prompt)
@@ -84,7 +100,7 @@ class BlockPrefill:
 class PlainPrefill:
     """A prompt with the network's own kind of state; each sample continues from a copy."""
 
-    def __init__(self, engine: Engine, prompt: Tokens) -> None:
+    def __init__(self, engine: Computing, prompt: Tokens) -> None:
         self._engine, self._prompt = engine, prompt
         engine.computed += len(prompt)
         logits, self._past = engine.run(torch.tensor([prompt]), keep=1)
