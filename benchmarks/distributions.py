@@ -7,8 +7,8 @@ Both sides in one run: DQN-Prior with ``pocket?corpus=households`` in the demo's
 kept but the blocks of prompts, read one at a time and written eight rows at a time, as before distributions
 were kept; and once as it is. Both take the same actions, which is checked. A draw reads its prompt and each
 token but its last; ``every draw alone`` counts that without any sharing, ``before`` with a prompt read once
-for all its draws and its known blocks not read. Seconds are processor time in the model's ``generate``, and of
-the whole run.
+for all its draws and its known blocks not read. Seconds are processor time in the model's ``generate``, and
+of the whole run.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from hunch.roles import MappedPrior, TextTable
 
 
 class Side(NamedTuple):
+    """What one side did and computed."""
+
     actions: list[Any]
     alone: int
     before: int

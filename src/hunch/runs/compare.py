@@ -188,7 +188,7 @@ def compare(
                 begun[job] = _start(context, job, budgets[job])
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
-            watch(dict.fromkeys(begun, {}) | progress(todo))
+            watch({job: {} for job in begun} | progress(todo))
             time.sleep(0.3)
         if stop():
             raise KeyboardInterrupt
