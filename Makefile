@@ -3,8 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE := .venv-engine
-SEEDS ?= 5
+# Pools of games of the demo; the table of the README has five.
+SEEDS ?= 1
 PIP_FLAGS := --quiet --disable-pip-version-check
+# On Linux, pip's usual build of torch downloads gigabytes of CUDA libraries. "make demo TORCH=cpu" takes the CPU
+# build from PyTorch's own index instead.
+ifeq ($(TORCH),cpu)
+PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
+endif
 
 .PHONY: setup demo test test-engine test-ray test-served lint check study docs bench clean
 
@@ -16,11 +22,13 @@ $(VENV)/.ready: pyproject.toml studies/pyproject.toml constraints.txt
 setup: $(VENV)/.ready
 
 # The main comparison: DQN, DQN-Prior and the prior alone, with an encoder and with a model that writes its
-# actions, and the controls. Each seed has its own eight games.
+# actions, and the controls. Each seed has its own pool of eight games; SEEDS=5 gives the table of the README.
 demo: setup
+	@echo "The demo trains seven agents on $(SEEDS) pool(s) of eight games; SEEDS=5 gives the README's table."
 	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 8 \
 		--env.pool_seed seed --lm minilm "pocket?corpus=households" --prior.no-listed --steps 9000 \
 		--seeds $(SEEDS) --out runs/demo
+	@echo "Next: '. $(BIN)/activate', then 'hunch report runs/demo' writes a page with every episode."
 
 test: setup
 	$(BIN)/python -m pytest -n 2 -m "not ray"

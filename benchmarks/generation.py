@@ -26,7 +26,7 @@ import transformers
 from hunch import lm
 from hunch.lm.base import Sampling
 from hunch.lm.scoring.engine import Engine
-from hunch.lm.scoring.prefix import Prefixes
+from hunch.lm.scoring.recent import Prefixes
 from hunch.lm.scoring.writer import Writer
 from scoring import SIZES, fastest
 
@@ -83,9 +83,9 @@ def drawn(shared: int, shortest: int, longest: int) -> list[list[int]]:
 
 def written(engine: Engine, prompts: Sequence[list[int]]) -> Callable[[], object]:
     def run() -> object:
-        engine.prefixes = Prefixes(2**28)
+        engine.prefixes = Prefixes(2**28)  # and a writer that knows no distributions
         requests = [(p, [np.random.default_rng(i) for i in range(SAMPLES)]) for p in prompts]
-        found = Writer(engine).write(requests, SAMPLING, lambda tokens: len(tokens) == TOKENS)
+        found = Writer(engine, 0).write(requests, SAMPLING, lambda tokens: len(tokens) == TOKENS)
         assert sum(len(tokens) for own in found for tokens in own) == PROMPTS * SAMPLES * TOKENS
         return found
 

@@ -14,7 +14,8 @@ from hunch import lm
 from hunch.core import HunchError, UsageError
 from hunch.lm import Sampling
 from hunch.lm.backends import seam
-from hunch.lm.backends.huggingface import CausalModel, pick
+from hunch.lm.backends.huggingface import CausalModel
+from hunch.pocket.decoder import pick
 
 torch = pytest.importorskip("torch")
 

@@ -18,7 +18,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from hunch.lm.scoring.engine import Engine  # noqa: E402
-from hunch.lm.scoring.lockstep import PASSES, Draft, advance, draw  # noqa: E402
+from hunch.lm.scoring.lockstep import PASSES, advance, draw  # noqa: E402
+from hunch.lm.scoring.writer import Draft, Writer  # noqa: E402
 
 PROMPTS = [f"You see a fridge {i}, a table 2 and a mug{' and a lamp' * (i % 4)}.\nAction:" for i in range(12)]
 FREE = Sampling(max_tokens=10, stop=())
@@ -44,27 +45,25 @@ def test_a_sample_is_the_same_in_any_company(model: CausalModel, sampling: Sampl
 def test_every_bit_is_the_same_in_any_company(model: CausalModel) -> None:
     """Also after others have left, and their places were taken."""
     chance = np.random.default_rng(0)
+    way = model._engine.way([1], 8)
 
     def run(indices: list[int], leaving: set[int]) -> dict[int, list[bytes]]:
-        engine = model._engine
-        ids = [model._tokens(PROMPTS[i // 3]) for i in indices]
-        drafts = {i: Draft(np.random.default_rng(i)) for i in indices}
-        groups = []
-        for own in sorted({i // 3 for i in indices}):
-            mine = [drafts[i] for i in indices if i // 3 == own]
-            group, _ = engine.group(ids[[i // 3 for i in indices].index(own)], mine, 8)
-            groups.append(group)
-        said: dict[int, list[bytes]] = {i: [] for i in indices}
-        numbers = {id(draft): i for i, draft in drafts.items()}
+        engine, said = model._engine, {i: list[bytes]() for i in indices}
+        texts: dict[int, tuple[int, ...]] = dict.fromkeys(indices, ())
+        owners = {prompt: [i for i in indices if i // 3 == prompt] for prompt in {i // 3 for i in indices}}
+        groups = {
+            prompt: engine.begin(model._tokens(PROMPTS[prompt]), way, len(own), 8)[0]
+            for prompt, own in owners.items()
+        }
         for step in range(6):
-            for i, draft in drafts.items():
-                draft.tokens.append(3 + (7 * i + step) % 300)
+            texts = {i: (*text, 3 + (7 * i + step) % 300) for i, text in texts.items()}
             if step == 3:
-                for group in groups:
-                    group.keep([numbers[id(draft)] not in leaving for draft in group.drafts])
-                groups = [group for group in groups if group.drafts]
-            order = [numbers[id(draft)] for group in groups for draft in group.drafts]
-            for i, row in zip(order, advance(model.network, groups), strict=True):
+                texts = {i: text for i, text in texts.items() if i not in leaving}
+            left = {p: own for p in groups if (own := [i for i in owners[p] if i in texts])}
+            for prompt, own in left.items():
+                groups[prompt].follow([texts[i] for i in own])
+            order = [i for own in left.values() for i in own]
+            for i, row in zip(order, advance(model.network, [groups[p] for p in left]), strict=True):
                 said[i].append(row.numpy().tobytes())
         return said
 
@@ -133,12 +132,10 @@ def test_other_architectures_give_what_their_own_steps_give(kind: str) -> None:
         return
     plain = Engine(network, kind, 128)
     vars(plain)["lockstep"] = 1
-    from hunch.lm.scoring.writer import Writer
-
     asked = [([5, 6, 7 + i], [np.random.default_rng(n) for n in range(3)]) for i in range(4)]
     again = [([5, 6, 7 + i], [np.random.default_rng(n) for n in range(3)]) for i in range(4)]
-    ours = Writer(engine).write(asked, FREE, lambda tokens: len(tokens) == 10)
-    assert ours == Writer(plain).write(again, FREE, lambda tokens: len(tokens) == 10)
+    ours = Writer(engine, 0).write(asked, FREE, lambda tokens: len(tokens) == 10)
+    assert ours == Writer(plain, 0).write(again, FREE, lambda tokens: len(tokens) == 10)
 
 
 def test_drawing_follows_the_probabilities() -> None:

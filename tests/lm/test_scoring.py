@@ -21,7 +21,7 @@ transformers = pytest.importorskip("transformers")
 
 from hunch.lm.scoring import engine as scoring  # noqa: E402
 from hunch.lm.scoring.engine import BLOCK, BlockPrefill, Engine, PlainPrefill  # noqa: E402
-from hunch.lm.scoring.prefix import Prefixes, block_keys, size  # noqa: E402
+from hunch.lm.scoring.recent import Prefixes, block_keys, size  # noqa: E402
 
 VOCABULARY, CONTEXT, B = 300, 512, BLOCK["cpu"]
 SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}

@@ -15,6 +15,7 @@ pytest.importorskip("transformers")
 from hunch.lm.backends.huggingface import CausalModel  # noqa: E402
 from hunch.lm.backends.weights import CARD, trained_on  # noqa: E402
 from hunch.pocket import model  # noqa: E402
+from hunch.pocket.decoder import logprobs_of  # noqa: E402
 from hunch_studies.laboratory import corpus, pretrain, tokenizer  # noqa: E402
 
 SMALL = pretrain.PretrainConfig(
@@ -123,8 +124,8 @@ def test_two_routes_to_one_distribution(folder):
         ids = other._tokens(prompt)[: SMALL.context]
         with torch.inference_mode():
             expected = torch.log_softmax(other.network(torch.tensor([ids])).logits[0, -1].double(), -1)
-        (row,) = pocket.decoder.read([ids])
-        np.testing.assert_allclose(row.following, expected.numpy(), atol=2e-5)
+        _, logits = pocket.decoder.begin(ids, pocket.decoder.way(ids, 0), 1, 0)
+        np.testing.assert_allclose(logprobs_of(logits[None])[0], expected.numpy(), atol=2e-5)
 
 
 def test_answers_depend_neither_on_company_nor_on_the_past(folder):
@@ -138,13 +139,38 @@ def test_answers_depend_neither_on_company_nor_on_the_past(folder):
 
 
 def test_the_distribution_is_the_same_to_the_last_bit(folder):
-    first, second = model.load(folder=str(folder)).decoder, model.load(folder=str(folder)).decoder
+    """Whatever was read before, however many blocks are read together, and whatever else is written."""
+    first, second, third = (model.load(folder=str(folder)).decoder for _ in range(3))
+    third.blocks, third.widths = 1, (8,)
     ids = [model.load(folder=str(folder))._tokens(prompt)[:200] for prompt in PROMPTS]
-    together = first.read(ids)
-    for prompt, expected in zip(reversed(ids), reversed(together), strict=True):
-        second.read([[*prompt[:100], 5, 6, 7]])  # knows a part of it
-        (found,) = second.read([prompt])
-        assert np.array_equal(found.following, expected.following)
+    way = first.way(ids[0], 8)
+    begun = [first.begin(prompt, way, 3, 8) for prompt in ids]
+    texts = [(5 + i, 6 + i % 2) for i in range(3)]
+    for length in (1, 2):
+        for group, _ in begun:
+            group.follow([text[:length] for text in texts])
+        together = first.advance([group for group, _ in begun])
+    for i, prompt in enumerate(ids):
+        second.begin([*prompt[:100], 5, 6, 7], way, 1, 8)  # knows a part of it
+        for other in (second, third):
+            group, row = other.begin(prompt, way, 1, 8)
+            assert np.array_equal(row, begun[i][1])
+            for text, wanted in zip(texts, together[3 * i : 3 * i + 3], strict=True):
+                for length in (1, 2):
+                    group.follow([text[:length]])
+                    (found,) = other.advance([group])
+                assert np.array_equal(found, wanted)
+
+
+def test_a_line_that_was_written_before_costs_nothing(folder):
+    pocket = model.load(folder=str(folder))
+    first = pocket.generate(PROMPTS[:1], 400, LINE)[0]
+    before = pocket.tokens_read, pocket._writer.computed, pocket.tokens_written
+    again = pocket.generate(PROMPTS[:1], 400, LINE)[0]
+    assert again == first
+    assert (pocket.tokens_read, pocket._writer.computed) == before[:2]
+    assert pocket.tokens_written == 2 * before[2], "the meter counts what is written, computed or not"
+    assert pocket._writer.computed < before[2] / 4, "samples that agree so far are one text"
 
 
 def test_a_known_beginning_is_not_computed_again(folder):

@@ -28,8 +28,10 @@ from hunch.report.page import page
 from hunch.report.table import rows, verdict
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import contrast, over_seeds
+from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import read_json, read_lines, write_json
+from hunch.runs.models import Loaded
 
 FINITE = st.floats(-1e9, 1e9)
 
@@ -238,7 +240,21 @@ def test_the_command_writes_page_picture_and_table(runs, tmp_path, capsys):
     rows = list(csv.DictReader(out.with_suffix(".csv").open()))
     assert len(rows) == 3
     assert {row["environment"] for row in rows} == {"hunch/FrozenLake-v0", "Hostile-v0"}
-    assert "r.png" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "r.png" in said
+    names = re.findall(r"^\d of 5: (\S+)$", said, re.MULTILINE)
+    assert sorted(names) == sorted(
+        path.parent.relative_to(runs).as_posix() for path in runs.rglob("summary.json")
+    )
+
+
+def test_runs_that_are_told_share_their_models(runs):
+    loaded = Loaded()
+    agents = [load_agent(runs / "dqn-prior" / f"seed-{seed}", loaded=loaded)[0] for seed in range(2)]
+    assert set(loaded) == {"uniform", "minilm"}
+    first, second = (agent.models["encoder"] for agent in agents)
+    assert first is not second, "each has a meter of its own"
+    assert first.model is second.model
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hunch.roles import PriorConfig
 from hunch.runs.compare import arms, compare, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.runs.progress import JobBars
 
 LAKE = "hunch/FrozenLake-v0"
 COMMAND = [
@@ -81,6 +82,14 @@ def test_seeds_are_paired(tmp_path):
     todo = jobs(listed, 3, tmp_path)
     assert [job.seed for job in todo] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert len({job.folder for job in todo}) == 9
+
+
+def test_the_bars_say_what_each_arm_is_doing(tmp_path):
+    todo = jobs(arms([RunConfig(method="dqn-prior", env=LAKE, options=DQNPriorConfig())]), 1, tmp_path)
+    bars = JobBars(todo)
+    bars.follow({todo[0]: {"step": 7, "success": 0.5, "usage": {"calls": 3}}, todo[1]: {}})
+    notes = [task.fields["note"] for task in bars.progress.tasks]
+    assert notes == ["success 0.50, 3 calls", "loading models, first steps", "waiting for a processor"]
 
 
 def test_games_can_vary_with_the_seed(tmp_path):

@@ -39,7 +39,7 @@ from hunch.runs.build import build, require_fit
 from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, Setting, check
-from hunch.runs.models import Asked
+from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 
 
@@ -139,7 +139,9 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
     env = make(where.env, **listed[0].env_options)
     for config in listed:
         require_fit(config.method, env)
-    budget.check_prices([model for config in listed for _, model in Asked(*build(config), [env])])
+    loaded = Loaded()
+    asked = [Asked(*build(config, loaded=loaded), [env]) for config in listed]
+    budget.check_prices([model for each in asked for _, model in each])
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:

@@ -48,7 +48,14 @@ def report(arguments: Sequence[str]) -> None:
     comparisons, left_out = collect(options.folders)
     count = sum(len(runs) for comparison in comparisons for runs in comparison.arms.values())
     print(f"{count} runs: replaying their episodes, asking their agents ...", flush=True)
-    text = page(comparisons, left_out, episodes=options.episodes, plain=options.plain)
+    number = iter(range(1, count + 1))
+    text = page(
+        comparisons,
+        left_out,
+        episodes=options.episodes,
+        plain=options.plain,
+        watch=lambda run: print(f"{next(number)} of {count}: {run.name}", flush=True),
+    )
     table = [row for comparison in comparisons for row in rows(comparison.outcomes)]
     write_atomically(options.out, text.encode())
     write_atomically(options.out.with_suffix(".csv"), as_csv(table).encode())

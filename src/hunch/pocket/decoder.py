@@ -1,66 +1,84 @@
 """The pocket model's decoder: a Llama decoder in NumPy that writes many prompts in lockstep.
 
-A small model spends most of its time in calls around a few multiplications. So prompts are read in blocks,
-cached prefixes are reused, and all prompts write their next token together.
+A small model spends most of its time in calls around a few multiplications. So prompts are read several
+blocks at a time, cached blocks are reused, and the texts of all prompts read their next token together.
 
 Answers do not depend on other prompts or on earlier requests, bit for bit: a block always starts at a
-multiple of its length and is padded to it, and writing rows are padded to a fixed number, so that every
-product always has the same shape.
+multiple of its length and is padded to it, and so are the rows of texts. How many blocks or rows a product
+takes is chosen among numbers for which it was tested, when the model is loaded, that they change no bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import FloatArray
-from hunch.lm.base import Float32Array
+from hunch.lm.base import Float32Array, Sampling
+from hunch.lm.scoring.recent import Prefixes, block_keys
+from hunch.lm.scoring.trie import Tokens
+from hunch.lm.scoring.writer import Draft, Text, Way
 
 BLOCK: Final = 32
 """Tokens per block."""
-WIDTH: Final = 8
-"""Rows that are written together."""
-ROWS: Final = 40
-"""Minimum number of prompts whose keys and values are kept: 9 MB each with 6 layers, width 192, 1,024
-tokens."""
-KINDS: Final = 4
-"""Factor on the number of prompts asked together, because ends, rewards, states and actions alternate."""
+BLOCKS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
+"""Blocks that are read together, where that changes no bit."""
+WIDTHS: Final = (4, 8)
+"""Texts that read a token together; the last is always possible, and rows that are left are dummies."""
+MOST_TEXTS: Final = 128
+"""Maximum number of texts whose keys and values are held at a time."""
+PREFIX_CACHE: Final = 2**28
+"""Maximum bytes of the keys and values of blocks of prompts."""
+DISTRIBUTIONS: Final = 2**27
+"""Maximum bytes of distributions of next tokens: 40,000 of the households' vocabulary."""
 
 
-@dataclass(eq=False)
-class Row:
-    """A text that has been read: its tokens, and their keys and values.
+class Group:
+    """Texts after one prompt, with their keys and values (:class:`hunch.lm.scoring.writer.Group`).
 
     Attributes:
-        keys: Shape (layers, heads, context, head size); the same for ``values``.
-        tokens: The tokens; the last may not have been read yet.
-        known: Number of tokens in complete blocks.
-        head: First block of tokens, to find the row; empty if there is none.
-        following: Log-probabilities of the next token, shape (vocabulary,).
+        keys: Shape (layers, texts, heads, tokens, head size); the same for ``values``.
+        texts: The texts.
+        prompt: Number of tokens of the prompt.
     """
 
-    keys: Float32Array
-    values: Float32Array
-    tokens: list[int] = field(default_factory=list)
-    known: int = 0
-    head: tuple[int, ...] = ()
-    following: FloatArray = field(default_factory=lambda: np.zeros(0))
+    def __init__(self, prompt: int, keys: Float32Array, values: Float32Array) -> None:
+        self.prompt, self.keys, self.values = prompt, keys, values
+        self.texts: Sequence[Text] = [()]
+
+    @property
+    def size(self) -> int:
+        """Size of the keys and values in bytes."""
+        return self.keys.nbytes + self.values.nbytes
+
+    def follow(self, texts: Sequence[Text]) -> None:
+        """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
+        anew = len(texts[0]) == 1
+        rows = {() if anew else text: row for row, text in enumerate(self.texts)}
+        taken = [rows[text[:-1]] for text in texts]
+        if taken != list(range(len(taken))):
+            self.keys, self.values = self.keys[:, taken], self.values[:, taken]
+        self.texts = texts
 
 
 class Decoder:
     """A Llama decoder with the weights of a model of the transformers library.
 
     Attributes:
-        computed: Number of tokens computed so far.
+        computed: Number of prompt tokens computed so far.
         saved: Number of prompt tokens found in the cache.
+        width: Maximum number of texts that are written at a time.
 
     Args:
         network: A ``LlamaForCausalLM`` with tied embeddings and equal numbers of key and query heads.
     """
+
+    width = MOST_TEXTS
 
     def __init__(self, network: Any) -> None:
         config = network.config
@@ -75,119 +93,101 @@ class Decoder:
         self.weights = [_Layer.of(weights, f"model.layers.{i}.", self.size) for i in range(self.layers)]
         self.cosines, self.sines = _rotations(config.rope_parameters["rope_theta"], self.context, self.size)
         self.computed = self.saved = 0
-        self._rows: list[Row] = []  # the least recently used first
-        self._room = ROWS
+        self.prefixes = Prefixes(PREFIX_CACHE)
+        layer = self.weights[0]
+        products = (layer.qkv, layer.out, layer.gate_up, layer.down)
+        alike = takewhile(lambda n: _alike([BLOCK, n * BLOCK], products), BLOCKS)
+        self.blocks = 1 if self.context % BLOCK else max(alike, default=1)
+        self.widths = WIDTHS if _alike(WIDTHS[::-1], (*products, self.unembedding)) else WIDTHS[-1:]
 
-    def read(self, prompts: Sequence[Sequence[int]]) -> list[Row]:
-        """Read prompts of at least one token."""
-        taken: list[Row] = []
-        self._room = max(ROWS, KINDS * len(prompts))
-        known: dict[tuple[int, ...], Row] = {}
-        for prompt in prompts:
-            if (same := known.get(tuple(prompt))) is not None:
-                taken.append(self._copy(same, taken))
-                continue
-            row = known[tuple(prompt)] = self._take(prompt, taken)
-            taken.append(row)
-            row.tokens = list(prompt)
-            self.saved += row.known
-            for start in range(row.known, len(prompt), BLOCK):
-                x = self._read_block(row, start)
-            last = (len(prompt) - 1) % BLOCK
-            (row.following,) = self._following(x[last : last + 1])
-            row.known = (len(prompt) - 1) // BLOCK * BLOCK
-            row.head = tuple(prompt[:BLOCK]) if row.known else ()
-        return taken
+    def way(self, prompt: Tokens, room: int) -> Way:
+        """Return how texts after a prompt are computed: always together."""
+        return Way("lockstep", MOST_TEXTS)
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Read the new token of each row."""
-        for start in range(0, len(rows), WIDTH):
-            self._write(rows[start : start + WIDTH])
+    def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group, Float32Array]:
+        """Read a prompt of at least one token; return its group and logits of the first token after it."""
+        start, end = (len(prompt) - 1) // BLOCK * BLOCK, min(-(-len(prompt) // BLOCK) * BLOCK, self.context)
+        shape = (self.layers, 1, self.heads, max(end, len(prompt) + room), self.size)
+        group = Group(len(prompt), np.zeros(shape, np.float32), np.zeros(shape, np.float32))
+        names = block_keys(prompt[:start], BLOCK)
+        known = self.prefixes.known(names)
+        for i, ((keys, values),) in enumerate(known):
+            group.keys[:, 0, :, i * BLOCK : (i + 1) * BLOCK] = keys
+            group.values[:, 0, :, i * BLOCK : (i + 1) * BLOCK] = values
+        first = len(known) * BLOCK
+        self.saved, self.computed = self.saved + first, self.computed + len(prompt) - first
+        for at in range(first, end, self.blocks * BLOCK):
+            x = self._read(group, prompt, at, min(at + self.blocks * BLOCK, end))
+        fresh = [
+            [(group.keys[:, 0, :, at : at + BLOCK].copy(), group.values[:, 0, :, at : at + BLOCK].copy())]
+            for at in range(first, start, BLOCK)
+        ]
+        self.prefixes.keep(names, [*known, *fresh])
+        last = len(prompt) - 1 - start
+        return group, self._logits(x[last : last + 1])[0]
 
-    def _take(self, prompt: Sequence[int], taken: Sequence[Row]) -> Row:
-        """Return the row with the longest common beginning with a prompt, or a copy if others need it."""
-        ids, head = np.array(prompt[:-1]), tuple(prompt[:BLOCK])
-        shares = [(_common(row, ids), i) for i, row in enumerate(self._rows) if row.head == head]
-        common, best = max(shares, default=(0, -1))
-        source = self._rows[best] if best >= 0 else None
-        if source is not None and not any(source is row for row in taken) and 2 * common >= source.known > 0:
-            self._rows.append(self._rows.pop(best))
-            source.known = common
-            return source
-        row = self._vacant(taken)
-        if source is not None and common and source is not row:
-            row.keys[:, :, :common] = source.keys[:, :, :common]
-            row.values[:, :, :common] = source.values[:, :, :common]
-            row.known = common
-        return row
-
-    def _copy(self, row: Row, taken: Sequence[Row]) -> Row:
-        """Return another row of the same prompt, for another sample."""
-        other, n = self._vacant(taken), len(row.tokens)
-        other.keys[:, :, :n], other.values[:, :, :n] = row.keys[:, :, :n], row.values[:, :, :n]
-        other.tokens, other.following = list(row.tokens), row.following
-        other.known, other.head = row.known, row.head
-        self.saved += n
-        return other
-
-    def _vacant(self, taken: Sequence[Row]) -> Row:
-        """Return an empty row: a new one, or the least recently used row that nobody needs."""
-        free = [row for row in self._rows if not any(row is other for other in taken)]
-        if len(self._rows) >= self._room and free:
-            row = free[0]
-            self._rows = [other for other in self._rows if other is not row]
-        else:
-            shape = (self.layers, self.heads, self.context, self.size)
-            row = Row(np.zeros(shape, np.float32), np.zeros(shape, np.float32))
-        row.known, row.head = 0, ()
-        self._rows.append(row)
-        return row
-
-    def _read_block(self, row: Row, start: int) -> Float32Array:
-        """Compute the keys and values of the block from ``start``, padded with its own first token.
+    def _read(self, group: Group, prompt: Tokens, start: int, end: int) -> Float32Array:
+        """Compute the keys and values of blocks; the last is padded with its own first token.
 
         Returns:
-            The output of the last layer, shape (tokens, width).
+            The output of the last layer for the last block, shape (tokens, width).
         """
-        tokens = row.tokens[start : start + BLOCK]
-        self.computed += len(tokens)
-        padded = np.array(tokens + tokens[:1] * (BLOCK - len(tokens)))
-        end = min(start + BLOCK, self.context)
-        padded = padded[: end - start]
+        tokens = prompt[start:end]
+        padding = prompt[(end - 1) // BLOCK * BLOCK]
         positions = np.arange(start, end)
-        x: Float32Array = self.embedding[padded]
-        later = np.triu(np.full((end - start, end - start), -np.inf, np.float32), 1)
+        x: Float32Array = self.embedding[[*tokens, *[padding] * (end - start - len(tokens))]]
+        parts = [slice(at, min(at + BLOCK, end)) for at in range(start, end, BLOCK)]
         for i, layer in enumerate(self.weights):
             q, k, v = self._project(layer, x, positions)
-            row.keys[i, :, start:end], row.values[i, :, start:end] = k, v
-            scores = q @ row.keys[i, :, :end].transpose(0, 2, 1)
-            scores[:, :, start:] += later
-            x = self._finish(layer, x, _mixed(scores, row.values[i, :, :end]))
+            keys, values = group.keys[i, 0], group.values[i, 0]
+            keys[:, start:end], values[:, start:end] = k, v
+            if i == self.layers - 1:  # nothing after it needs the other blocks
+                x, parts = x[parts[-1].start - start :], parts[-1:]
+            mixed = [_attended(q[:, p.start - start : p.stop - start], keys, values, p) for p in parts]
+            x = self._finish(layer, x, np.concatenate(mixed, axis=1))
         return x
 
-    def _write(self, rows: Sequence[Row]) -> None:
-        self.computed += len(rows)
-        padding = WIDTH - len(rows)
-        positions = np.array([len(row.tokens) - 1 for row in rows] + [0] * padding)
-        x = self.embedding[[row.tokens[-1] for row in rows] + [0] * padding]
-        mixed = np.zeros((self.heads, WIDTH, self.size), np.float32)
+    def advance(self, groups: Sequence[Group]) -> list[Float32Array]:
+        """Read the last token of all texts of groups; return the logits of the next one, in order."""
+        rows = [(group, row) for group in groups for row in range(len(group.texts))]
+        found: list[Float32Array] = []
+        for start in range(0, len(rows), WIDTHS[-1]):
+            found += self._advance(rows[start : start + WIDTHS[-1]])
+        return found
+
+    def _advance(self, rows: Sequence[tuple[Group, int]]) -> list[Float32Array]:
+        width = next(width for width in self.widths if width >= len(rows))
+        free = [0] * (width - len(rows))
+        texts = [group.texts[row] for group, row in rows]
+        places = [group.prompt + len(text) - 1 for (group, _), text in zip(rows, texts, strict=True)]
+        positions = np.array([*places, *free])
+        x: Float32Array = self.embedding[[*(text[-1] for text in texts), *free]]
+        mixed = np.zeros((self.heads, width, self.size), np.float32)
         for i, layer in enumerate(self.weights):
             q, k, v = self._project(layer, x, positions)
-            for n, row in enumerate(rows):
-                at = positions[n]
-                row.keys[i, :, at], row.values[i, :, at] = k[:, n], v[:, n]
-                scores = q[:, n : n + 1] @ row.keys[i, :, : at + 1].transpose(0, 2, 1)
-                mixed[:, n] = _mixed(scores, row.values[i, :, : at + 1])[:, 0]
+            for group, own, at, n in _runs(rows, places):
+                part = slice(n, n + own.stop - own.start)
+                keys, values = group.keys[i, own], group.values[i, own]
+                keys[:, :, at], values[:, :, at] = (
+                    k[:, part].transpose(1, 0, 2),
+                    v[:, part].transpose(1, 0, 2),
+                )
+                query = q[:, part].transpose(1, 0, 2)[:, :, None]
+                scores = query @ keys[:, :, : at + 1].transpose(0, 1, 3, 2)
+                mixed[:, part] = _mixed(scores, values[:, :, : at + 1])[:, :, 0].transpose(1, 0, 2)
             x = self._finish(layer, x, mixed)
-        for row, following in zip(rows, self._following(x), strict=False):
-            row.following = following
+        return [row.copy() for row in self._logits(x)[: len(rows)]]
 
-    def _following(self, x: Float32Array) -> FloatArray:
-        """Return log-probabilities of the token after each, shape (tokens, vocabulary)."""
-        logits = (self._normed(x) @ self.unembedding).astype(np.float64)
-        logits -= logits.max(axis=1, keepdims=True)
-        following: FloatArray = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return following
+    @staticmethod
+    def draw(rows: Sequence[Float32Array], sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
+        """Draw the next token of each draft from its distribution, with its own generator."""
+        drawn = zip(logprobs_of(np.stack(rows)), drafts, strict=True)
+        return [pick(logprobs, sampling, draft.rng) for logprobs, draft in drawn]
+
+    def _logits(self, x: Float32Array) -> Float32Array:
+        """Return the logits of the token after each, shape (tokens, vocabulary)."""
+        logits: Float32Array = self._normed(x) @ self.unembedding
+        return logits
 
     def _project(
         self, layer: _Layer, x: Float32Array, positions: NDArray[np.int64]
@@ -242,11 +242,57 @@ def _array(value: Any) -> Float32Array:
     return array
 
 
-def _common(row: Row, prompt: NDArray[np.int64]) -> int:
-    """Return how many of a prompt's first tokens a row holds, in whole blocks."""
-    n = min(row.known, len(prompt))
-    different = np.flatnonzero(np.array(row.tokens[:n]) != prompt[:n])
-    return int(different[0] if len(different) else n) // BLOCK * BLOCK
+def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:
+    """Draw a token from log-probabilities of shape (vocabulary,) with temperature and top-p."""
+    if sampling.temperature == 0:
+        return int(logprobs.argmax())
+    shares = np.exp((logprobs - logprobs.max()) / sampling.temperature)
+    if sampling.top_p < 1:
+        order = np.argsort(-shares, kind="stable")
+        before = np.cumsum(shares[order]) - shares[order]
+        shares[order[before >= sampling.top_p * shares.sum()]] = 0.0
+    edges = np.cumsum(shares)
+    return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
+
+
+def logprobs_of(logits: Float32Array) -> FloatArray:
+    """Return the log-probabilities of each row of logits."""
+    wide = logits.astype(np.float64)
+    wide -= wide.max(axis=1, keepdims=True)
+    logprobs: FloatArray = wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
+    return logprobs
+
+
+def _alike(sizes: Sequence[int], products: Sequence[Float32Array]) -> bool:
+    """Return whether each row of a product has the same bits among the first and any other number of rows."""
+    chance, most = np.random.default_rng(0), max(sizes)
+    for weight in products:
+        rows = chance.standard_normal((most, len(weight)), dtype=np.float32)
+        wanted = np.concatenate([rows[at : at + sizes[0]] @ weight for at in range(0, most, sizes[0])])
+        orders = [chance.permutation(most)[:size] for size in sizes]
+        if not all(np.array_equal(rows[order] @ weight, wanted[order]) for order in orders):
+            return False
+    return True
+
+
+def _runs(
+    rows: Sequence[tuple[Group, int]], places: Sequence[int]
+) -> Iterator[tuple[Group, slice, int, int]]:
+    """Yield the rows of each group, their place in it, and the index of the first."""
+    start = 0
+    for n in range(1, len(rows) + 1):
+        if n == len(rows) or rows[n][0] is not rows[start][0]:
+            group, first = rows[start]
+            yield group, slice(first, first + n - start), places[start], start
+            start = n
+
+
+def _attended(q: Float32Array, keys: Float32Array, values: Float32Array, block: slice) -> Float32Array:
+    """Return the attention's output of a block, whose tokens see themselves and those before."""
+    scores = q @ keys[:, : block.stop].transpose(0, 2, 1)
+    tokens = block.stop - block.start
+    scores[:, :, block.start :] += np.triu(np.full((tokens, tokens), -np.inf, np.float32), 1)
+    return _mixed(scores, values[:, : block.stop])
 
 
 def _rotations(theta: float, context: int, size: int) -> tuple[Float32Array, Float32Array]:

@@ -19,6 +19,7 @@ from hunch.rl.episodes import replay as again
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig
+from hunch.runs.models import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,21 @@ def _replay(env: TextEnvironment, episode: Finished) -> Replayed:
     return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards)
 
 
-def opinions(folder: Path, episodes: Sequence[Finished]) -> list[list[Explanation]]:
+def opinions(
+    folder: Path, episodes: Sequence[Finished], loaded: Loaded | None = None
+) -> list[list[Explanation]]:
     """Return the explanations of a run's final agent at each step of some episodes.
+
+    Args:
+        folder: The run's folder.
+        episodes: The episodes.
+        loaded: See :class:`hunch.runs.models.Models`.
 
     Raises:
         HunchError: if environment, model or checkpoint is not available.
     """
     try:
-        agent, config = load_agent(folder)
+        agent, config = load_agent(folder, loaded=loaded)
         env = make(config.env, **config.env_options)
         return [_opinions(agent, env, episode) for episode in episodes]
     except HunchError:

@@ -19,6 +19,7 @@ from hunch.core import Explanation, FloatArray, HunchError
 from hunch.report.episodes import Replayed, choose, opinions, replay
 from hunch.report.gather import Run
 from hunch.rl.rollout import Finished
+from hunch.runs.models import Loaded
 
 LARGEST = 12_000_000
 """Maximum bytes of the blocks, so that a page stays below 15 MB."""
@@ -68,8 +69,14 @@ class Told:
     why_not_explained: str
 
 
-def tell(run: Run, number: int) -> Told:
-    """Replay a run's episodes, evaluations last, and ask its agent to explain some of them."""
+def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
+    """Replay a run's episodes, evaluations last, and ask its agent to explain some of them.
+
+    Args:
+        run: The run.
+        number: Number of episodes to explain.
+        loaded: See :class:`hunch.runs.models.Models`.
+    """
     episodes = [*run.result.episodes, *run.result.evaluations]
     replayed, explained = list[Replayed](), dict[int, list[Explanation]]()
     reason = why_not = ""
@@ -80,7 +87,7 @@ def tell(run: Run, number: int) -> Told:
     chosen = choose(run.result.episodes, number)
     try:
         if replayed and chosen:
-            found = opinions(run.folder, [episodes[i] for i in chosen])
+            found = opinions(run.folder, [episodes[i] for i in chosen], loaded)
             explained = dict(zip(chosen, found, strict=True))
     except HunchError as error:
         why_not = str(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -11,17 +11,23 @@ from typing import Any
 from hunch.report.curves import COLOURS, Curve, Points, X, Y, learning_curve, unit
 from hunch.report.gather import Comparison, LeftOut, Run
 from hunch.report.kept import kept
-from hunch.report.pack import digits, pack, tell
+from hunch.report.pack import Told, digits, pack, tell
 from hunch.report.table import Row, final_return, rows, verdict
 from hunch.rl.statistics import Estimate, contrast
 from hunch.runs.compare import Arm
 from hunch.runs.folder import leaves
+from hunch.runs.models import Loaded
 
 SCRIPTS = ("page.js", "charts.js", "viewer.js", "kept.js")
 
 
 def page(
-    comparisons: Sequence[Comparison], left_out: Sequence[LeftOut], *, episodes: int = 6, plain: bool = False
+    comparisons: Sequence[Comparison],
+    left_out: Sequence[LeftOut],
+    *,
+    episodes: int = 6,
+    plain: bool = False,
+    watch: Callable[[Run], None] = lambda run: None,
 ) -> str:
     """Make the page.
 
@@ -30,12 +36,17 @@ def page(
         left_out: Folders to list as left out.
         episodes: Episodes per run in which the agent explains every action.
         plain: Do not compress recorded episodes; see :func:`hunch.report.pack.pack`.
+        watch: Called with each run before its episodes are replayed and its agent is asked.
 
     Returns:
         The page as self-contained HTML. The same folders give the same page.
     """
     runs = [run for comparison in comparisons for members in comparison.arms.values() for run in members]
-    words, blocks = pack([tell(run, episodes) for run in runs], plain=plain)
+    told, loaded = list[Told](), Loaded()
+    for run in runs:
+        watch(run)
+        told.append(tell(run, episodes, loaded))
+    words, blocks = pack(told, plain=plain)
     data = {
         "title": title(comparisons),
         "x": X,

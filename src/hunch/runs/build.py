@@ -19,7 +19,7 @@ from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
 from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint
 from hunch.runs.folder import differences, leaves
-from hunch.runs.models import Join, Models
+from hunch.runs.models import Join, Loaded, Models
 from hunch.runs.training import plain, who
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ Checkpoint: TypeAlias = Literal["last", "best"]
 """The state of an agent: at the end, or at the best evaluation."""
 
 
-def build(config: RunConfig, join: Join | None = None) -> tuple[Agent, Models]:
+def build(config: RunConfig, join: Join | None = None, loaded: Loaded | None = None) -> tuple[Agent, Models]:
     """Load the language models and make the agent.
 
     Args:
         config: All settings.
         join: See :class:`hunch.runs.models.Models`.
+        loaded: See there.
 
     Raises:
         UsageError: on an unknown method or model, a model without the verb that the method needs, or a
@@ -46,7 +47,7 @@ def build(config: RunConfig, join: Join | None = None) -> tuple[Agent, Models]:
         options = replace(options, lm=config.lm)
     options = configure(method.agent_class, options, {})
     parts = parts_of(options)
-    models = Models(config.specs(), join)
+    models = Models(config.specs(), join, loaded)
     return method.build(options, models, **parts), models
 
 
@@ -157,6 +158,7 @@ def load_agent(
     checkpoint: Checkpoint = "last",
     agent: Agent | None = None,
     env: TextEnvironment | None = None,
+    loaded: Loaded | None = None,
 ) -> tuple[Agent, RunConfig]:
     """Load the agent of a run from a checkpoint, without changing the folder.
 
@@ -170,6 +172,7 @@ def load_agent(
         agent: An agent like the run's, into which the checkpoint is loaded. Needed only if the run was made
             in Python with an agent that cannot be rebuilt from settings.
         env: An environment like the run's; needed in the same case.
+        loaded: See :class:`hunch.runs.models.Models`.
 
     Returns:
         The agent and its settings.
@@ -191,7 +194,7 @@ def load_agent(
         env = environments(config, 1)[0]
     if agent is None:
         _refuse_objects(config, folder)
-        agent, _ = build(config)
+        agent, _ = build(config, loaded=loaded)
     elif (told := {**plain(who(agent)), "evidence": None}) != {**_told(state), "evidence": None}:
         raise UsageError(f"{folder} holds another agent ({differences(leaves(_told(state)), leaves(told))}).")
     agent.begin(world_of(None, env, config.steps, ()), config.seed)

@@ -167,7 +167,8 @@ def compare(
         workers: Processes at a time. Default: the number of processors.
         budget: Limits on model calls of all runs together. A run that reaches one is saved and stopped; runs
             that need no more calls continue.
-        watch: Called about twice per second with the latest line of metrics of each run.
+        watch: Called about twice per second with the latest line of metrics of each run; one that has begun
+            and has none yet has an empty line.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
@@ -187,7 +188,7 @@ def compare(
                 begun[job] = _start(context, job, budgets[job])
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
-            watch(progress(todo))
+            watch({job: {} for job in begun} | progress(todo))
             time.sleep(0.3)
         if stop():
             raise KeyboardInterrupt

@@ -27,6 +27,8 @@ from hunch.suggest import suggest
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
 """Combines a model with its answers on disk."""
+Loaded: TypeAlias = dict[str, tuple[LanguageModel, Store | None, Memory]]
+"""Models that were loaded, by spec, with their answers."""
 
 
 class Models(Mapping[str, LanguageModel]):
@@ -35,15 +37,18 @@ class Models(Mapping[str, LanguageModel]):
     Args:
         specs: The spec of each model.
         join: Combines a model with its answers; see :class:`hunch.lm.answers.rehearsal.Rehearsal`.
+        loaded: Models to use again; those that are loaded here are added.
 
     Raises:
         UsageError: for an unknown spec or option.
         HunchError: if a model cannot be loaded.
     """
 
-    def __init__(self, specs: Mapping[str, str], join: Join | None = None) -> None:
+    def __init__(
+        self, specs: Mapping[str, str], join: Join | None = None, loaded: Loaded | None = None
+    ) -> None:
         self._models: dict[str, LanguageModel] = {}
-        bare: dict[str, tuple[LanguageModel, Store | None, Memory]] = {}
+        bare: Loaded = {} if loaded is None else loaded
         for name, spec in specs.items():
             if spec not in bare:
                 backend, model = build(spec, {})

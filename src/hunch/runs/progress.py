@@ -28,7 +28,7 @@ class Bars:
 
     def __init__(self, labels: Sequence[str], total: int, waiting: str = "") -> None:
         self.console = Console(stderr=True)
-        self.total = total
+        self.total, self.waiting = total, waiting
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
@@ -65,9 +65,8 @@ class Bars:
         elif not self.console.is_terminal and time.monotonic() - self.printed > PLAIN_SECONDS:
             self.printed = time.monotonic()
             for label in self.tasks:
-                self.console.print(
-                    f"{label}: {done.get(label, 0):,}/{self.total:,} steps {notes.get(label, '')}".rstrip()
-                )
+                told = notes.get(label, self.waiting)
+                self.console.print(f"{label}: {done.get(label, 0):,}/{self.total:,} steps {told}".rstrip())
 
 
 class JobBars(Bars):
@@ -78,13 +77,13 @@ class JobBars(Bars):
         for job in todo:
             self.jobs.setdefault(job.arm.label, []).append(job)
         total = max(sum(job.config.steps for job in own) for own in self.jobs.values())
-        super().__init__(list(self.jobs), total, "loading")
+        super().__init__(list(self.jobs), total, "waiting for a processor")
 
     def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
         """Update the bars with the latest line of metrics of each run."""
         known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
-        done = {label: sum(line["step"] for line in found) for label, found in known.items() if found}
-        self.show(done, {label: note(known[label]) for label in done})
+        done = {label: sum(line.get("step", 0) for line in own) for label, own in known.items() if own}
+        self.show(done, {label: note([line for line in known[label] if line]) for label in done})
 
 
 class RunProgress(Bars):
@@ -105,6 +104,8 @@ class RunProgress(Bars):
 
 def note(lines: Sequence[dict[str, Any]]) -> str:
     """Summarise mean running success, model calls and their cost."""
+    if not lines:
+        return "loading models, first steps"
     successes = [line["success"] for line in lines if "success" in line]
     success = f"success {sum(successes) / len(successes):.2f}" if successes else "no episode ended"
     calls, cost = (sum(line["usage"].get(name, 0) for line in lines) for name in ("calls", "cost"))

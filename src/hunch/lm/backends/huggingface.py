@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hunch.core import FloatArray, HunchError, UsageError
+from hunch.core import HunchError, UsageError
 from hunch.lm.backends import seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
@@ -33,7 +33,7 @@ from hunch.lm.prompts import Message, Prompt, shown, text_of
 if TYPE_CHECKING:
     from hunch.lm.backends.seeing import SeeingModel
 
-PREFIX_CACHE = 256  # MiB
+PREFIX_CACHE = 256  # MiB; half as much in addition for distributions: 220 of 150,000 tokens
 
 
 def load(
@@ -52,7 +52,8 @@ def load(
         name: Name on the hub, or a folder; remote code is never run.
         device: Default: ``"cuda"`` if available, else ``"cpu"``.
         dtype: Default: bfloat16 on CUDA, else float32.
-        prefix_cache: Memory in MiB for the hidden states of recurring prompt prefixes (causal models).
+        prefix_cache: Memory in MiB for the hidden states of recurring prompt prefixes (causal models). Half
+            as much is used in addition for distributions of next tokens, which recurring samples need.
         batch: Prompts that a causal model scores together. With more than 1 the last digits of a score
             depend on the other prompts, so a resumed run may differ from an uninterrupted one.
         chat: Pass a text prompt to a causal model as a user message through its chat template; messages
@@ -151,7 +152,7 @@ class CausalModel(TransformerModel):
         self.revision += ":rows" + (f":batch{batch}" if batch > 1 else "")
         limit = int(prefix_cache * 2**20)
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
-        self._writer = Writer(self._engine)
+        self._writer = Writer(self._engine, limit // 2)
         self._opening, self._template = seam.around(self.tokenizer)[0], template_of(self.tokenizer)
         self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
@@ -187,9 +188,9 @@ class CausalModel(TransformerModel):
             for ids, prompt in zip(requests, prompts, strict=True)
         ]
         with self._turn:
-            before = self._engine.computed
+            before = self._writer.reader.computed
             written = self._writer.write(asked, sampling, self._ended(sampling))
-            self.tokens_read += self._engine.computed - before
+            self.tokens_read += self._writer.reader.computed - before
         self.tokens_written += sum(len(tokens) for own in written for tokens in own)
         return [
             [self._continuation(ids, tokens, sampling) for tokens in own]
@@ -286,16 +287,3 @@ class CausalModel(TransformerModel):
     def decode(self, head: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens after those of a prompt."""
         return seam.continuation(self.tokenizer, head[-1], tokens)
-
-
-def pick(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -> int:
-    """Draw a token from log-probabilities of shape (vocabulary,) with temperature and top-p."""
-    if sampling.temperature == 0:
-        return int(logprobs.argmax())
-    shares = np.exp((logprobs - logprobs.max()) / sampling.temperature)
-    if sampling.top_p < 1:
-        order = np.argsort(-shares, kind="stable")
-        before = np.cumsum(shares[order]) - shares[order]
-        shares[order[before >= sampling.top_p * shares.sum()]] = 0.0
-    edges = np.cumsum(shares)
-    return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))

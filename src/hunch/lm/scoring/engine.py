@@ -13,45 +13,30 @@ This module imports torch and transformers, so import it only where a model is l
 
 from __future__ import annotations
 
-import copy
 import inspect
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from hunch.core import FloatArray, HunchWarning
-from hunch.lm.scoring.lockstep import MOST_ROWS, PASSES, Draft, Group, advance, prepare
-from hunch.lm.scoring.prefix import Block, Prefixes, State, block_keys
+from hunch.lm.base import Sampling
+from hunch.lm.scoring.lockstep import MOST_ROWS, PASSES, Group, advance, draw, prepare
+from hunch.lm.scoring.prefill import Alone, BlockPrefill, PlainPrefill, Prefill
+from hunch.lm.scoring.prefix import Block, State
+from hunch.lm.scoring.recent import Prefixes, block_keys
 from hunch.lm.scoring.rowwise import rowwise
 from hunch.lm.scoring.trie import Tokens, Tree, chain, grow, split
+from hunch.lm.scoring.writer import Draft, Way
 
 BLOCK = {"cpu": 128, "cuda": 512}
 """Tokens per block: enough for efficient matrix products, few enough to recompute the remainder cheaply."""
 MOST_BRANCHES = 512  # tokens of options in one forward pass; bounds the logits to 0.3 GB for 150,000 words
 TOLERANCE = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
-
-
-class Prefill(Protocol):
-    """A prompt that has been read, and from which samples continue one after the other.
-
-    Attributes:
-        logprobs: Log-probabilities of the next token, shape (vocabulary,).
-    """
-
-    logprobs: FloatArray
-
-    def rewind(self) -> None:
-        """Go back to the end of the prompt."""
-        ...
-
-    def step(self, token: int) -> FloatArray:
-        """Append a token and return the log-probabilities of the next one, shape (vocabulary,)."""
-        ...
 
 
 class Job(NamedTuple):
@@ -187,22 +172,41 @@ class Engine:
         sums: FloatArray = each.double().cpu().masked_fill(real == 0, 0.0).sum(dim=1).numpy()
         return sums
 
+    @property
+    def width(self) -> int:
+        """Maximum number of texts that are written together."""
+        return self.lockstep
+
+    def way(self, prompt: Tokens, room: int) -> Way:
+        """Return how texts of up to ``room`` tokens after a prompt are computed."""
+        if len(prompt) + room > self._reach or self.unfit:
+            return Way("plain", 1)
+        return Way("lockstep" if self.lockstep > 1 else "alone", self.lockstep)
+
     def read(self, prompt: Tokens, room: int) -> Prefill:
         """Read a prompt, to continue it by up to ``room`` tokens."""
-        if len(prompt) + room > self._reach or self.unfit:
-            return PlainPrefill(self, prompt)
-        return BlockPrefill(self, prompt, room)
+        plain = self.way(prompt, room).name == "plain"
+        return PlainPrefill(self, prompt) if plain else BlockPrefill(self, prompt, room)
 
-    def group(self, prompt: Tokens, drafts: Sequence[Draft], room: int) -> tuple[Group, torch.Tensor] | None:
-        """Read a prompt, to write drafts after it in lockstep; None if they must be written one by one.
+    def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group | Alone, torch.Tensor]:
+        """Read a prompt; return a group for ``rows`` texts at most, and the row of their first token."""
+        if way.rows == 1:
+            start = self.read(prompt, room)
+            return Alone(start), torch.from_numpy(start.logprobs).float()
+        first = BlockPrefill(self, prompt, 0)
+        return Group(first.state, rows, room), torch.from_numpy(first.logprobs).float()
 
-        Returns:
-            The drafts, and the logits of their first token, shape (1, vocabulary).
-        """
-        start = self.read(prompt, room=0) if self.lockstep > 1 else None
-        if not isinstance(start, BlockPrefill) or len(prompt) + room > self._reach:
-            return None
-        return Group(start.state, drafts, room), torch.from_numpy(start.logprobs)[None]
+    def advance(self, groups: Sequence[Any]) -> list[torch.Tensor]:
+        """Read the last token of all texts of groups; return the distributions after them, in order."""
+        if isinstance(groups[0], Alone):
+            return [torch.from_numpy(group.step()).float() for group in groups]
+        return [row.to(torch.float32, copy=True) for row in advance(self.network, groups)]
+
+    @staticmethod
+    def draw(rows: Sequence[torch.Tensor], sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
+        """Draw the next token of each draft from its distribution, with its own generator."""
+        device = rows[-1].device
+        return draw(torch.stack([row.to(device) for row in rows]), sampling, drafts)
 
     @cached_property
     def lockstep(self) -> int:
@@ -214,19 +218,15 @@ class Engine:
     def _advances(self) -> bool:
         """Return whether a step of several drafts gives the same bits as single steps."""
         probe = Engine(self.network, self.name, self._reach)
-        prompts, nexts = [[5, 7, 9, 11], [6, 8]], [13, 17, 19]
-        drafts = [[Draft(np.random.default_rng(0)) for _ in range(2)], [Draft(np.random.default_rng(0))]]
-        found = [probe.read(prompt, room=2) for prompt in prompts]
-        if not all(isinstance(start, BlockPrefill) for start in found):
-            return False
-        groups = [Group(s.state, own, 2) for s, own in zip(found, drafts, strict=True) if hasattr(s, "state")]
+        prompts, texts = [[5, 7, 9, 11], [6, 8]], [[(13,), (17,)], [(19,)]]
+        found = [BlockPrefill(probe, prompt, 2) for prompt in prompts]
+        groups = [Group(start.state, len(own), 2) for start, own in zip(found, texts, strict=True)]
         wanted = []
-        for (start, draft), token in zip(
-            [(s, d) for s, own in zip(found, drafts, strict=True) for d in own], nexts, strict=True
-        ):
-            draft.tokens.append(token)
-            start.rewind()
-            wanted.append(start.step(token))
+        for start, own, group in zip(found, texts, groups, strict=True):
+            group.follow(own)
+            for (token,) in own:
+                start.rewind()
+                wanted.append(start.step(token))
         try:
             logits = advance(self.network, groups)
         except Exception:  # an architecture may raise anything on such rows
@@ -265,53 +265,6 @@ class Engine:
         return "" if gap <= tolerance else f"its scores of a tree of options are off by {gap:.2g}"
 
 
-class BlockPrefill:
-    """A prompt in blocks; each sample overwrites the previous one, so nothing is copied."""
-
-    def __init__(self, engine: Engine, prompt: Tokens, room: int) -> None:
-        blocks = engine.prefix(prompt)
-        rest = prompt[len(blocks) * engine.block :]
-        self._engine, self._length = engine, len(prompt)
-        self.state = State([blocks], len(prompt) + room)
-        engine.computed += len(rest)
-        self.logprobs = self._append(chain(rest))
-
-    def _append(self, tree: Tree) -> FloatArray:
-        return log_softmax(self._engine.append(self.state, [tree], keep=1))
-
-    def rewind(self) -> None:
-        """Go back to the end of the prompt."""
-        self.state.rewind(self._length)
-
-    def step(self, token: int) -> FloatArray:
-        """Append a token and return what follows it."""
-        return self._append(chain([token]))
-
-
-class PlainPrefill:
-    """A prompt with the network's own kind of state; each sample continues from a copy."""
-
-    def __init__(self, engine: Engine, prompt: Tokens) -> None:
-        self._engine, self._prompt = engine, prompt
-        engine.computed += len(prompt)
-        logits, self._past = engine.run(torch.tensor([prompt]), keep=1)
-        self.logprobs = log_softmax(logits)
-        self._tokens: list[int] = []
-        self._now: Any = None
-
-    def rewind(self) -> None:
-        """Go back to the end of the prompt."""
-        self._tokens, self._now = list(self._prompt), copy.deepcopy(self._past)
-
-    def step(self, token: int) -> FloatArray:
-        """Append a token and return what follows it."""
-        self._tokens.append(token)
-        new = self._tokens if self._now is None else [token]  # some keep no state that could be passed on
-        state = {} if self._now is None else {"past_key_values": self._now}
-        logits, self._now = self._engine.run(torch.tensor([new]), keep=1, **state)
-        return log_softmax(logits)
-
-
 def laid_out(
     trees: Sequence[Tree], lengths: Sequence[int], past: int, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -337,12 +290,6 @@ def laid_out(
     mask = torch.zeros(seen.shape, dtype=dtype)
     mask.masked_fill_(torch.from_numpy(~seen), torch.finfo(dtype).min)
     return torch.from_numpy(tokens), torch.from_numpy(positions), mask
-
-
-def log_softmax(logits: torch.Tensor) -> FloatArray:
-    """Return the log-probabilities after the last position of a single row, shape (vocabulary,)."""
-    logprobs: FloatArray = torch.log_softmax(logits[0, -1].float(), dim=-1).double().cpu().numpy()
-    return logprobs
 
 
 def path_sums(logits: torch.Tensor, tree: Tree, keep: int) -> FloatArray:

@@ -2,8 +2,8 @@
 
 Each sample depends only on its prompt and its own random generator, bit for bit. The rows of a pass meet only
 in the products with weights, and it is tested whether other rows matter there
-(:mod:`hunch.lm.scoring.rowwise`). The attention of a prompt's samples is computed over their own keys,
-without padding. A sample that has ended leaves, and the last one of its prompt takes its place.
+(:mod:`hunch.lm.scoring.rowwise`). The attention of a prompt's texts is computed over their own keys, without
+padding. Samples that agree so far are one text.
 
 This module imports torch and transformers, so import it only where a model is loaded.
 """
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -25,6 +24,7 @@ from transformers.masking_utils import sdpa_mask
 
 from hunch.lm.base import Sampling
 from hunch.lm.scoring.prefix import State
+from hunch.lm.scoring.writer import Draft, Text
 
 PASSES: Final = (4, 8, 16, 24, 32, 48, 64, 80, 96, 128)
 """Rows per pass; unused rows are filled with dummies."""
@@ -34,30 +34,19 @@ UNKNOWN: Final = ("softcap", "s_aux", "position_bias")
 """Arguments that some architectures add to attention, and that are not supported here."""
 
 
-class Draft:
-    """A sample in progress.
-
-    Attributes:
-        rng: Its own random generator.
-        tokens: The tokens written so far.
-    """
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-        self.tokens: list[int] = []
-
-
 class Group:
-    """The drafts of one prompt that have not ended, with their keys and values.
+    """Texts after one prompt, with their keys and values (:class:`hunch.lm.scoring.writer.Group`).
 
     Attributes:
-        length: Number of tokens of the prompt and each draft together.
+        texts: The texts; the last token of each is read by the next pass.
+        length: Number of tokens of the prompt and each text together, as far as they were read.
     """
 
-    def __init__(self, state: State, drafts: Sequence[Draft], room: int) -> None:
-        """Start from the state of the prompt, with room for ``room`` tokens after it."""
-        self.drafts = list(drafts)
+    def __init__(self, state: State, rows: int, room: int) -> None:
+        """Start from the state of the prompt, with room for ``rows`` texts of ``room`` tokens after it."""
+        self.texts: Sequence[Text] = [()]
         self.prompt = self.length = state.length
+        self._rows = rows
         self.keys, self.values = (
             [self._repeated(getattr(layer, part), room) for layer in state.layers]
             for part in ("keys", "values")
@@ -69,43 +58,46 @@ class Group:
         return sum(part.nbytes for part in (*self.keys, *self.values))
 
     def _repeated(self, own: Tensor, room: int) -> Tensor:
-        """Return a prompt's keys or values per draft; tokens come first in memory, as in ``Layer``."""
+        """Return a prompt's keys or values per text; tokens come first in memory, as in ``Layer``."""
         _, heads, _, size = own.shape
-        made = own.new_empty(len(self.drafts), self.length + room, heads, size).transpose(1, 2)
+        made = own.new_empty(self._rows, self.length + room, heads, size).transpose(1, 2)
         made[:, :, : self.length] = own[:, :, : self.length]
         return made
 
-    def keep(self, going_on: Sequence[bool]) -> None:
-        """Remove drafts that have ended; the last ones move to their places."""
-        for place in reversed(range(len(self.drafts))):
-            if going_on[place]:
-                continue
-            last = len(self.drafts) - 1
-            if place < last:
-                for part in (*self.keys, *self.values):
-                    own = part[:, :, self.prompt : self.length]
-                    own[place] = own[last]
-                self.drafts[place] = self.drafts[last]
-            del self.drafts[last]
+    def follow(self, texts: Sequence[Text]) -> None:
+        """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
+        if len(texts[0]) == 1:
+            self.length = self.prompt
+        else:
+            places = {text: place for place, text in enumerate(self.texts)}
+            self._take([places[text[:-1]] for text in texts])
+        self.texts = texts
+
+    def _take(self, places: Sequence[int]) -> None:
+        """Move what was written, so that the rows are those of the texts at these places."""
+        if list(places) != list(range(len(places))):
+            for part in (*self.keys, *self.values):
+                own = part[:, :, self.prompt : self.length]
+                own[: len(places)] = own[list(places)]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """Append a token's keys and values to each draft, and return the attention's output.
+        """Append a token's keys and values to each text, and return the attention's output.
 
         Args:
             layer: Index of the layer.
-            query: Shape (heads, drafts, head size).
-            key: Shape (key heads, drafts, head size).
+            query: Shape (heads, texts, head size).
+            key: Shape (key heads, texts, head size).
             value: Shape of ``key``.
             scale: Scale of the products of query and key.
 
         Returns:
-            Shape (drafts, heads, head size).
+            Shape (texts, heads, head size).
         """
-        drafts, end = len(self.drafts), self.length + 1
-        keys, values = self.keys[layer][:drafts], self.values[layer][:drafts]
+        rows, end = len(self.texts), self.length + 1
+        keys, values = self.keys[layer][:rows], self.values[layer][:rows]
         keys[:, :, self.length], values[:, :, self.length] = key.transpose(0, 1), value.transpose(0, 1)
         # Query heads that share keys are treated as several tokens that see the same keys.
-        shared = query.transpose(0, 1).reshape(drafts, key.shape[0], -1, query.shape[2])
+        shared = query.transpose(0, 1).reshape(rows, key.shape[0], -1, query.shape[2])
         seen = functional.scaled_dot_product_attention(
             shared, keys[:, :, :end], values[:, :, :end], scale=scale
         )
@@ -123,7 +115,7 @@ class Rows(Cache):  # type: ignore[misc]
         """Return the attention's output of each row, shape (1, rows, heads, head size)."""
         seen, start = [], 0
         for group in self.groups:
-            end = start + len(group.drafts)
+            end = start + len(group.texts)
             q, k, v = (part[0, :, start:end] for part in (query, key, value))
             seen.append(group.attend(self.layer, q, k, v, scale))
             start = end
@@ -188,9 +180,9 @@ def prepare(network: Any) -> bool:
 
 
 def advance(network: Any, groups: Sequence[Group]) -> Tensor:
-    """Read the last token of each draft; return the logits of the next one, shape (drafts, vocabulary)."""
-    tokens = [draft.tokens[-1] for group in groups for draft in group.drafts]
-    places = [group.length for group in groups for _ in group.drafts]
+    """Read the last token of each text; return the logits of the next one, shape (texts, vocabulary)."""
+    tokens = [text[-1] for group in groups for text in group.texts]
+    places = [group.length for group in groups for _ in group.texts]
     free = next((size for size in PASSES if size >= len(tokens)), len(tokens)) - len(tokens)
     device = network.device
     rows = Rows(groups, network.config.get_text_config().num_hidden_layers)

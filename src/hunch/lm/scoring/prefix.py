@@ -1,18 +1,14 @@
-"""Key-value states of token prefixes: one that grows in place, and a bounded cache of blocks.
+"""Key-value states of token prefixes, which grow in place.
 
 This module imports torch and transformers, so import it only where a model is loaded.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
-import numpy as np
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -109,39 +105,3 @@ class State(Cache):  # type: ignore[misc]
             (layer.keys[:, :, start:end].clone(), layer.values[:, :, start:end].clone())
             for layer in self.layers
         ]
-
-
-class Prefixes:
-    """A cache of computed blocks, limited in bytes; the least recently used are dropped first."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.size = limit, 0
-        self._blocks: OrderedDict[bytes, Block] = OrderedDict()
-
-    def known(self, keys: Sequence[bytes]) -> list[Block]:
-        """Return the blocks of the longest prefix that is in the cache."""
-        return [self._blocks[key] for key in takewhile(self._blocks.__contains__, keys)]
-
-    def keep(self, keys: Sequence[bytes], blocks: Sequence[Block]) -> None:
-        """Store the blocks of one prefix, or mark them as used; its last block is dropped first."""
-        for key, block in reversed(list(zip(keys, blocks, strict=True))):
-            if key not in self._blocks:
-                self._blocks[key] = block
-                self.size += size(block)
-            self._blocks.move_to_end(key)
-        while self.size > self.limit:
-            self.size -= size(self._blocks.popitem(last=False)[1])
-
-
-def size(block: Block) -> int:
-    """Return the size of a block in bytes."""
-    return sum(part.nbytes for pair in block for part in pair)
-
-
-def block_keys(tokens: Sequence[int], length: int) -> list[bytes]:
-    """Return a key per block: a hash of all tokens up to its end; the last block may be short."""
-    keys, key = [], b""
-    for start in range(0, len(tokens), length):
-        key = hashlib.sha256(key + np.array(tokens[start : start + length], np.int64).tobytes()).digest()
-        keys.append(key)
-    return keys

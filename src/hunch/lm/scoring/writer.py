@@ -1,32 +1,160 @@
-"""Writes samples of prompts: together if that changes no bit, otherwise one after the other.
+"""Writes samples of prompts, and computes no distribution of a next token twice.
 
-This module imports torch and transformers, so import it only where a model is loaded.
+A sample is drawn token by token, each from the distribution after its prompt and the tokens written so far.
+These distributions are kept (:mod:`hunch.lm.scoring.recent`). So samples that agree so far share them, and a
+sample along texts that were written before costs nothing: not even its prompt is read. As soon as one of a
+prompt's samples leaves the known texts, the prompt is read, and the texts of all its samples are computed a
+token at a time, together with those of other prompts.
+
+The distributions are the same bits whether kept or computed again, and each sample has its own random
+generator. So what is kept changes no sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import torch
 
 from hunch.lm.base import Sampling
-from hunch.lm.scoring.engine import Engine
-from hunch.lm.scoring.lockstep import Draft, Group, advance, draw
+from hunch.lm.scoring.recent import Recent
 from hunch.lm.scoring.trie import Tokens
 
-Start: TypeAlias = tuple[Group, torch.Tensor]
-"""The drafts of a prompt, and the logits of their first token, shape (1, vocabulary)."""
+Text: TypeAlias = tuple[int, ...]
+"""The tokens written after a prompt."""
+Row: TypeAlias = Any
+"""The distribution of a next token, shape (vocabulary,): an array or tensor, which only its reader reads."""
 MOST_BYTES: Final = 2**30
-"""Maximum bytes of keys and values of drafts written together; the drafts of one prompt may take more."""
+"""Maximum bytes of keys and values of texts written together; those of one prompt may take more."""
+
+
+class Draft:
+    """A sample in progress.
+
+    Attributes:
+        rng: Its own random generator.
+        tokens: The tokens written so far.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.tokens: list[int] = []
+
+
+class Way(NamedTuple):
+    """How the texts after a prompt are computed; another way may give other last bits."""
+
+    name: str
+    rows: int  # maximum number of texts computed together
+
+
+class Group(Protocol):
+    """The keys and values of texts after one prompt.
+
+    Attributes:
+        texts: The texts, all of the same length; at first the empty one.
+    """
+
+    texts: Sequence[Text]
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        ...
+
+    def follow(self, texts: Sequence[Text]) -> None:
+        """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
+        ...
+
+
+class Reader(Protocol):
+    """Computes distributions of next tokens.
+
+    Attributes:
+        computed: Number of tokens of prompts computed so far.
+        saved: Number of tokens of prompts found in a cache so far.
+    """
+
+    computed: int
+    saved: int
+
+    @property
+    def width(self) -> int:
+        """Maximum number of texts computed together."""
+        ...
+
+    def way(self, prompt: Tokens, room: int) -> Way:
+        """Return how texts of up to ``room`` tokens after a prompt are computed."""
+        ...
+
+    def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group, Row]:
+        """Read a prompt; return a group for ``rows`` texts at most, and the row of their first token."""
+        ...
+
+    def advance(self, groups: Sequence[Any]) -> Sequence[Row]:
+        """Read the last token of all texts of groups; return the distributions after them, in order."""
+        ...
+
+    def draw(self, rows: Sequence[Row], sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
+        """Draw the next token of each draft from its distribution, with its own generator."""
+        ...
+
+
+class Work:
+    """A prompt whose samples are being written.
+
+    Attributes:
+        drafts: The samples that are written together at present, all of the same length.
+        group: The texts that were read; None as long as none had to be.
+        own: Distributions after the prompt and after the texts that were read last.
+    """
+
+    def __init__(self, prompt: Tokens, drafts: Sequence[Draft], way: Way) -> None:
+        self.prompt, self.way = prompt, way
+        self.rows = min(way.rows, len(drafts))
+        self.drafts, self._waiting = list(drafts[: way.rows]), list(drafts[way.rows :])
+        self.group: Group | None = None
+        self.own: dict[Text, Row] = {}
+        self._digest = hashlib.sha256(np.array(prompt, np.int64).tobytes()).digest()
+
+    def key(self, text: Text) -> tuple[str, bytes, Text]:
+        """Return the key of the distribution after a text."""
+        return self.way.name, self._digest, text
+
+    @property
+    def texts(self) -> list[Text]:
+        """The different texts written so far."""
+        return list(dict.fromkeys(tuple(draft.tokens) for draft in self.drafts))
+
+    def drop(self, ended: Callable[[list[int]], bool]) -> None:
+        """Leave out the samples that have ended; once all have, the next ones begin."""
+        self.drafts = [draft for draft in self.drafts if not ended(draft.tokens)]
+        if not self.drafts:
+            self.drafts, self._waiting = self._waiting[: self.rows], self._waiting[self.rows :]
+
+    def next(self, read: Group) -> list[Text]:
+        """Return the texts to read next: one token longer than those read, or the first token again."""
+        wanted, depth = self.texts, len(read.texts[0])
+        behind = depth < len(wanted[0]) and {text[:depth] for text in wanted} <= set(read.texts)
+        return list(dict.fromkeys(text[: depth + 1 if behind else 1] for text in wanted))
 
 
 class Writer:
-    """Writes samples with an engine."""
+    """Writes samples.
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    Args:
+        reader: Computes the distributions.
+        limit: Maximum size of the distributions that are kept, in bytes.
+
+    Attributes:
+        computed: Number of written tokens that were read so far, to compute the distribution after them.
+    """
+
+    def __init__(self, reader: Reader, limit: int) -> None:
+        self.reader, self.computed = reader, 0
+        self.known: Recent[Row] = Recent(limit)
 
     def write(
         self,
@@ -41,63 +169,65 @@ class Writer:
             sampling: How tokens are drawn.
             ended: Returns whether a sample with these tokens has ended.
         """
-        drafts = [(prompt, [Draft(rng) for rng in rngs]) for prompt, rngs in requests]
-        for wave in self._waves(drafts, sampling, ended):
-            self._together(wave, sampling, ended)
-        return [[draft.tokens for draft in own] for _, own in drafts]
+        drafts = [[Draft(rng) for rng in rngs] for _, rngs in requests]
+        room = sampling.max_tokens
+        wave, rows = list[Work](), 0
+        for (prompt, _), own in zip(requests, drafts, strict=True):
+            work = Work(prompt, own, self.reader.way(prompt, room))
+            needed = work.rows if work.way.rows > 1 else self.reader.width
+            if wave and rows + needed > self.reader.width:
+                self._write(wave, sampling, ended)
+                wave, rows = [], 0
+            wave.append(work)
+            rows += needed
+        self._write(wave, sampling, ended)
+        return [[draft.tokens for draft in own] for own in drafts]
 
-    def _waves(
-        self,
-        requests: Sequence[tuple[Tokens, list[Draft]]],
-        sampling: Sampling,
-        ended: Callable[[list[int]], bool],
-    ) -> Iterator[list[Start]]:
-        """Yield the groups to write together; prompts that must be written alone are written here."""
-        width, wave = self.engine.lockstep, list[Start]()
-        parts = [(p, own[at : at + width]) for p, own in requests for at in range(0, len(own), width)]
-        for prompt, drafts in parts:
-            start = self.engine.group(prompt, drafts, sampling.max_tokens)
-            if start is None:
-                self._singly(prompt, drafts, sampling, ended)
+    def _write(self, wave: Sequence[Work], sampling: Sampling, ended: Callable[[list[int]], bool]) -> None:
+        """Write samples of some prompts: draw what can be drawn, then compute what is missing, and so on."""
+        while wave := [work for work in wave if work.drafts]:
+            found = [(work, rows) for work in wave if (rows := self._rows(work))]
+            if not found:
+                self._compute(wave, sampling.max_tokens)
                 continue
-            groups = [group for group, _ in [*wave, start]]
-            rows, size = sum(len(group.drafts) for group in groups), sum(group.size for group in groups)
-            if wave and (rows > width or size > MOST_BYTES):
-                yield wave
-                wave = []
-            wave.append(start)
-        if wave:
-            yield wave
-
-    def _together(
-        self, wave: Sequence[Start], sampling: Sampling, ended: Callable[[list[int]], bool]
-    ) -> None:
-        """Write drafts a token at a time, until all have ended."""
-        groups = [group for group, _ in wave]
-        logits = torch.cat([own.expand(len(group.drafts), -1) for group, own in wave])
-        while groups:
-            drafts = [draft for group in groups for draft in group.drafts]
-            for draft, token in zip(drafts, draw(logits, sampling, drafts), strict=True):
+            drafts = [draft for work, _ in found for draft in work.drafts]
+            rows = [row for _, own in found for row in own]
+            for draft, token in zip(drafts, self.reader.draw(rows, sampling, drafts), strict=True):
                 draft.tokens.append(token)
-            for group in groups:
-                group.keep([not ended(draft.tokens) for draft in group.drafts])
-            groups = [group for group in groups if group.drafts]
-            logits = advance(self.engine.network, groups) if groups else logits
+            for work, _ in found:
+                work.drop(ended)
 
-    def _singly(
-        self,
-        prompt: Tokens,
-        drafts: Sequence[Draft],
-        sampling: Sampling,
-        ended: Callable[[list[int]], bool],
-    ) -> None:
-        """Write the drafts of one prompt, one after the other."""
-        start = self.engine.read(prompt, room=sampling.max_tokens)
-        for draft in drafts:
-            start.rewind()
-            logprobs = start.logprobs
-            while True:
-                draft.tokens += draw(torch.from_numpy(logprobs)[None], sampling, [draft])
-                if ended(draft.tokens):
-                    break
-                logprobs = start.step(draft.tokens[-1])
+    def _rows(self, work: Work) -> list[Row]:
+        """Return the distribution that each sample needs next; nothing unless all are known."""
+        rows: dict[Text, Row] = {}
+        for text in work.texts:
+            row = work.own.get(text)
+            if row is None:
+                row = self.known.find(work.key(text))
+            if row is None:
+                return []
+            rows[text] = row
+        return [rows[tuple(draft.tokens)] for draft in work.drafts]
+
+    def _compute(self, wave: Sequence[Work], room: int) -> None:
+        """Read prompts that were not read yet, and one more token of the texts of the others."""
+        going_on = [(work, work.group) for work in wave if work.group is not None]
+        held = sum(group.size for _, group in going_on)
+        for work in wave:
+            if work.group is None and (not held or held < MOST_BYTES):
+                work.group, row = self.reader.begin(work.prompt, work.way, work.rows, room)
+                self._keep(work, [()], [row])
+                held += work.group.size
+        for work, group in going_on:
+            group.follow(work.next(group))
+        rows = iter(self.reader.advance([group for _, group in going_on]) if going_on else ())
+        for work, group in going_on:
+            self._keep(work, group.texts, [next(rows) for _ in group.texts])
+            self.computed += len(group.texts)
+
+    def _keep(self, work: Work, texts: Sequence[Text], rows: Sequence[Row]) -> None:
+        """Keep distributions: within the work until it goes on, and as long as there is room for them."""
+        first = {text: row for text, row in work.own.items() if not text}
+        work.own = first | dict(zip(texts, rows, strict=True))
+        for text in texts:
+            self.known.put(work.key(text), work.own[text], work.own[text].nbytes)

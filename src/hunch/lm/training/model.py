@@ -26,8 +26,8 @@ from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.base import ONE_LINE, Sampling, choices
 from hunch.lm.prompts import Prompt, as_prompt
 from hunch.lm.scoring.engine import edges
-from hunch.lm.scoring.lockstep import Draft
 from hunch.lm.scoring.trie import Tokens, Tree
+from hunch.lm.scoring.writer import Draft
 from hunch.lm.training.adapters import Adapters
 from hunch.lm.training.writing import Allowed, Texts, Written, chances, fill
 from hunch.lm.usage import Metered, counters

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from hunch.core import UsageError
 from hunch.lm.base import Sampling
-from hunch.lm.scoring.lockstep import Draft, draw
+from hunch.lm.scoring.lockstep import draw
+from hunch.lm.scoring.writer import Draft
 
 Allowed: TypeAlias = Callable[[tuple[int, ...]], NDArray[np.bool_]]
 """Returns which tokens may follow those written so far, shape (vocabulary,)."""
