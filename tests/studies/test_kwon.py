@@ -66,6 +66,23 @@ READ = {
     "B: A is better for both. Therefore, B is not Pareto-optimal.\nSo C is Pareto-optimal.": "AC",
     "The total welfare of A is 3, that of B is 0. Therefore, the greatest total welfare is in A.": "A",
     "A and D.": "AD",
+    "All but B are Pareto-optimal.": "ACD",
+    "Every option but D is Pareto-optimal.": "ABC",
+    "Apart from C, every outcome is Pareto-optimal.": "ABD",
+    "Nothing but A is Pareto-optimal.": "A",
+    "None of them but B is Pareto-optimal.": "B",
+    "No option other than D has the greatest total welfare.": "D",
+    "There is no Pareto-optimal option besides A.": "A",
+    "There are no fair options.": "",
+    "The answer is none of the options.": "",
+    "There is no option better than B for both, so B is Pareto-optimal.": "B",
+    "Option C fails to be Pareto-optimal.": "",
+    "Option B is hardly fair.": "",
+    "Both B and D are far from equal.": "",
+    "It is false that B is fair.": "",
+    "B is not only fair but also equal.": "B",
+    "Not A, but B is the Pareto-optimal option.": "B",
+    "The fair outcome is neither A nor B, but D.": "D",
 }
 
 

@@ -63,7 +63,7 @@ PHRASES: Final = (
 
 @dataclass
 class Searcher:
-    """Finds a thing and puts it where it belongs, using only the text.
+    """Finds a thing and puts it where it belongs, by the text and the table of places that places things.
 
     Args:
         task: Such as ``put some pot on cabinet``.
