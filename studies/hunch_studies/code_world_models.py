@@ -29,7 +29,7 @@ from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.rl.world_model import LookUp, TrueCopy, WorldModel, frozen, measure
 from hunch.roles.program import best
 from hunch.runs.files import read_lines
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 CALLS = 50
 """Programs per run, as in the paper with the smaller model."""
@@ -65,21 +65,6 @@ PLANS = CEM(population=32, elites=8, generations=3, spread=2.0, noise=0.5)
 
 
 # ---- search -----------------------------------------------------------------------------------------------
-
-
-def kept(
-    path: Path, keys: Iterable[tuple[Any, ...]], run: Callable[..., dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The runs of some keys, each a line of a file; those that are there are not run again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {tuple(row["key"]): row for row in read_lines(path)}
-    with path.open("a") as file:
-        for key in keys:
-            if key not in done:
-                done[key] = {"key": list(key), **run(*key)}
-                file.write(json.dumps(done[key]) + "\n")
-                file.flush()
-    return list(done.values())
 
 
 def searched(base: str, seeds: int, calls: int, folder: Path) -> list[dict[str, Any]]:

@@ -29,11 +29,10 @@ from hunch.roles.reward import Rewarded
 from hunch.roles.suggestions import SuggestionConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
-from hunch_studies.code_world_models import kept
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 ENV = "hunch/Craft-v0"
 STEPS = 6_000

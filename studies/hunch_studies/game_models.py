@@ -19,10 +19,10 @@ from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.program import best
 from hunch.runs.files import read_lines
-from hunch_studies.code_world_models import kept, three
+from hunch_studies.code_world_models import three
 from hunch_studies.game_play import SOLVED, equilibrium_table, play_table, speed
 from hunch_studies.game_values import value_table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 CALLS = 30
 """Programs of a run."""

@@ -22,8 +22,8 @@ from hunch.rl.games.inference import Filtering
 from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.runs.files import read_lines
-from hunch_studies.code_world_models import kept, three
-from hunch_studies.study import Part
+from hunch_studies.code_world_models import three
+from hunch_studies.study import Part, kept
 
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}
 """Matches per line, half of them in each seat."""
@@ -70,7 +70,7 @@ def play_table(games: Sequence[Name], share: float, folder: Path) -> str:
         play = partial(_played, game, n, codes)
         rows = kept(path, [(line,) for line in ("random", "the truth", *codes)], play)
         blind = [row["key"][0] for row in rows if row["lost"] > 0.5 and row["key"][0] in codes]
-        rows = kept(path, [(f"{line}{FILTERED}",) for line in blind], play)
+        rows += kept(path, [(f"{line}{FILTERED}",) for line in blind], play)
         for row in rows:
             cells = [three(over_pairs(row[against])) for against in ("random", "truth")]
             lost = f", {row['lost']:.0%} of its moves at random" if row["lost"] else ""

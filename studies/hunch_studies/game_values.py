@@ -18,8 +18,9 @@ from hunch.rl.games.ismcts import ISMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.game_value import best, candidates, problem_of, seat, standings
 from hunch.roles.program import ModelWriter
-from hunch_studies.code_world_models import kept, three
+from hunch_studies.code_world_models import three
 from hunch_studies.game_play import both, programs
+from hunch_studies.study import kept
 
 WRITER: Final = "scripted:modeller?bugs=0.1&crash=0.1"
 PLAYED: tuple[Name, ...] = ("tic-tac-toe", "connect-four", "leduc", "squall")

@@ -23,7 +23,6 @@ from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.program import Attempt, Feedback, ModelWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch_studies.code_world_models import kept
 from hunch_studies.programs_funsearch import programs_of, tried, winner
 from hunch_studies.programs_rewards import (
     AGAIN,
@@ -37,7 +36,7 @@ from hunch_studies.programs_rewards import (
     encoder,
     writer,
 )
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 CONTROLS: dict[str, Feedback] = {
     "Eureka": "own",

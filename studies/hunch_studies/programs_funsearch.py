@@ -26,8 +26,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.sandbox import ProgramError
-from hunch_studies.code_world_models import kept
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 Row = dict[str, Any]
 

@@ -15,9 +15,8 @@ from hunch.envs.design.policy import PolicyCode
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.program import Mutator, best
-from hunch_studies.code_world_models import kept
 from hunch_studies.programs_funsearch import tried
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 Row = dict[str, Any]
 

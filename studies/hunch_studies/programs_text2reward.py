@@ -19,7 +19,6 @@ from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
-from hunch_studies.code_world_models import kept
 from hunch_studies.programs_funsearch import tried
 from hunch_studies.programs_rewards import (
     ENCODERS,
@@ -31,7 +30,7 @@ from hunch_studies.programs_rewards import (
     encoder,
     writer,
 )
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 PROGRAMS = 16
 """Programs, and so trainings, per run."""

@@ -21,8 +21,8 @@ from hunch.rl.world_model import Prediction, Step, WorldModel, by_depth, measure
 from hunch.roles.experience import discounted_return
 from hunch.roles.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, Recording, recorded, text_steps, world_model
-from hunch_studies.code_world_models import kept, three
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.code_world_models import three
+from hunch_studies.study import Part, Scale, Study, kept
 
 DOMAINS = ("Chain", "Maze")
 EXAMPLES = (4, 8, 16, 32, 64)

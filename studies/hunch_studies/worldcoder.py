@@ -19,8 +19,7 @@ from hunch.methods.program.worldcoder import WorldCoder
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Finished, Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch_studies.code_world_models import kept
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""
