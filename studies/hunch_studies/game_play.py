@@ -21,9 +21,9 @@ from hunch.rl.games.game import AtRandom, Known, Seat, View, matches
 from hunch.rl.games.inference import Filtering
 from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.runs.files import read_lines
 from hunch_studies.code_world_models import three
-from hunch_studies.study import Part, kept
+from hunch_studies.game_search import winners
+from hunch_studies.study import Scale, kept
 
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}
 """Matches per line, half of them in each seat."""
@@ -41,14 +41,10 @@ DEEPER: dict[Name, tuple[int, ...]] = {
 """Numbers of simulations with which the search's own policy is measured."""
 
 
-def programs(game: Name, folder: Path) -> dict[str, str]:
+def programs(game: Name, scale: Scale, folder: Path) -> dict[str, str]:
     """Return winners of Thompson sampling and best of n: the first without failed tests, and the worst."""
-    rows = [
-        row
-        for row in read_lines(folder.parent / Part(GAMES[game].title, ()).folder / "runs.jsonl")
-        if row["program"]
-    ]
-    rows = [row for row in rows if row["key"][0] in ("Thompson", "best of n")]
+    by = winners(game, scale, folder)
+    rows = [row for line in ("Thompson", "best of n") for row in by[line] if row["program"]]
     found: dict[str, str] = {}
     if right := [row for row in rows if row["fitness"] == 1.0]:
         found[f"code that passes all tests ({right[0]['held_out_exact']:.2f} right held out)"] = right[0][
@@ -61,12 +57,12 @@ def programs(game: Name, folder: Path) -> dict[str, str]:
     return found
 
 
-def play_table(games: Sequence[Name], share: float, folder: Path) -> str:
+def play_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     """Return results of search in the code, with its inference, against the truth and random play."""
     lines = ["| game | who plays | against random | against search in the truth |", "|---" * 4 + "|"]
     for game in games:
-        n = max(2, round(MATCHES[game] * share / 2))
-        path, codes = folder / f"{game}.jsonl", programs(game, folder)
+        n = max(2, round(MATCHES[game] * scale.share / 2))
+        path, codes = folder / f"{game}.jsonl", programs(game, scale, folder)
         play = partial(_played, game, n, codes)
         rows = kept(path, [(line,) for line in ("random", "the truth", *codes)], play)
         blind = [row["key"][0] for row in rows if row["lost"] > 0.5 and row["key"][0] in codes]
@@ -112,12 +108,12 @@ def _true(game: Name) -> Tree:
     return tree_of(Known(GAMES[game]))
 
 
-def equilibrium_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
+def equilibrium_table(games: Sequence[Name], scale: Scale, seeds: int, folder: Path) -> str:
     """Return the true exploitability of policies solved or searched in the code and in the truth."""
     lines = ["| game | policy | exploitability |", "|---|---|---|"]
     panels: dict[str, dict[str, dict[int, Estimate]]] = {}
     for game in games:
-        codes = {"the truth": "", **programs(game, folder)}
+        codes = {"the truth": "", **programs(game, scale, folder)}
         keys = [("even", "", 0)]
         keys += [(f"regret minimisation in {name}", name, 0) for name in codes]
         keys += [("regret minimisation in memory of the matches", "memory", 0)]

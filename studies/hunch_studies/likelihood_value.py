@@ -84,7 +84,8 @@ def learnt(run: Path) -> dict[str, Any]:
     """Return the success of a trained agent, and its values' predictions for further episodes."""
     agent, config = load_agent(run)
     result = finished(run)
-    assert isinstance(agent, LikelihoodValue) and result is not None
+    assert isinstance(agent, LikelihoodValue)
+    assert result is not None
     late = [e.success for e in last_quarter(result.episodes, config.steps)]
     told, came = foretold(agent, config.env, config.seed)
     everything = [e.success for e in result.episodes]

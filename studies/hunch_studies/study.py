@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -12,7 +12,7 @@ from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
-from hunch.runs.execute import finished
+from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, read_lines, write_atomically
 from hunch.seal import sealed_json
 from hunch_studies.transfer import Transfer, carry_out
@@ -55,6 +55,26 @@ class Scale:
 
 FULL = Scale(seeds=3, share=1.0)
 SMOKE = Scale(seeds=1, share=0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class Seeded(Arm):
+    """Runs that differ by more than their seed.
+
+    Attributes:
+        own: Called with a seed; returns the settings that replace those of the arm, by name.
+    """
+
+    own: Callable[[int], Mapping[str, Any]] = lambda seed: {}
+
+    @property
+    def varies(self) -> bool:
+        """True: what is played may differ between seeds."""
+        return True
+
+    def at(self, seed: int) -> RunConfig:
+        """Return the settings of the run of a seed."""
+        return replace(super().at(seed), **self.own(seed))
 
 
 Key: TypeAlias = tuple[Any, ...]
