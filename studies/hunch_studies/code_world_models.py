@@ -17,9 +17,8 @@ import hunch
 from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.design.world_model import START, WorldModelCode
-from hunch.envs.pendulum import nearest
 from hunch.methods.program.gif_mcts import GIFMCTSConfig
-from hunch.rl.cem import CEM, plan
+from hunch.rl.cem import CEM
 from hunch.rl.episodes import evaluate
 from hunch.rl.search import MCTS
 from hunch.rl.small_models import tabulate, value_iteration
@@ -28,8 +27,10 @@ from hunch.rl.world_model import LookUp, TrueCopy, WorldModel, frozen, measure
 from hunch.roles.program import best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch_studies.plans import plan
 from hunch_studies.programs_funsearch import attempts_of
 from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.worlds.pendulum import nearest
 
 CALLS = 50
 """Programs per run, as in the paper with the smaller model."""

@@ -19,8 +19,6 @@ from typing import TypeAlias
 import numpy as np
 
 from hunch.core import State
-from hunch.envs.game24.env import Game24
-from hunch.envs.game24.rules import TARGET, numbers, operations, shown, solvable
 from hunch.lm import load
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.rl.tabular import QTable
@@ -28,6 +26,8 @@ from hunch.roles.prior_similarity import SimilarityPrior
 from hunch.runs.files import write_atomically
 from hunch_studies.recordings.tree_of_thought import Tree, tree
 from hunch_studies.study import Part, Scale, Study
+from hunch_studies.worlds.game24.env import Game24
+from hunch_studies.worlds.game24.rules import TARGET, numbers, operations, shown, solvable
 
 SEEDS = 10
 BUDGETS = (3, 30, 100, 300, 1_000)

@@ -15,14 +15,15 @@ import hunch
 from hunch.core import HunchError
 from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.tabletop.games import GAMES, Name
-from hunch.report.curves import draw_lines
-from hunch.rl.games.cfr import Policy, Tree, exploitability, solve, tree_of
-from hunch.rl.games.game import AtRandom, Known, Seat, View, matches
+from hunch.rl.games.game import Known, View
 from hunch.rl.games.inference import Filtering
-from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch_studies.code_world_models import three
 from hunch_studies.game_search import winners
+from hunch_studies.games.cfr import Policy, Tree, exploitability, solve, tree_of
+from hunch_studies.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.matches import AtRandom, Seat, matches
+from hunch_studies.lines import draw_lines
 from hunch_studies.study import Scale, kept
 
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}

@@ -14,12 +14,12 @@ from hunch import lm
 from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.tabletop.games import GAMES, Name
 from hunch.rl.games.game import Known
-from hunch.rl.games.ismcts import ISMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.game_value import best, candidates, problem_of, seat, standings
 from hunch.roles.program import ModelWriter
 from hunch_studies.code_world_models import three
 from hunch_studies.game_play import both, programs
+from hunch_studies.games.ismcts import ISMCTS
+from hunch_studies.games.value import best, candidates, problem_of, seat, standings
 from hunch_studies.study import Scale, kept
 
 WRITER: Final = "scripted:modeller?bugs=0.1&crash=0.1"

@@ -21,12 +21,12 @@ from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities
 from hunch.envs.design.worlds import WORLDS
 from hunch.methods import find
 from hunch.methods.program.eureka import Eureka, EurekaConfig, build
-from hunch.report.frontier import draw_frontier
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.program import Attempt, Feedback, ModelWriter, Writer
 from hunch.roles.program_similarity import SimilarityWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch_studies.frontier import draw_frontier
 from hunch_studies.programs_funsearch import programs_of, tried, winner
 from hunch_studies.programs_rewards import (
     AGAIN,

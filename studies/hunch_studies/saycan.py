@@ -16,12 +16,12 @@ import numpy as np
 
 from hunch.envs.kitchen.errands import FAMILIES
 from hunch.lm import load
-from hunch.report.reliability import draw_reliability
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.prior_kinds import PriorConfig
 from hunch.runs.build import load_trained
 from hunch_studies.planners import Bench, Line, Played, share, skill_runs, success, table
+from hunch_studies.reliability import draw_reliability
 from hunch_studies.study import Part, Scale, Study
 
 EPISODES: Final = 150

@@ -9,11 +9,11 @@ from hunch.core import UsageError
 from hunch.envs.design.coded_game import FUNCTIONS, TOGETHER, CodedGame, loaded
 from hunch.envs.tabletop.games import GAMES
 from hunch.methods.program.gif_mcts import GIFMCTS
-from hunch.rl.games.cfr import exploitability, solve, tree_of
 from hunch.rl.games.game import END, PLAYERS, Known, View, at_random
 from hunch.rl.games.inference import Filtering
-from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.roles.program import best
+from hunch_studies.games.cfr import exploitability, solve, tree_of
+from hunch_studies.games.ismcts import ISMCTS, Searching
 from hunch_studies.rules.game_code import GAME_CODE, KUHN
 
 CODE = {

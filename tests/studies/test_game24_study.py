@@ -8,7 +8,6 @@ import pytest
 from tests.envs.test_game24 import recorded as recorded  # a fixture: a search of two puzzles
 
 from hunch.core import UsageError
-from hunch.envs.game24.rules import numbers, solvable
 from hunch_studies.game24 import (
     ALL,
     PRIOR,
@@ -30,6 +29,7 @@ from hunch_studies.game24 import (
 )
 from hunch_studies.recordings.tree_of_thought import tree
 from hunch_studies.study import FULL, SMOKE
+from hunch_studies.worlds.game24.rules import numbers, solvable
 
 
 def within(left, candidates):
