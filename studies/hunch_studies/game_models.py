@@ -132,7 +132,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         *searches,
         Part("Rules of search over all games", (), beside=partial(ahead_table, games, scale)),
-        Part("Closed deck", closed(solved, scale), beside=hidden, most=FEWER),
+        Part("Closed deck", closed(solved, scale), beside=hidden, most=FEWER, apart=True),
         Part("Play", (), beside=partial(play_table, games, scale)),
         Part("Value functions", (), beside=partial(value_table, games, scale)),
         Part("Equilibrium", (), beside=partial(equilibrium_table, solved, scale, fewer)),

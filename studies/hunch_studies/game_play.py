@@ -45,7 +45,12 @@ DEEPER: dict[Name, tuple[int, ...]] = {
 def programs(game: Name, scale: Scale, folder: Path) -> dict[str, str]:
     """Return winners of Thompson sampling and best of n: the first without failed tests, and the worst."""
     by = winners(game, scale, folder)
-    rows = [row for line in ("Thompson", "best of n") for row in by[line] if row["program"]]
+    return told_apart([*by["Thompson"], *by["best of n"]])
+
+
+def told_apart(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the first program without failed tests and the one that fails most, each with a label."""
+    rows = [row for row in rows if row["program"]]
     found: dict[str, str] = {}
     if right := [row for row in rows if row["fitness"] == 1.0]:
         found[f"code that passes all tests ({right[0]['held_out_exact']:.2f} right held out)"] = right[0][

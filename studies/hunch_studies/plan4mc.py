@@ -29,12 +29,11 @@ from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner import Skill
 from hunch.roles.skill_graph import SkillGraph, extract
 from hunch.runs.build import load_agent, load_skills
-from hunch.runs.compare import folder_name
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.models import Models
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
-from hunch_studies.planners import SKILL, kept, skill_run, table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.planners import SKILL, skill_run, table
+from hunch_studies.study import Part, Scale, Study, kept
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 300}
@@ -143,13 +142,13 @@ class Bench:
     def played(self, label: str, agent: Callable[[int], Agent], failure: float = 0.0) -> list[list[Played]]:
         """Return the episodes of an arm, seed by seed."""
         episodes = self.scale.episodes(EACH)
-        return [
-            kept(
-                self.folder / f"{folder_name(label)}-{seed}.json",
-                partial(lambda seed: play(agent(seed), seed, failure, episodes), seed),
-            )
-            for seed in range(self.scale.seeds)
-        ]
+        return self.kept(label, lambda seed: play(agent(seed), seed, failure, episodes))
+
+    def kept(self, label: str, played: Callable[[int], list[Played]]) -> list[list[Played]]:
+        """Return the episodes of a row, seed by seed, each played once."""
+        keys = [(label, seed) for seed in range(self.scale.seeds)]
+        rows = kept(self.folder / "episodes.jsonl", keys, lambda _, seed: {"played": played(seed)})
+        return [row["played"] for row in rows]
 
 
 def succeeded(runs: Sequence[Sequence[Played]]) -> Estimate:
@@ -242,13 +241,8 @@ def wrong(data: Path, scale: Scale, folder: Path) -> str:
     for edges in EDGES:
         cells: list[object] = [edges]
         for replan in ("each", "never"):
-            runs = [
-                kept(
-                    folder / f"{replan}-{edges}-{seed}.json",
-                    partial(_misled, bench.found(seed), edges, replan, seed),
-                )
-                for seed in range(scale.seeds)
-            ]
+            misled = partial(_misled, bench, edges, replan)
+            runs = bench.kept(f"{replan} {edges}", misled)
             told = [said(e) for run in runs for e in run if not e["success"]]
             cells += [succeeded(runs), f"{np.mean(told):.2f}" if told else "-"]
             if replan == "each":
@@ -260,8 +254,9 @@ def wrong(data: Path, scale: Scale, folder: Path) -> str:
     return f"{table(head, rows)}\n\nPlanning anew, all failures:\n\n{table('report | share', shares)}"
 
 
-def _misled(skills: Sequence[Skill], edges: int, replan: str, seed: int) -> list[Played]:
+def _misled(bench: Bench, edges: int, replan: str, seed: int) -> list[Played]:
     """Play an episode of every target, each with its own corrupted graph."""
+    skills = bench.found(seed)
     graph, played = right(skills), list[Played]()
     for number, target in enumerate(TARGETS):
         rng = np.random.default_rng([seed, edges, number])

@@ -1,16 +1,14 @@
 """Shared parts of the studies of planners: trained skills, and paired episodes with their results.
 
-Every row of a table plays the same episodes with the same skills; a seed determines both. The results are
-kept in a file for each row and seed, and are not computed again.
+Every row of a table plays the same episodes with the same skills; a seed determines both.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from hunch.core import Agent, World
 from hunch.envs import make
@@ -26,11 +24,9 @@ from hunch.roles.planner import Skill
 from hunch.runs.build import load_skills
 from hunch.runs.compare import folder_name
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_json, read_lines, write_atomically
 from hunch.runs.models import Models
-from hunch_studies.study import Scale
+from hunch_studies.study import Scale, kept
 
-T = TypeVar("T")
 STEPS: Final = {"reach": 30_000, "pick up": 20_000, "put down": 15_000, "open": 15_000}
 """Training steps for the skills of each verb."""
 KITCHEN: Final = "hunch/Kitchen-v0"
@@ -147,15 +143,12 @@ class Bench:
 
     def played(self, line: Line) -> list[list[Played]]:
         """Return the episodes of a row, seed by seed."""
-        return [self._kept(line, seed) for seed in range(self.scale.seeds)]
+        keys = [(line.label, seed) for seed in range(self.scale.seeds)]
+        rows = kept(self.folder / "episodes.jsonl", keys, lambda _, seed: self._played(line, seed))
+        return [[Played(**episode) for episode in row["played"]] for row in rows]
 
-    def _kept(self, line: Line, seed: int) -> list[Played]:
-        path = self.folder / f"{folder_name(line.label)}-{seed}.jsonl"
-        if not path.exists():
-            lines = "".join(json.dumps(vars(episode)) + "\n" for episode in self._play(line, seed))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, lines.encode())
-        return [Played(**row) for row in read_lines(path)]
+    def _played(self, line: Line, seed: int) -> dict[str, Any]:
+        return {"played": [vars(episode) for episode in self._play(line, seed)]}
 
     def _play(self, line: Line, seed: int) -> Iterator[Played]:
         if line.method == "q-learning":
@@ -181,17 +174,6 @@ def play(agent: Agent, disturbance: float, episodes: int, seed: int) -> Iterator
         names = plan["plan"] if plan else []
         right = plan is not None and reached(env.unwrapped.errand.goal, ideally(info["raw"], names))
         yield Played(info["task"], episode.success, right, len(names), episode.length)
-
-
-def kept(path: Path, measure: Callable[[], T]) -> T:
-    """Return a measurement from its file, or measure now and write it there as JSON."""
-    known = read_json(path)
-    if known is None:
-        known = {"measured": measure()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(known).encode())
-    found: T = known["measured"]
-    return found
 
 
 def success(runs: Sequence[Sequence[Played]], family: str = "") -> Estimate:

@@ -61,6 +61,15 @@ def actors(scale: Scale) -> tuple[Arm, ...]:
     )
 
 
+def learnt(scale: Scale, folder: Path) -> str:
+    """Return the actor's success at the end of its training, by verb."""
+    rows = []
+    for arm in actors(scale):
+        results = [finished(run) for run in runs_of(arm, scale.seeds, folder)]
+        rows.append((arm.label, over_seeds([result.success.value for result in results if result])))
+    return table("verb | success", rows)
+
+
 def arms(question: str, out: Path, scale: Scale) -> tuple[Arm, ...]:
     """Return every arm, and flat learning with the steps of actor and reporter together."""
     config = RunConfig(method="q-learning", env=ID, env_options={"question": question})
@@ -102,10 +111,10 @@ def measured(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    parts = [Part("The actor", actors(scale))]
+    parts = [Part("The actor", actors(scale), beside=partial(learnt, scale), apart=True)]
     for question, title in {"conditional": "A condition", "search": "A search"}.items():
         listed = arms(question, data.parent, scale)
-        parts.append(Part(title, listed, beside=partial(measured, question, listed, scale)))
+        parts.append(Part(title, listed, beside=partial(measured, question, listed, scale), apart=True))
     return parts
 
 

@@ -196,7 +196,7 @@ STUDIES = {
         "steps, not millions. In the second part a table does not see the sub-goals, but is rewarded for "
         "them. This says nothing about large models.",
         _parts,
-        lm_for="",
+        lm_for="rl-adapter",
         seeds=8,
     )
 }

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import starmap
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -11,7 +15,16 @@ from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
-from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
+from hunch.runs.compare import (
+    Arm,
+    Job,
+    Outcome,
+    compare,
+    environment,
+    jobs,
+    refuse_others,
+    thread_limits,
+)
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, read_lines, write_atomically
 from hunch.seal import sealed_json
@@ -80,23 +93,31 @@ class Seeded(Arm):
 Key: TypeAlias = tuple[Any, ...]
 
 
-def kept(path: Path, keys: Iterable[Key], measure: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+def kept(
+    path: Path, keys: Iterable[Key], measure: Callable[..., dict[str, Any]], *, workers: int = 1
+) -> list[dict[str, Any]]:
     """Return a row for each key: from a file, or measured now and written there at once.
 
     Args:
         path: JSON lines, each a row with its ``key``.
         keys: Plain values, such as an arm and a seed.
         measure: Called with the values of a key that has no row yet; returns the rest of its row.
+        workers: Processes that measure side by side; with more than one, ``measure`` is a function of a
+            module.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = {tuple(row["key"]): row for row in read_lines(path)}
-    found = []
-    for key in keys:
-        if key not in known:
-            known[key] = {"key": list(key), **measure(*key)}
+    asked, known = list(keys), {tuple(row["key"]): row for row in read_lines(path)}
+    todo = [key for key in dict.fromkeys(asked) if key not in known]
+    with ExitStack() as stack:
+        found: Iterable[dict[str, Any]] = starmap(measure, todo)
+        if workers > 1 and todo:
+            stack.enter_context(environment(thread_limits(1)))
+            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
+            found = pool.map(measure, *zip(*todo, strict=True))
+        for key, row in zip(todo, found, strict=True):
+            known[key] = {"key": list(key), **row}
             write_atomically(path, b"".join(map(sealed_json, known.values())))
-        found.append(known[key])
-    return found
+    return [known[key] for key in asked]
 
 
 @dataclass(frozen=True)
@@ -113,6 +134,8 @@ class Part:
             Markdown.
         prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
         most: Maximum number of seeds, for runs that take long; 0 for no maximum.
+        apart: The runs are not compared with each other, because their environments or budgets differ; then
+            only ``beside`` tells of them.
     """
 
     title: str
@@ -122,6 +145,7 @@ class Part:
     beside: Callable[[Path], str] | None = None
     prepare: Callable[[], None] | None = None
     most: int = 0
+    apart: bool = False
 
     def seeds(self, scale: Scale) -> int:
         """Return the number of seeds at a scale."""
@@ -281,15 +305,15 @@ def conduct(
 
 def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) -> str:
     """Write a part's table and picture, and return its section of the page."""
-    if not part.arms:
-        return f"### {part.title}\n\n{part.beside(folder) if part.beside else ''}\n"
+    complete = all(outcome.result for outcome in outcomes)
+    beside = f"{part.beside(folder)}\n\n" if part.beside and complete else ""
+    if part.apart or not part.arms:
+        return f"### {part.title}\n\n{beside}"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
     done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
     measured = f"{part.measure(done, seeds, folder)}\n\n" if part.measure and done else ""
-    complete = all(outcome.result for outcome in outcomes)
-    beside = f"{part.beside(folder)}\n\n" if part.beside and complete else ""
     return (
         f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{measured}{beside}"
         f"![{part.title}]({folder.name}/curves.png)\n"

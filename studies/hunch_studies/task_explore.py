@@ -59,9 +59,9 @@ def place(seed: int, walls: bool) -> dict[str, Any]:
     return {"home_seed": seed, "goal": target(seed, walls), "walls": walls, **limit}
 
 
-def arm(line: Line, encoder: str, walls: bool, steps: int) -> Seeded:
+def arm(line: Line, walls: bool, steps: int) -> Seeded:
     """Return the runs of a line."""
-    options = TaskExploreConfig(encoder=encoder, **line.options)
+    options = TaskExploreConfig(**line.options)
     config = RunConfig(method="task-explore", env=ENV, steps=steps, options=options)
     return Seeded(line.label, config, own=partial(_own, walls))
 
@@ -106,11 +106,9 @@ def learnt(run: Path) -> dict[str, Any]:
     return {**told, "evidence": result.evidence, **spent(result)}
 
 
-def arms(steps: int, walls: bool, encoders: tuple[str, ...]) -> tuple[Seeded, ...]:
-    """Return all lines, with the user's encoders."""
-    listed = [(line, "minilm") for line in (LINES[:3] if walls else LINES)]
-    listed += [(Line(f"TaskExplore, {spec}"), spec) for spec in encoders]
-    return tuple(arm(line, encoder, walls, steps) for line, encoder in listed)
+def arms(steps: int, walls: bool) -> tuple[Seeded, ...]:
+    """Return all lines, or the first of them where there are walls."""
+    return tuple(arm(line, walls, steps) for line in (LINES[:3] if walls else LINES))
 
 
 def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
@@ -155,7 +153,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     places = [*((f"{full:,} steps", full, False) for full in BUDGETS), ("Rooms with doors", WALLED, True)]
     parts = []
     for title, full, walls in places:
-        listed = arms(scale.steps(full), walls, scale.lms)
+        listed = arms(scale.steps(full), walls)
         parts.append(Part(title, listed, beside=partial(measured, listed, scale.seeds)))
     return parts
 
@@ -171,7 +169,6 @@ STUDIES = {
         "are embedded, by a sentence encoder (`minilm`, L3). A bag of words finds no two names similar, so "
         "its swaps are the random ones. The curriculum is not included.",
         _parts,
-        lm_for="",
         seeds=8,
     )
 }
