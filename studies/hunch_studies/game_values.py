@@ -17,7 +17,7 @@ from hunch.rl.games.game import Known
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.program import ModelWriter
 from hunch_studies.code_world_models import three
-from hunch_studies.game_play import both, programs
+from hunch_studies.game_play import RIGHT, both, programs
 from hunch_studies.games.ismcts import ISMCTS
 from hunch_studies.games.value import best, candidates, problem_of, seat, standings
 from hunch_studies.study import Scale, kept
@@ -65,7 +65,7 @@ def value_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     lines = [f"| {head} | best of them afterwards | no candidate chosen |", "|---" * 7 + "|"]
     for game in (name for name in games if name in PLAYED):
         codes = programs(game, scale, folder)
-        code = next((text for name, text in codes.items() if "passes all tests" in name), None)
+        code = next((text for name, text in codes.items() if RIGHT in name), None)
         if code is None:
             lines.append(f"| {game} | no code passes all tests | | | | | |")
             continue
