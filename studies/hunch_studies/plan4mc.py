@@ -29,10 +29,11 @@ from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner import Skill
 from hunch.roles.skill_graph import SkillGraph, extract
 from hunch.runs.build import load_agent, load_skills
-from hunch.runs.execute import RunConfig, execute
+from hunch.runs.compare import SEED, Arm
+from hunch.runs.execute import RunConfig
 from hunch.runs.models import Models
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
-from hunch_studies.planners import SKILL, skill_run, table
+from hunch_studies.planners import SKILL, skills_part, table, trained
 from hunch_studies.study import Part, Scale, Study, kept
 
 ID: Final = "hunch/Craft-v0"
@@ -57,26 +58,17 @@ class Played(TypedDict):
     problem: str
 
 
-def finders(data: Path, scale: Scale, seed: int) -> list[Skill]:
-    """Return the skills to find things in the world of a seed; they are trained if necessary."""
-    folder = data / f"seed-{seed}" / "find"
-    skill_run(folder, "hunch/CraftSkill-v0", {"world_seed": seed}, SKILL, scale.steps(STEPS), seed)
-    return load_skills(folder)
+def finding(scale: Scale) -> Arm:
+    """Return the runs that train the skills to find things, each in the world of its seed."""
+    config = RunConfig(method="q-learning", env="hunch/CraftSkill-v0", options=SKILL)
+    return Arm("find", replace(config, env_options={"world_seed": SEED}, steps=scale.steps(STEPS)))
 
 
-def flat(data: Path, scale: Scale, seed: int) -> Agent:
-    """Train Q-learning on the targets themselves, with as many steps as the skills."""
-    folder = data / f"seed-{seed}" / "flat"
-    config = RunConfig(
-        method="q-learning",
-        env=ID,
-        env_options={**WORLD, "world_seed": seed, "target": "any"},
-        steps=scale.steps(STEPS),
-        seed=seed,
-        options=SKILL,
-    )
-    execute(config, folder)
-    return load_agent(folder)[0]
+def flat(scale: Scale) -> Arm:
+    """Return Q-learning on the targets themselves, with as many steps as the skills."""
+    place = {**WORLD, "world_seed": SEED, "target": "any"}
+    config = RunConfig(method="q-learning", env=ID, env_options=place, options=SKILL)
+    return Arm("flat", replace(config, steps=scale.steps(STEPS)))
 
 
 def planning(
@@ -125,7 +117,7 @@ class Bench:
 
     Args:
         folder: Folder of the episodes.
-        data: Folder of the skills' training.
+        data: Folder of the part that trains the skills.
         scale: Size of the study.
     """
 
@@ -136,7 +128,7 @@ class Bench:
     def found(self, seed: int) -> list[Skill]:
         """Return the skills of a seed."""
         if seed not in self.skills:
-            self.skills[seed] = finders(self.data, self.scale, seed)
+            self.skills[seed] = load_skills(trained(finding(self.scale), seed, self.data))
         return self.skills[seed]
 
     def played(self, label: str, agent: Callable[[int], Agent], failure: float = 0.0) -> list[list[Played]]:
@@ -206,7 +198,11 @@ def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> st
         rows.append(
             (names, load(lm).evidence, succeeded(runs[0]), "", succeeded(runs[1]), "", _skills(runs[1]))
         )
-    runs = [bench.played(f"flat {p}", lambda s: flat(data, scale, s), p) for p in (0.0, 0.3)]
+
+    def learner(seed: int) -> Agent:
+        return load_agent(trained(flat(scale), seed, data))[0]
+
+    runs = [bench.played(f"flat {p}", learner, p) for p in (0.0, 0.3)]
     rows.append(
         (
             f"flat Q-learning, {scale.steps(STEPS):,} steps",
@@ -311,13 +307,15 @@ def unfound(data: Path, scale: Scale, folder: Path) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     models = ("uniform", "bag-of-words", "minilm", *scale.lms)
+    skills = skills_part((finding(scale), flat(scale)), scale)
+    data = data.parent / skills.folder
     told: Mapping[str, Callable[[Path], str]] = {
         "A graph read from the manual": partial(valid, (RULE, *scale.lms), data, scale),
         "Skills that fail": partial(failing, models, data, scale),
         "Wrong edges": partial(wrong, data, scale),
         "Without skills to find things": partial(unfound, data, scale),
     }
-    return [Part(title, (), beside=beside) for title, beside in told.items()]
+    return [skills, *(Part(title, (), beside=beside) for title, beside in told.items())]
 
 
 STUDIES = {

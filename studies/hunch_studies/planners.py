@@ -6,7 +6,8 @@ Every row of a table plays the same episodes with the same skills; a seed determ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +22,16 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner import Skill
-from hunch.runs.build import load_skills
-from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute
+from hunch.runs.build import load_agent, load_skills
+from hunch.runs.compare import Arm, jobs
+from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.models import Models
-from hunch_studies.study import Scale, kept
+from hunch_studies.study import Part, Scale, kept, runs_of
 
 STEPS: Final = {"reach": 30_000, "pick up": 20_000, "put down": 15_000, "open": 15_000}
 """Training steps for the skills of each verb."""
+SKILLS: Final = "The skills"
+"""Title of the part that trains them."""
 KITCHEN: Final = "hunch/Kitchen-v0"
 FAMILY: Final = {errand.text: errand.family for errand in ERRANDS}
 
@@ -80,35 +83,45 @@ SKILL: Final = QLearningConfig(gamma=0.95, learning_rate=0.3, epsilon=(0.2, 0.2,
 """Training settings of skills and of the flat agent."""
 
 
-def skill_run(
-    folder: Path, env: str, env_options: Mapping[str, Any], options: QLearningConfig, steps: int, seed: int
-) -> Path:
-    """Train skills in an environment of skills, unless they are trained already; return the run's folder."""
-    config = RunConfig(
-        method="q-learning",
-        env=env,
-        env_options=dict(env_options),
-        steps=steps,
-        seed=seed,
-        options=options,
+def skill_arms(scale: Scale) -> tuple[Arm, ...]:
+    """Return the runs that train the skills of each verb."""
+    config = RunConfig(method="q-learning", env="hunch/KitchenSkill-v0", options=SKILL)
+    return tuple(
+        Arm(verb, replace(config, env_options={"verb": verb}, steps=scale.steps(STEPS[verb])))
+        for verb in VERBS
     )
-    execute(config, folder)
-    return folder
+
+
+def flat(scale: Scale) -> Arm:
+    """Return runs without skills, trained on the errands with as many steps as all skills together."""
+    steps = scale.steps(sum(STEPS.values()))
+    return Arm("flat", RunConfig(method="q-learning", env=KITCHEN, steps=steps, options=SKILL))
+
+
+def skills_part(arms: tuple[Arm, ...], scale: Scale) -> Part:
+    """Return the part that trains the skills on which the others build."""
+    return Part(SKILLS, arms, beside=partial(successes, arms, scale), apart=True)
+
+
+def successes(arms: Sequence[Arm], scale: Scale, folder: Path) -> str:
+    """Return the success of skills at the end of their training."""
+    rows = []
+    for arm in arms:
+        results = [finished(run) for run in runs_of(arm, scale.seeds, folder)]
+        rows.append((arm.label, over_seeds([result.success.value for result in results if result])))
+    return table("trained | success", rows)
+
+
+def trained(arm: Arm, seed: int, folder: Path) -> Path:
+    """Return the folder of the run of a seed in its part's folder; it is executed unless it is finished."""
+    *_, job = jobs([arm], seed + 1, folder)
+    execute(job.config, job.folder)
+    return job.folder
 
 
 def skill_runs(folder: Path, seed: int, scale: Scale) -> list[Path]:
-    """Train the skills of a seed, unless they are trained already; return the folders of their runs."""
-    return [
-        skill_run(
-            folder / f"seed-{seed}" / folder_name(verb),
-            "hunch/KitchenSkill-v0",
-            {"verb": verb},
-            SKILL,
-            scale.steps(STEPS[verb]),
-            seed,
-        )
-        for verb in VERBS
-    ]
+    """Return the folders of the runs of a seed's skills."""
+    return [trained(arm, seed, folder) for arm in skill_arms(scale)]
 
 
 def skills_of(folder: Path, seed: int, scale: Scale) -> list[Skill]:
@@ -116,22 +129,12 @@ def skills_of(folder: Path, seed: int, scale: Scale) -> list[Skill]:
     return [skill for run in skill_runs(folder, seed, scale) for skill in load_skills(run)]
 
 
-def flat(folder: Path, seed: int, scale: Scale) -> Agent:
-    """Return an agent without skills, trained on the errands with as many steps as all skills together."""
-    from hunch.runs.build import load_agent
-
-    steps = scale.steps(sum(STEPS.values()))
-    config = RunConfig(method="q-learning", env=KITCHEN, steps=steps, seed=seed, options=SKILL)
-    execute(config, folder / f"seed-{seed}" / "flat")
-    return load_agent(folder / f"seed-{seed}" / "flat")[0]
-
-
 class Bench:
     """Plays the rows of a table with the skills of every seed, and keeps the results.
 
     Args:
         folder: Folder of the results.
-        data: Folder of the skills' runs.
+        data: Folder of the part that trains the skills.
         scale: Size of the study.
         episodes: Episodes per row and seed.
     """
@@ -152,7 +155,7 @@ class Bench:
 
     def _play(self, line: Line, seed: int) -> Iterator[Played]:
         if line.method == "q-learning":
-            agent = flat(self.data, seed, self.scale)
+            agent, _ = load_agent(trained(flat(self.scale), seed, self.data))
         else:
             if seed not in self.skills:
                 self.skills[seed] = skills_of(self.data, seed, self.scale)

@@ -20,7 +20,7 @@ from hunch.rl.statistics import over_seeds
 from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
-from hunch_studies.planners import SKILL, table
+from hunch_studies.planners import SKILL, SKILLS, skills_part, table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
 
 ID: Final = "hunch/SecretProperty-v0"
@@ -41,9 +41,6 @@ LINES: Final[dict[str, dict[str, Any]]] = {
 """The arms, and how each differs."""
 
 
-ACTORS: Final = Part("The actor", ()).folder
-
-
 def actors(scale: Scale) -> tuple[Arm, ...]:
     """Return the runs that train the actor, by verb."""
     return tuple(
@@ -59,15 +56,6 @@ def actors(scale: Scale) -> tuple[Arm, ...]:
         )
         for verb in VERBS
     )
-
-
-def learnt(scale: Scale, folder: Path) -> str:
-    """Return the actor's success at the end of its training, by verb."""
-    rows = []
-    for arm in actors(scale):
-        results = [finished(run) for run in runs_of(arm, scale.seeds, folder)]
-        rows.append((arm.label, over_seeds([result.success.value for result in results if result])))
-    return table("verb | success", rows)
 
 
 def arms(question: str, out: Path, scale: Scale) -> tuple[Arm, ...]:
@@ -86,7 +74,7 @@ def _planned(label: str, options: Mapping[str, Any], config: RunConfig, out: Pat
 
 
 def _skilled(options: Any, skills: Sequence[Arm], out: Path, seed: int) -> dict[str, Any]:
-    folders = tuple(str(out / ACTORS / arm.folder / f"seed-{seed}") for arm in skills)
+    folders = tuple(str(out / Part(SKILLS, ()).folder / arm.folder / f"seed-{seed}") for arm in skills)
     return {"options": replace(options, skills=folders)}
 
 
@@ -111,7 +99,7 @@ def measured(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    parts = [Part("The actor", actors(scale), beside=partial(learnt, scale), apart=True)]
+    parts = [skills_part(actors(scale), scale)]
     for question, title in {"conditional": "A condition", "search": "A search"}.items():
         listed = arms(question, data.parent, scale)
         parts.append(Part(title, listed, beside=partial(measured, question, listed, scale), apart=True))
