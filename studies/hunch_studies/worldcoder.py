@@ -76,10 +76,8 @@ def came_to(run: Path) -> dict[str, Any]:
     """Return the step of the first success, the share of episodes solved, and programs by quarter."""
     result = finished(run)
     assert result is not None
-    written = [0]
-    for line in read_lines(run / "metrics.jsonl"):
-        written.append(int(line.get("programs", written[-1])))
-    del written[0]
+    asked = [line["models"]["lm"] for line in read_lines(run / "metrics.jsonl")]
+    written = [lm["calls"] + lm["cache_hits"] for lm in asked]  # a program for each
     first = next((episode.step for episode in result.episodes if episode.success), None)
     late = [episode.success for episode in result.episodes if episode.step > result.asked * 3 / 4]
     marks = [written[round(len(written) * (q + 1) / QUARTERS) - 1] for q in range(QUARTERS)]
