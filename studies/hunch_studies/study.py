@@ -332,7 +332,8 @@ def _models(outcomes: Sequence[Outcome]) -> str:
     """Name the revision of each language model: results of an archive may be those of an earlier one."""
     records = [read_json(o.job.folder / "config.json") or {} for o in outcomes if o.result]
     used = [model for record in records for model in record.get("models", {}).values()]
-    names = sorted({f"`{model['name']}` {model['revision'].partition(':')[0]}" for model in used})
+    known = [model for model in used if model["revision"]]  # a model that is trained has none
+    names = sorted({f"`{model['name']}` {model['revision'].partition(':')[0]}" for model in known})
     return f"Revisions of the models: {', '.join(names)}.\n\n" if names else ""
 
 

@@ -12,9 +12,10 @@ from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import load
 from hunch.runs.compare import Arm, Job
+from hunch.runs.execute import RunConfig
 from hunch_studies.priors import WRONG, error
 from hunch_studies.rules import kitchen as scripted
-from hunch_studies.study import FULL, SMOKE, chosen, conduct, kept, selected
+from hunch_studies.study import FULL, SMOKE, Part, chosen, conduct, kept, selected
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
@@ -74,6 +75,15 @@ def test_a_part_that_needs_runs_of_another_says_which(tmp_path):
     study = studies.find("game-models")
     with pytest.raises(UsageError, match="no finished run: first run the part kuhn-poker"):
         conduct(study, tmp_path, replace(SMOKE, parts=("Play",)), watch=lambda part, todo: lambda lines: None)
+
+
+def test_the_page_tells_of_a_model_that_is_trained(tmp_path):
+    """It has no revision."""
+    train = RunConfig(method="glam", env="hunch/BabyAI-GoToObj-v0", env_options={"max_steps": 4}, steps=8)
+    listed = (Arm("GLAM", train), Arm("prior", replace(train, method="zero-shot", lm="uniform")))
+    study = replace(studies.find("glam"), parts=lambda scale, data: [Part("Small", listed)])
+    page = conduct(study, tmp_path, SMOKE, workers=1, watch=lambda part, todo: lambda lines: None)
+    assert "Revisions of the models: `uniform` 1." in page.read_text()
 
 
 def test_an_unknown_study_is_named():
