@@ -14,9 +14,9 @@ endif
 
 .PHONY: setup demo test test-engine test-ray test-served lint check study docs bench clean
 
-$(VENV)/.ready: pyproject.toml studies/pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml pocket/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]" -e studies
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]" -e pocket -e studies
 	touch $@
 
 setup: $(VENV)/.ready
@@ -44,8 +44,8 @@ test-served: setup
 	$(BIN)/python -m pytest -m served tests/lm/test_served.py
 
 lint: setup
-	$(BIN)/ruff check src studies tests benchmarks
-	$(BIN)/ruff format --check src studies tests benchmarks
+	$(BIN)/ruff check src pocket studies tests benchmarks
+	$(BIN)/ruff format --check src pocket studies tests benchmarks
 	$(BIN)/mypy
 
 # Style, types and the fast tests.

@@ -25,14 +25,14 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.icpi import ICPI
-from hunch.pocket.model import SHIPPED
 from hunch.rl.episodes import world_of
 from hunch.rl.rollout import Rollout
+from hunch_pocket import EXAMPLES
 
 EPISODES = 12
 DECISIONS = 6
 SIDES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
-    ("one at a time", f"hf:{SHIPPED}?prefix_cache=0", 1, 1, {"prompts": "per-prediction"}),
+    ("one at a time", f"hf:{EXAMPLES}?prefix_cache=0", 1, 1, {"prompts": "per-prediction"}),
     ("per prediction", "pocket", 1, DECISIONS, {"prompts": "per-prediction"}),
     ("per episode", "pocket", 1, DECISIONS, {"prompts": "per-episode"}),
     ("per episode, choosing", "pocket", 1, DECISIONS, {"prompts": "per-episode", "answers": "choose"}),

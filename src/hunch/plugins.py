@@ -1,7 +1,7 @@
-"""What other packages add to Hunch by entry points: kinds of models, commands and environments.
+"""What other packages add to Hunch by entry points: kinds of models, weights, commands and environments.
 
-The studies of the repository are such a package. It is not published: where it is missing, whoever asks for a
-part of it is told how to get it.
+The repository has two such packages beside this one: the studies, which are not published, and weights of
+pocket models. Where one is missing, whoever asks for a part of it is told how to get it.
 """
 
 from __future__ import annotations
@@ -45,4 +45,12 @@ def of_studies(part: str) -> UsageError:
     return UsageError(
         f"{part} comes with the studies, which are not in this package: "
         "get a checkout of Hunch and run 'make setup' there."
+    )
+
+
+def of_pocket(part: str) -> UsageError:
+    """Return the error for weights whose package is not installed, with how to get it."""
+    return UsageError(
+        f"{part} comes with hunch-rl-pocket, which is not installed: "
+        "get a checkout of Hunch and run 'pip install ./pocket' there."
     )

@@ -5,9 +5,8 @@ hunch study code-world-models
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,23 @@ from typing import Any
 import numpy as np
 
 import hunch
-from hunch import lm
 from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.design.world_model import START, WorldModelCode
-from hunch.envs.pendulum import nearest
-from hunch.methods.program.gif_mcts import GIFMCTS
-from hunch.rl.cem import CEM, plan
+from hunch.methods.program.gif_mcts import GIFMCTSConfig
+from hunch.rl.cem import CEM
 from hunch.rl.episodes import evaluate
 from hunch.rl.search import MCTS
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.rl.world_model import LookUp, TrueCopy, WorldModel, frozen, measure
 from hunch.roles.writer.programs import best
-from hunch.runs.files import read_lines
-from hunch_studies.study import Part, Scale, Study
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch_studies.plans import plan
+from hunch_studies.programs_funsearch import attempts_of
+from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.worlds.pendulum import nearest
 
 CALLS = 50
 """Programs per run, as in the paper with the smaller model."""
@@ -67,76 +68,81 @@ PLANS = CEM(population=32, elites=8, generations=3, spread=2.0, noise=0.5)
 # ---- search -----------------------------------------------------------------------------------------------
 
 
-def kept(
-    path: Path, keys: Iterable[tuple[Any, ...]], run: Callable[..., dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The runs of some keys, each a line of a file; those that are there are not run again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {tuple(row["key"]): row for row in read_lines(path)}
-    with path.open("a") as file:
-        for key in keys:
-            if key not in done:
-                done[key] = {"key": list(key), **run(*key)}
-                file.write(json.dumps(done[key]) + "\n")
-                file.flush()
-    return list(done.values())
-
-
-def searched(base: str, seeds: int, calls: int, folder: Path) -> list[dict[str, Any]]:
-    """The runs of all lines, kept in ``runs.jsonl``."""
-    env = hunch.make("hunch/WorldModelCode-v0", base=f"hunch/{base}-v0")
-    keys = [
-        (repair, line, seed)
+def arms(base: str, calls: int) -> tuple[Arm, ...]:
+    """Return the rules of search, at each repair rate of the writer."""
+    return tuple(
+        arm(base, repair, line, calls)
         for repair in RATES[base]
         for line in LINES
-        for seed in range(min(seeds, FEWER.get(base, seeds)))
         if (base, repair) == CONTROLS_AT or "feedback" not in LINES[line]
-    ]
-    return kept(folder / "runs.jsonl", keys, partial(_searched, env, calls))
+    )
 
 
-def _searched(env: Any, calls: int, repair: float, line: str, seed: int) -> dict[str, Any]:
-    agent = GIFMCTS(lm.load(WRITER.format(repair)), give_up=0, **LINES[line])
-    hunch.train(agent, env, steps=calls, seed=seed)
-    top = best(agent.attempts)
-    solved = next((a.number + 1 for a in agent.attempts if a.fitness == 1.0), None)
-    first = agent.attempts[0].fitness
+def arm(base: str, repair: float, line: str, calls: int) -> Arm:
+    """Return the runs of a rule."""
+    config = RunConfig(
+        method="gif-mcts",
+        env="hunch/WorldModelCode-v0",
+        env_options={"base": f"hunch/{base}-v0"},
+        lm=WRITER.format(repair),
+        steps=calls,
+        options=GIFMCTSConfig(give_up=0, **LINES[line]),
+    )
+    return Arm(label(repair, line), config)
+
+
+def label(repair: float, line: str) -> str:
+    """Return the label of a rule at a repair rate."""
+    return f"{line}, repair rate {repair}"
+
+
+def winner(run: Path) -> dict[str, Any]:
+    """Return what a run came to."""
+    attempts = attempts_of(run)
+    top = best(attempts)
     return {
         "fitness": top.fitness if top else 0.0,
         "held_out": top.components["held_out_exact"] if top else 0.0,
-        "first": first or 0.0,
-        "solved": solved,
+        "first": attempts[0].fitness or 0.0,
+        "solved": next((a.number + 1 for a in attempts if a.fitness == 1.0), None),
         "program": top.program if top else "",
     }
 
 
+def part(base: str, scale: Scale) -> Part:
+    """Return the searches in an environment."""
+    calls = max(4, round(CALLS * scale.share))
+    most = FEWER.get(base, 0)
+    told = partial(search_table, base, min(scale.seeds, most or scale.seeds), calls)
+    return Part(base, arms(base, calls), beside=told, most=most)
+
+
+def winners(base: str, scale: Scale, folder: Path) -> list[dict[str, Any]]:
+    """Return the winners of GIF-MCTS in an environment, given the folder of another part."""
+    own = part(base, scale)
+    (found,) = (arm for arm in own.arms if arm.label == label(0.3, "GIF-MCTS"))
+    return [winner(run) for run in runs_of(found, own.seeds(scale), folder.parent / own.folder)]
+
+
 def search_table(base: str, seeds: int, calls: int, folder: Path) -> str:
     """Return the result of each rule by repair rate, and the lead of the tree search."""
-    found = searched(base, seeds, calls, folder)
+    found = {a.label: [winner(run) for run in runs_of(a, seeds, folder)] for a in arms(base, calls)}
     head = (
         "| repair rate | arm | fitness | right held out | all right | calls until then |\n" + "|---" * 6 + "|"
     )
     lines = [head]
     for repair in RATES[base]:
-        for line in LINES:
-            own = _rows(found, repair, line)
-            if own:
-                lines.append(f"| {repair} | {line} | {_cells(own)} |")
-        single = _rows(found, repair, "best of n")
-        zero = over_seeds([row["first"] for row in single])
+        own = {line: rows for line in LINES if (rows := found.get(label(repair, line)))}
+        lines += [f"| {repair} | {line} | {_cells(rows)} |" for line, rows in own.items()]
+        zero = over_seeds([row["first"] for row in own["best of n"]])
         lines.append(f"| {repair} | zero-shot, the first of these | {three(zero)} | | | 1 |")
     ahead = [
         f"- Repair rate {repair}: fitness of GIF-MCTS minus that of {line}, paired by seed: "
-        f"{three(_difference(found, repair, line))}."
+        f"{three(_difference(found[label(repair, 'GIF-MCTS')], found[label(repair, line)]))}."
         for repair in RATES[base]
         for line in ("best of n", "linear refinement", "Thompson (WorldCoder's rule)")
     ]
     return "\n".join(lines) + "\n\n" + "\n".join(ahead)
-
-
-def _rows(found: Iterable[dict[str, Any]], repair: float, line: str) -> list[dict[str, Any]]:
-    own = [row for row in found if row["key"][:2] == [repair, line]]
-    return sorted(own, key=lambda row: int(row["key"][2]))
 
 
 def _cells(rows: Sequence[dict[str, Any]]) -> str:
@@ -153,9 +159,8 @@ def _cells(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _difference(found: Iterable[dict[str, Any]], repair: float, line: str) -> Estimate:
-    pairs = zip(_rows(found, repair, "GIF-MCTS"), _rows(found, repair, line), strict=True)
-    return over_pairs([one["fitness"] - other["fitness"] for one, other in pairs])
+def _difference(ours: Sequence[dict[str, Any]], other: Sequence[dict[str, Any]]) -> Estimate:
+    return over_pairs([a["fitness"] - b["fitness"] for a, b in zip(ours, other, strict=True)])
 
 
 def three(estimate: Estimate) -> str:
@@ -258,21 +263,19 @@ def _true(base: str) -> TrueCopy:
     return TrueCopy(env)
 
 
-def planning_table(folder: Path) -> str:
+def planning_table(scale: Scale, folder: Path) -> str:
     """Return of the planner in winners of the search, in the true simulator, and at random."""
     lines = ["| base | model | right held out | return |", "|---|---|---|---|"]
     for base in RATES:
-        rows = _rows(read_lines(folder.parent / Part(base, ()).folder / "runs.jsonl"), 0.3, "GIF-MCTS")
+        rows = [(seed, row) for seed, row in enumerate(winners(base, scale, folder)) if row["program"]]
         lines.append(f"| {base} | none: random actions | | {planned(base, None, 0):.1f} |")
         lines.append(
             f"| {base} | the true simulator | 1.000 | {planned(base, partial(_true, base), 0):.1f} |"
         )
-        for row in [row for row in rows if row["program"]][:PLANNED]:
+        for seed, row in rows[:PLANNED]:
             with box().load(row["program"], "step") as program:
                 value = planned(base, partial(ProgramModel, program), 0)
-            lines.append(
-                f"| {base} | program of seed {row['key'][2]} | {row['held_out']:.3f} | {value:.1f} |"
-            )
+            lines.append(f"| {base} | program of seed {seed} | {row['held_out']:.3f} | {value:.1f} |")
     return "\n".join(lines) + f"\n\n{speed()}"
 
 
@@ -305,12 +308,12 @@ class _Counted:
         return self.model.step(states, actions, rngs)
 
 
-def quality_table(folder: Path) -> str:
+def quality_table(scale: Scale, folder: Path) -> str:
     """One-step and five-step accuracy, and speed, of look-up, a program of the search, and the truth."""
     lines = ["| base | model | right after 1 step | after 5 | steps per second |", "|---|---|---|---|---|"]
     for base in RATES:
         env: WorldModelCode = hunch.make("hunch/WorldModelCode-v0", base=f"hunch/{base}-v0").unwrapped  # type: ignore[assignment]
-        rows = _rows(read_lines(folder.parent / Part(base, ()).folder / "runs.jsonl"), 0.3, "GIF-MCTS")
+        rows = winners(base, scale, folder)
         held = env.further(5)
         with box().load(rows[0]["program"] or START, "step") as program:
             models: dict[str, WorldModel] = {
@@ -326,12 +329,10 @@ def quality_table(folder: Path) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    calls = max(4, round(CALLS * scale.share))
-    searches = [Part(base, (), beside=partial(search_table, base, scale.seeds, calls)) for base in RATES]
     return [
-        *searches,
-        Part("Models beside each other", (), beside=quality_table),
-        Part("Planning in the code", (), beside=planning_table),
+        *(part(base, scale) for base in RATES),
+        Part("Models beside each other", (), beside=partial(quality_table, scale)),
+        Part("Planning in the code", (), beside=partial(planning_table, scale)),
     ]
 
 

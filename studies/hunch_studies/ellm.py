@@ -6,33 +6,32 @@ how many different things an agent learns to do without the environment's reward
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hunch.core import Agent
-from hunch.envs import make
-from hunch.lm import load
+from hunch.core import Agent, Transition, World
+from hunch.lm.base import LanguageModel
+from hunch.methods import find
 from hunch.methods.goal.ellm import ELLM, ELLMConfig, SuggestionConfig
-from hunch.methods.q_learning import QLearning, QLearningConfig
+from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.novelty import CountBonus, CountBonusConfig, RNDConfig
+from hunch.ranges import NonNegativeInt
 from hunch.report.table import final_return
-from hunch.rl.episodes import advance, world_of
-from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.reward.rewarded import Rewarded
+from hunch.roles.wrapper import Wrapper
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
-from hunch_studies.code_world_models import kept
+from hunch.runs.result import Result
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, runs_of
 
 ENV = "hunch/Craft-v0"
 STEPS = 6_000
@@ -101,54 +100,115 @@ def achieved(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 # ---- after the pretraining --------------------------------------------------------------------------------
 
 
-def agents(steps: int) -> dict[str, Agent]:
-    """Return the methods pretrained without the environment's reward, and the one without pretraining."""
+class Turning(Wrapper):
+    """Mixin for an agent that learns from the environment's reward alone once its pretraining is over."""
+
+    config: Any
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config and the models; the weights of the rewards change and are left out."""
+        models = getattr(self, "models", {})
+        return {**asdict(self.config), "models": {name: model.name for name, model in models.items()}}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Begin with the pretraining."""
+        self.gone = 0
+        self._turn()
+        super().begin(world, seed)
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Count the steps."""
+        super().observe(transitions)
+        self.gone += len(transitions)
+
+    def learn(self) -> dict[str, float]:
+        """Learn; the next step may be the first after the pretraining."""
+        told = super().learn()
+        self._turn()
+        return told
+
+    def _turn(self) -> None:
+        c, over = self.config, self.gone >= self.config.pretraining
+        rewarded: Any = self if isinstance(self, Rewarded) else self.agent
+        rewarded.weight, rewarded.extrinsic = (0.0, 1.0) if over else (c.weight, c.extrinsic)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the agent's state and the number of steps."""
+        return {**super().state_dict(), "gone": self.gone}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.gone = state["gone"]
+        self._turn()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurningELLMConfig(ELLMConfig):
+    """ELLM, and then the environment's reward."""
+
+    pretraining: NonNegativeInt = 0
+    """Steps before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurningCountConfig(CountBonusConfig):
+    """The count of states, and then the environment's reward."""
+
+    pretraining: NonNegativeInt = 0
+    """Steps before it."""
+
+
+class TurningELLM(Turning, ELLM):
+    """ELLM, and then the environment's reward."""
+
+    config_class = TurningELLMConfig
+
+
+class TurningCount(Turning, CountBonus):
+    """The count of states, and then the environment's reward."""
+
+    config_class = TurningCountConfig
+
+
+TURNING = replace(find("ellm"), name=f"{__name__}:TURNING", agent=f"{__name__}:TurningELLM")
+COUNTING = replace(find("count-bonus"), name=f"{__name__}:COUNTING", agent=f"{__name__}:TurningCount")
+
+
+def build(agent: type[Any], config: Any, models: Mapping[str, LanguageModel]) -> Agent:
+    """Build one of both."""
+    made: Agent
+    if issubclass(agent, ELLM):
+        made = agent(models["lm"], config, models["encoder"])
+    else:
+        made = agent(config, models["encoder"])
+    return made
+
+
+def later(steps: int, more: int) -> tuple[Arm, ...]:
+    """Return agents pretrained without the environment's reward, and one that has only the later steps."""
     table = QLearningConfig(epsilon=(1.0, 0.1, steps // 2))
-    words = load("bag-of-words")
-    return {
-        "ELLM": ELLM(load(RULE), ELLMConfig(table=table), words),
-        "every action a goal": ELLM(load("uniform"), ELLMConfig(table=table, suggestions=ALL), words),
-        "count of states": CountBonus(CountBonusConfig(table=table, extrinsic=0.0, weight=1.0), words),
-        SCRATCH: QLearning(table),
-    }
+    ellm = TurningELLMConfig(table=table, pretraining=steps)
+    count = TurningCountConfig(table=table, pretraining=steps, extrinsic=0.0, weight=1.0)
+    run = RunConfig(method=TURNING.name, env=ENV, steps=steps + more)
+    scratch = QLearningConfig(epsilon=(1.0, 0.1, more // 2))
+    return (
+        Arm("ELLM", replace(run, lm=RULE, options=ellm)),
+        Arm("every action a goal", replace(run, lm="uniform", options=replace(ellm, suggestions=ALL))),
+        Arm("count of states", replace(run, method=COUNTING.name, options=count)),
+        Arm(SCRATCH, replace(run, method="q-learning", steps=more, options=scratch)),
+    )
 
 
-def downstream(steps: int, more: int, label: str, seed: int) -> dict[str, float]:
-    """Pretrain for some steps, then train on the environment's reward only; return final return and cost.
-
-    An agent from scratch is trained for the later steps only.
-    """
-    agent, begun = agents(more if label == SCRATCH else steps)[label], time.perf_counter()
-    rollout = Rollout([make(ENV)], seed)
-    agent.begin(world_of(rollout, rollout.fleet.envs[0], steps + more, ()), seed)
-    if label != SCRATCH:
-        _go_on(agent, rollout, steps)
-        rewarded: Any = agent if isinstance(agent, Rewarded) else agent.agent  # type: ignore[attr-defined]
-        rewarded.weight, rewarded.extrinsic = 0.0, 1.0
-    before = rollout.steps
-    rollout.take_finished()
-    _go_on(agent, rollout, before + more)
-    late = [e.episode_return for e in rollout.take_finished() if e.step > before + 0.75 * more]
-    lm = getattr(agent, "models", {}).get("lm")
-    return {
-        "achieved": float(np.mean(late)) if late else 0.0,
-        "calls": lm.usage.calls if lm else 0,
-        "hits": lm.usage.cache_hits if lm else 0,
-        "seconds": time.perf_counter() - begun,
-    }
-
-
-def _go_on(agent: Agent, rollout: Rollout, until: int) -> None:
-    while rollout.steps < until:
-        advance(rollout, agent)
-        agent.learn()
-
-
-def after(steps: int, more: int, seeds: int, folder: Path) -> str:
+def after(listed: Sequence[Arm], more: int, seeds: int, folder: Path) -> str:
     """Return the effect of each kind of pretraining on the task of all achievements, in Markdown."""
-    keys = [(label, seed) for label in agents(steps) for seed in range(seeds)]
-    found = kept(folder / "runs.jsonl", keys, partial(downstream, steps, more))
-    by = {label: [run for run in found if run["key"][0] == label] for label, _ in keys}
+    by = {
+        arm.label: [
+            _achieved(result, more) for run in runs_of(arm, seeds, folder) if (result := finished(run))
+        ]
+        for arm in listed
+    }
     scratch = [run["achieved"] for run in by[SCRATCH]]
     rows = []
     for label, runs in by.items():
@@ -158,13 +218,21 @@ def after(steps: int, more: int, seeds: int, folder: Path) -> str:
     return table_of(f"pretrained by | achievements | above no pretraining | {COST}", rows)
 
 
+def _achieved(result: Result, more: int) -> dict[str, Any]:
+    """Return the return in the last quarter of the later steps, and the cost of all."""
+    late = [e.episode_return for e in result.episodes if e.step > result.asked - 0.25 * more]
+    return {"achieved": float(np.mean(late)) if late else 0.0, **spent(result, "lm")}
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = []
     for title, pastimes in (("With pastimes", 12), ("Without pastimes", 0)):
         listed = arms(scale.steps(STEPS), pastimes, scale.lms, short=not pastimes)
         parts.append(Part(title, listed, measure=achieved))
-    later = partial(after, scale.steps(STEPS), scale.steps(LATER), scale.seeds)
-    return [*parts, Part("After the pretraining", (), beside=later)]
+    steps, more = scale.steps(STEPS), scale.steps(LATER)
+    listed = later(steps, more)
+    told = partial(after, listed, more, scale.seeds)
+    return [*parts, Part("After the pretraining", listed, beside=told, apart=True)]
 
 
 STUDIES = {

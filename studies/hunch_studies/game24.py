@@ -8,7 +8,6 @@ once for every method.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, partial
@@ -19,15 +18,14 @@ from typing import TypeAlias
 import numpy as np
 
 from hunch.core import State
-from hunch.envs.game24.env import Game24
-from hunch.envs.game24.rules import TARGET, numbers, operations, shown, solvable
 from hunch.lm import load
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.rl.tabular import QTable
 from hunch.roles.prior.similarity import SimilarityPrior
-from hunch.runs.files import write_atomically
 from hunch_studies.recordings.tree_of_thought import Tree, tree
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.game24.env import Game24
+from hunch_studies.worlds.game24.rules import TARGET, numbers, operations, shown, solvable
 
 SEEDS = 10
 BUDGETS = (3, 30, 100, 300, 1_000)
@@ -180,15 +178,15 @@ def _words() -> SimilarityPrior:
 # ---- what comes of it -----------------------------------------------------------------------------------
 
 
-def play(found: Recorded, puzzles: Sequence[str], seeds: int) -> dict[str, Runs]:
-    """Return the steps to the first solution by line, puzzle and seed."""
-    runs: dict[str, dict[str, list[int | None]]] = {}
-    for seed in range(seeds):
-        for line, candidates in found.fillings(seed).items():
-            for number, puzzle in enumerate(puzzles):
-                steps = steps_to_solve(puzzle, candidates, np.random.default_rng([seed, number]))
-                runs.setdefault(line, {}).setdefault(puzzle, []).append(steps)
-    return dict(runs)
+def play(found: Recorded, puzzles: Sequence[str], seed: int) -> dict[str, list[int | None]]:
+    """Return the steps to the first solution of each puzzle, by line."""
+    return {
+        line: [
+            steps_to_solve(puzzle, candidates, np.random.default_rng([seed, number]))
+            for number, puzzle in enumerate(puzzles)
+        ]
+        for line, candidates in found.fillings(seed).items()
+    }
 
 
 def solved(runs: Runs, budget: float = np.inf) -> float:
@@ -243,15 +241,17 @@ def by_value(found: Tree, left: str, proposals: Mapping[str, tuple[str, ...]]) -
 
 
 def tell(folder: str | Path, out: Path, scale: Scale) -> str:
-    """Play all puzzles with all priors; return the results in Markdown. ``steps.json`` holds every run."""
+    """Play all puzzles with all priors; return the results in Markdown."""
     search = tree(folder)
     found = Recorded(search)
     puzzles, seeds = (found.puzzles[:3], 1) if scale.smoke else (found.puzzles, scale.seeds)
     within = {shown(puzzle) for puzzle in search.puzzles if search.within(puzzle)} & set(puzzles)
-    runs = play(found, puzzles, seeds)
-    out.mkdir(parents=True, exist_ok=True)
-    steps = {line: list(own.values()) for line, own in runs.items()}
-    write_atomically(out / "steps.json", (json.dumps(steps) + "\n").encode())
+    keys = [(seed,) for seed in range(seeds)]
+    rows = kept(out / "steps.jsonl", keys, lambda seed: {"steps": play(found, puzzles, seed)})
+    runs: dict[str, Runs] = {
+        line: {puzzle: [row["steps"][line][i] for row in rows] for i, puzzle in enumerate(puzzles)}
+        for line in rows[0]["steps"]
+    }
     value = np.mean([by_value(search, puzzle, found.proposals) for puzzle in puzzles])
     searched = np.mean([won for won, p in zip(search.found, found.puzzles, strict=True) if p in puzzles])
     parts = [

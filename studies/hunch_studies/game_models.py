@@ -12,81 +12,39 @@ from typing import Any
 
 import numpy as np
 
-import hunch
-from hunch import lm
 from hunch.envs.tabletop.games import GAMES, Name
-from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.writer.programs import best
-from hunch.runs.files import read_lines
-from hunch_studies.code_world_models import kept, three
+from hunch.runs.compare import Arm
+from hunch_studies.code_world_models import three
 from hunch_studies.game_play import SOLVED, equilibrium_table, play_table, speed
+from hunch_studies.game_search import CONTROLS_IN, LINES, arm, arms, winner, winners
 from hunch_studies.game_values import value_table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, runs_of
 
-CALLS = 30
-"""Programs of a run."""
-WRITER = "scripted:modeller?bugs=0.1&repair=0.3&break=0.1&crash=0.1"
-LINES: dict[str, dict[str, Any]] = {
-    "Thompson": {"search": "thompson"},
-    "GIF-MCTS": {"search": "tree"},
-    "linear refinement": {"search": "linear"},
-    "best of n": {"search": "single"},
-    "Thompson, feedback of another program": {"search": "thompson", "feedback": "shuffled"},
-    "Thompson, no feedback": {"search": "thompson", "feedback": "blind"},
-}
-CONTROLS_IN: Name = "kuhn"
-"""The game in which the controls of the feedback are run."""
+FEWER = 5
+"""Seeds of the closed deck and of the equilibria."""
 
 
-def searched(game: Name, seeds: int, calls: int, folder: Path) -> list[dict[str, Any]]:
-    """The runs of all lines, kept in ``runs.jsonl``."""
-    env = hunch.make("hunch/GameCode-v0", game=game)
-    keys = [
-        (line, seed)
-        for line in LINES
-        for seed in range(seeds)
-        if game == CONTROLS_IN or "feedback" not in LINES[line]
-    ]
-    return kept(folder / "runs.jsonl", keys, partial(_searched, env, calls))
-
-
-def _searched(env: Any, calls: int, line: str, seed: int) -> dict[str, Any]:
-    agent = GIFMCTS(lm.load(WRITER), give_up=0, **LINES[line])
-    hunch.train(agent, env, steps=calls, seed=seed)
-    top = best(agent.attempts)
-    return {
-        "fitness": top.fitness if top else 0.0,
-        "first": agent.attempts[0].fitness or 0.0,
-        "solved": next((a.number + 1 for a in agent.attempts if a.fitness == 1.0), None),
-        "program": top.program if top else "",
-        **(dict(top.components) if top else {}),
-    }
-
-
-def search_table(game: Name, seeds: int, calls: int, folder: Path) -> str:
-    """Return the result of each rule, and the lead of the first one."""
-    found = searched(game, seeds, calls, folder)
+def search_table(game: Name, scale: Scale, folder: Path) -> str:
+    """Return the result of each rule."""
+    by = winners(game, scale, folder)
     columns = (
         "arm, tests passed, right held out, legal precision, legal recall, consistent inference, all tests"
     )
     columns += ", calls until then"
     lines = [f"| {' | '.join(columns.split(', '))} |", "|---" * 8 + "|"]
-    by = {line: [row for row in found if row["key"][0] == line] for line in LINES}
-    lines += [f"| {line} | {_cells(own)} |" for line, own in by.items() if own]
+    lines += [f"| {line} | {_cells(own)} |" for line, own in by.items()]
     zero = three(over_seeds([row["first"] for row in by["best of n"]]))
     lines.append(f"| zero-shot, the first of best of n | {zero} | | | | | | 1 |")
     return "\n".join(lines)
 
 
-def ahead_table(games: Sequence[Name], folder: Path) -> str:
+def ahead_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     """Return the lead of each rule over each other, over all games and seeds."""
     rules = [line for line, settings in LINES.items() if "feedback" not in settings]
-    rows = {
-        game: read_lines(folder.parent / Part(GAMES[game].title, ()).folder / "runs.jsonl") for game in games
-    }
+    rows = {game: winners(game, scale, folder) for game in games}
     by = {
-        line: {(g, r["key"][1]): r["fitness"] for g, own in rows.items() for r in own if r["key"][0] == line}
+        line: {(g, seed): r["fitness"] for g, own in rows.items() for seed, r in enumerate(own[line])}
         for line in rules
     }
     lines = [f"| tests passed, minus those of | {' | '.join(rules[1:])} |", "|---" * len(rules) + "|"]
@@ -98,8 +56,9 @@ def ahead_table(games: Sequence[Name], folder: Path) -> str:
             for other in rules[1:]
         ]
         lines.append(f"| {line} | {' | '.join(cells)} |")
-    winners = [row for own in rows.values() for row in own if row["key"][0] in rules]
-    return "\n".join([*lines, "", *_by_first(by, rows), "", _wanting(winners)])
+    every = [row for own in rows.values() for line in rules for row in own[line]]
+    first = {(g, seed): r["first"] for g, own in rows.items() for seed, r in enumerate(own[rules[0]])}
+    return "\n".join([*lines, "", *_by_first(by, first), "", _wanting(every)])
 
 
 def _wanting(winners: Sequence[dict[str, Any]]) -> str:
@@ -116,9 +75,8 @@ def _wanting(winners: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _by_first(by: dict[str, dict[Any, float]], rows: dict[Name, list[dict[str, Any]]]) -> list[str]:
+def _by_first(by: dict[str, dict[Any, float]], first: dict[Any, float]) -> list[str]:
     """What each rule came to, by whether the first program, the same for all, passes any test."""
-    first = {(g, r["key"][1]): r["first"] for g, own in rows.items() for r in own}
     lines = ["| arm | first program passes none | it passes some |", "|---|---|---|"]
     for line, own in by.items():
         cells = []
@@ -130,20 +88,22 @@ def _by_first(by: dict[str, dict[Any, float]], rows: dict[Name, list[dict[str, A
     return lines
 
 
-def deck_table(games: Sequence[Name], seeds: int, calls: int, folder: Path) -> str:
-    """What GIF-MCTS finds where only one player's word is known of each match, beside the open deck."""
+def closed(games: Sequence[Name], scale: Scale) -> tuple[Arm, ...]:
+    """Return GIF-MCTS in games of which only one player's word is known of each match."""
+    return tuple(arm(game, game, scale, "GIF-MCTS", deck="closed") for game in games)
+
+
+def deck_table(games: Sequence[Name], scale: Scale, seeds: int, folder: Path) -> str:
+    """Return what GIF-MCTS finds with a closed deck, beside the open deck."""
     columns = "game, deck, tests passed, right held out, legal precision, legal recall, consistent inference"
     columns += ", all tests, calls until then"
     lines = [f"| {' | '.join(columns.split(', '))} |", "|---" * 9 + "|"]
-    for game in games:
-        env = hunch.make("hunch/GameCode-v0", game=game, deck="closed")
-        keys = [("GIF-MCTS", seed) for seed in range(seeds)]
-        closed = kept(folder / f"{game}.jsonl", keys, partial(_searched, env, calls))
-        rows = read_lines(folder.parent / Part(GAMES[game].title, ()).folder / "runs.jsonl")
-        opened = [row for row in rows if tuple(row["key"]) in keys]
-        lines += [
-            f"| {game} | {deck} | {_cells(own)} |" for deck, own in (("open", opened), ("closed", closed))
-        ]
+    for game, hidden in zip(games, closed(games, scale), strict=True):
+        decks = {
+            "open": winners(game, scale, folder)["GIF-MCTS"][:seeds],
+            "closed": [winner(run) for run in runs_of(hidden, seeds, folder)],
+        }
+        lines += [f"| {game} | {deck} | {_cells(own)} |" for deck, own in decks.items()]
     return "\n".join(lines)
 
 
@@ -161,19 +121,21 @@ def _cells(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    calls = max(4, round(CALLS * scale.share))
     games: tuple[Name, ...] = (CONTROLS_IN,) if scale.smoke else tuple(GAMES)
     solved = tuple(game for game in games if game in SOLVED)
     searches = [
-        Part(GAMES[game].title, (), beside=partial(search_table, game, scale.seeds, calls)) for game in games
+        Part(GAMES[game].title, arms(game, scale), beside=partial(search_table, game, scale))
+        for game in games
     ]
+    fewer = min(scale.seeds, FEWER)
+    hidden = partial(deck_table, solved, scale, fewer)
     return [
         *searches,
-        Part("Rules of search over all games", (), beside=partial(ahead_table, games)),
-        Part("Closed deck", (), beside=partial(deck_table, solved, min(scale.seeds, 5), calls)),
-        Part("Play", (), beside=partial(play_table, games, scale.share)),
-        Part("Value functions", (), beside=partial(value_table, games, min(scale.seeds, 3))),
-        Part("Equilibrium", (), beside=partial(equilibrium_table, solved, min(scale.seeds, 5))),
+        Part("Rules of search over all games", (), beside=partial(ahead_table, games, scale)),
+        Part("Closed deck", closed(solved, scale), beside=hidden, most=FEWER, apart=True),
+        Part("Play", (), beside=partial(play_table, games, scale)),
+        Part("Value functions", (), beside=partial(value_table, games, scale)),
+        Part("Equilibrium", (), beside=partial(equilibrium_table, solved, scale, fewer)),
         Part("Speed", (), beside=lambda folder: speed(games)),
     ]
 

@@ -15,20 +15,23 @@ import hunch
 from hunch.core import HunchError
 from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.tabletop.games import GAMES, Name
-from hunch.report.curves import draw_lines
-from hunch.rl.games.cfr import Policy, Tree, exploitability, solve, tree_of
-from hunch.rl.games.game import AtRandom, Known, Seat, View, matches
+from hunch.rl.games.game import Known, View
 from hunch.rl.games.inference import Filtering
-from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.runs.files import read_lines
-from hunch_studies.code_world_models import kept, three
-from hunch_studies.study import Part
+from hunch_studies.code_world_models import three
+from hunch_studies.game_search import winners
+from hunch_studies.games.cfr import Policy, Tree, exploitability, solve, tree_of
+from hunch_studies.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.matches import AtRandom, Seat, matches
+from hunch_studies.lines import draw_lines
+from hunch_studies.study import Scale, kept
 
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}
 """Matches per line, half of them in each seat."""
 SIMULATIONS = 100
 """Number of simulations of the search in matches."""
+RIGHT = "passes all tests"
+"""In the label of code without failed tests; only in such code is a search's own policy measured."""
 FILTERED = ", inference by going through all that may have happened"
 """Appended to the labels of code whose own inference fails."""
 SOLVED: tuple[Name, ...] = ("kuhn", "leduc", "squall")
@@ -41,19 +44,18 @@ DEEPER: dict[Name, tuple[int, ...]] = {
 """Numbers of simulations with which the search's own policy is measured."""
 
 
-def programs(game: Name, folder: Path) -> dict[str, str]:
+def programs(game: Name, scale: Scale, folder: Path) -> dict[str, str]:
     """Return winners of Thompson sampling and best of n: the first without failed tests, and the worst."""
-    rows = [
-        row
-        for row in read_lines(folder.parent / Part(GAMES[game].title, ()).folder / "runs.jsonl")
-        if row["program"]
-    ]
-    rows = [row for row in rows if row["key"][0] in ("Thompson", "best of n")]
+    by = winners(game, scale, folder)
+    return told_apart([*by["Thompson"], *by["best of n"]])
+
+
+def told_apart(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the first program without failed tests and the one that fails most, each with a label."""
+    rows = [row for row in rows if row["program"]]
     found: dict[str, str] = {}
     if right := [row for row in rows if row["fitness"] == 1.0]:
-        found[f"code that passes all tests ({right[0]['held_out_exact']:.2f} right held out)"] = right[0][
-            "program"
-        ]
+        found[f"code that {RIGHT} ({right[0]['held_out_exact']:.2f} right held out)"] = right[0]["program"]
     low = min((row for row in rows if row["fitness"] < 1.0), key=lambda row: row["fitness"], default=None)
     if low:
         told = f"{low['fitness']:.2f} of the tests, {low['held_out_exact']:.2f} right held out"
@@ -61,16 +63,16 @@ def programs(game: Name, folder: Path) -> dict[str, str]:
     return found
 
 
-def play_table(games: Sequence[Name], share: float, folder: Path) -> str:
+def play_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     """Return results of search in the code, with its inference, against the truth and random play."""
     lines = ["| game | who plays | against random | against search in the truth |", "|---" * 4 + "|"]
     for game in games:
-        n = max(2, round(MATCHES[game] * share / 2))
-        path, codes = folder / f"{game}.jsonl", programs(game, folder)
+        n = max(2, round(MATCHES[game] * scale.share / 2))
+        path, codes = folder / f"{game}.jsonl", programs(game, scale, folder)
         play = partial(_played, game, n, codes)
         rows = kept(path, [(line,) for line in ("random", "the truth", *codes)], play)
         blind = [row["key"][0] for row in rows if row["lost"] > 0.5 and row["key"][0] in codes]
-        rows = kept(path, [(f"{line}{FILTERED}",) for line in blind], play)
+        rows += kept(path, [(f"{line}{FILTERED}",) for line in blind], play)
         for row in rows:
             cells = [three(over_pairs(row[against])) for against in ("random", "truth")]
             lost = f", {row['lost']:.0%} of its moves at random" if row["lost"] else ""
@@ -112,20 +114,18 @@ def _true(game: Name) -> Tree:
     return tree_of(Known(GAMES[game]))
 
 
-def equilibrium_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
+def equilibrium_table(games: Sequence[Name], scale: Scale, seeds: int, folder: Path) -> str:
     """Return the true exploitability of policies solved or searched in the code and in the truth."""
     lines = ["| game | policy | exploitability |", "|---|---|---|"]
     panels: dict[str, dict[str, dict[int, Estimate]]] = {}
     for game in games:
-        codes = {"the truth": "", **programs(game, folder)}
+        codes = {"the truth": "", **programs(game, scale, folder)}
+        sound = [name for name in codes if name == "the truth" or RIGHT in name]
         keys = [("even", "", 0)]
         keys += [(f"regret minimisation in {name}", name, 0) for name in codes]
         keys += [("regret minimisation in memory of the matches", "memory", 0)]
         keys += [
-            (_searching(name, n), name, seed)
-            for name in list(codes)[:2]
-            for n in DEEPER[game]
-            for seed in range(seeds)
+            (_searching(name, n), name, seed) for name in sound for n in DEEPER[game] for seed in range(seeds)
         ]
         rows = kept(folder / f"{game}.jsonl", keys, partial(_exploited, game, codes))
         for line in dict.fromkeys(key[0] for key in keys):
@@ -138,7 +138,7 @@ def equilibrium_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
                     n: over_seeds([r["exploitability"] for r in rows if r["key"][0] == _searching(name, n)])
                     for n in DEEPER[game]
                 }
-                for name in list(codes)[:2]
+                for name in sound
             }
     draw_lines(panels, folder / "exploitability.png", "simulations of a decision", "exploitability")
     return "\n".join([*lines, "", f"![Exploitability]({folder.name}/exploitability.png)"])

@@ -14,12 +14,13 @@ from hunch import lm
 from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.tabletop.games import GAMES, Name
 from hunch.rl.games.game import Known
-from hunch.rl.games.ismcts import ISMCTS
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.game_value import best, candidates, problem_of, seat, standings
 from hunch.roles.writer.programs import ModelWriter
-from hunch_studies.code_world_models import kept, three
-from hunch_studies.game_play import both, programs
+from hunch_studies.code_world_models import three
+from hunch_studies.game_play import RIGHT, both, programs
+from hunch_studies.games.ismcts import ISMCTS
+from hunch_studies.games.value import best, candidates, problem_of, seat, standings
+from hunch_studies.study import Scale, kept
 
 WRITER: Final = "scripted:modeller?bugs=0.1&crash=0.1"
 PLAYED: tuple[Name, ...] = ("tic-tac-toe", "connect-four", "leduc", "squall")
@@ -33,6 +34,8 @@ TRIED: Final = 2
 """Further matches per seat against search without a value function, for each of these."""
 SIMULATIONS: Final = 30
 """Simulations per decision; few, because many playouts tell as much as a value function."""
+SEEDS: Final = 3
+"""Number of tournaments."""
 NOTHING: Final = "def value(state, player):\n    return 0.0\n"
 
 
@@ -56,17 +59,21 @@ def worth(game: Name, code: str, value: str, seed: int) -> float:
         return float(np.mean(both(true, *seats, TRIED * MATCHES[game], 1_000 + seed)))
 
 
-def value_table(games: Sequence[Name], seeds: int, folder: Path) -> str:
+def value_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     """Return results of the tournament's winner and of a random candidate against search without a value."""
     head = "game | no value: 0 | a candidate at random | winner of the tournament | winner minus at random"
     lines = [f"| {head} | best of them afterwards | no candidate chosen |", "|---" * 7 + "|"]
     for game in (name for name in games if name in PLAYED):
-        codes = programs(game, folder)
-        code = next((text for name, text in codes.items() if "passes all tests" in name), None)
+        codes = programs(game, scale, folder)
+        code = next((text for name, text in codes.items() if RIGHT in name), None)
         if code is None:
             lines.append(f"| {game} | no code passes all tests | | | | | |")
             continue
-        rows = kept(folder / f"{game}.jsonl", [(s,) for s in range(seeds)], partial(chosen, game, code))
+        rows = kept(
+            folder / f"{game}.jsonl",
+            [(s,) for s in range(min(scale.seeds, SEEDS))],
+            partial(chosen, game, code),
+        )
         lines.append(f"| {game} | {' | '.join(_cells(rows))} |")
     return (
         f"What search with a value function wins per match of search with random playouts, {SIMULATIONS} "

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.rl.statistics import over_pairs
-from hunch_studies.planners import Bench, Line, share, success, table
+from hunch_studies.planners import Bench, Line, share, skill_arms, skills_part, success, table
 from hunch_studies.study import Part, Scale, Study
 
 EPISODES: Final = 30
@@ -83,7 +83,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     blind = list(LINES)[:3]
     lines = {"scripted:errands": list(LINES), "minilm": blind, "bag-of-words": blind}
     lines |= {lm: list(LINES) for lm in scale.lms}
+    skills = skills_part(skill_arms(scale), scale)
+    data = data.parent / skills.folder
     return [
+        skills,
         *(part_of(lm, partial(by_disturbance, lm, labels, data, scale)) for lm, labels in lines.items()),
         Part("Against words", (), beside=partial(against_words, data, scale)),
         Part("A detector with errors", (), beside=partial(by_detector, "scripted:errands", data, scale)),

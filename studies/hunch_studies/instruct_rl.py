@@ -6,7 +6,6 @@ how often an instruction decides the convention of two players, depending on the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import hunch
 from hunch.core import Agent, Player, State, Transition, UsageError, World
 from hunch.envs import make
 from hunch.envs.say_select import QUIT, SaySelect, all_deals
@@ -28,11 +28,11 @@ from hunch.roles.prior.action import DistributionPrior, UniformPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
-from hunch.runs.files import BEST, read_checkpoint, read_json, write_atomically
-from hunch.runs.loop import Evaluation, train
+from hunch.runs.files import BEST, read_checkpoint
+from hunch.runs.training import Evaluation
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 ENV: Final = "hunch/SaySelect-v0"
 STEPS: Final = 12_000
@@ -245,7 +245,7 @@ def _learnt(line: Line, words: bool, steps: int, seed: int, folder: Path) -> dic
     run, deals = folder / "runs" / folder_name(line.label) / f"seed-{seed}", make_deals(words)
     envs = [make(ENV, words=words) for _ in range(line.envs)]
     evaluation = Evaluation(deals, min(EVERY, steps), episodes=len(deals.unwrapped.all))
-    train(line.agent(line.trained), envs, steps, seed=seed, out=run, evaluation=evaluation)
+    hunch.train(line.agent(line.trained), envs, steps, seed=seed, out=run, evaluation=evaluation)
     best = read_checkpoint(run, BEST)
     assert best is not None  # a run with evaluations has one
     state: dict[str, Any] = best["agent"]
@@ -279,27 +279,22 @@ def tried(line: Line, words: bool, steps: int, seeds: int, folder: Path) -> list
     return found
 
 
-def kept(line: Line, words: bool, steps: int, seeds: int, folder: Path) -> list[dict[str, Any]]:
-    """Return the same from its file, or measure it now."""
-    path = folder / f"{folder_name(line.label)}.json"
-    known = read_json(path)
-    if known is None or len(known["seeds"]) != seeds or known["steps"] != steps:
-        known = {"steps": steps, "seeds": tried(line, words, steps, seeds, folder)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(known, indent=1).encode())
-    seeds_of: list[dict[str, Any]] = known["seeds"]
-    return seeds_of
-
-
 def measured(lines: Sequence[Line], words: bool, steps: int, seeds: int, folder: Path) -> str:
     """Return a table of the conventions and a picture of some, in Markdown."""
-    found = {line: kept(line, words, steps, seeds, folder) for line in lines}
+    keys = [(line.label, steps, seeds) for line in lines]
+    by = {line.label: line for line in lines}
+    rows = kept(
+        folder / "players.jsonl",
+        keys,
+        lambda label, *_: {"players": tried(by[label], words, steps, seeds, folder)},
+    )
+    found = {line: row["players"] for line, row in zip(lines, rows, strict=True)}
     shown = {line.label: found[line][0]["choices"] for line in lines if line.label in PICTURED}
     picture = draw(shown, folder / "conventions.png") if len(shown) == len(PICTURED) else ""
     best = np.mean([len(deal) for deal in all_deals(5, 3)])
     head = "arm | evidence | convention | share of 30 situations | with itself | with an instructed speaker"
-    rows = [(line.label, _evidence(line), *_row(found[line])) for line in lines]
-    return f"Best return: {best:.2f}.\n\n{table(f'{head} | with the next seed', rows)}{picture}"
+    told = [(line.label, _evidence(line), *_row(found[line])) for line in lines]
+    return f"Best return: {best:.2f}.\n\n{table(f'{head} | with the next seed', told)}{picture}"
 
 
 def _evidence(line: Line) -> str:

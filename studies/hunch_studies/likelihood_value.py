@@ -5,7 +5,6 @@ hunch study likelihood-value
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -21,13 +20,13 @@ from hunch.methods.prior.likelihood_value import LikelihoodValue, LikelihoodValu
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
-from hunch.roles.prior.kinds import PriorConfig, build_prior
-from hunch.runs.compare import folder_name
-from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
+from hunch.roles.prior.kinds import PriorConfig
+from hunch.runs.build import load_agent
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig, finished
 from hunch.runs.result import last_quarter
 from hunch_studies.planners import table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
 LASTING: Final = "?error=0.3&systematic=1"
 """The rule's probabilities are permanently wrong in a share of 0.3 of the situations."""
@@ -75,13 +74,21 @@ def _model(spec: str) -> Any:
     return load(spec)
 
 
-def learnt(line: Line, env: str, steps: int, seed: int) -> dict[str, Any]:
-    """Train an agent; return its success, and its values' predictions for further episodes."""
-    agent = LikelihoodValue(build_prior(line.config.prior, _model(line.lm)), line.config)
-    episodes = train(agent, make(env), steps, seed=seed).episodes
-    late = [e.success for e in last_quarter(episodes, steps)]
-    told, came = foretold(agent, env, seed)
-    everything = [e.success for e in episodes]
+def arm(line: Line, env: str, steps: int) -> Arm:
+    """Return the runs of a row."""
+    config = RunConfig(method="likelihood-value", env=env, lm=line.lm, steps=steps, options=line.config)
+    return Arm(line.label, config)
+
+
+def learnt(run: Path) -> dict[str, Any]:
+    """Return the success of a trained agent, and its values' predictions for further episodes."""
+    agent, config = load_agent(run)
+    result = finished(run)
+    assert isinstance(agent, LikelihoodValue)
+    assert result is not None
+    late = [e.success for e in last_quarter(result.episodes, config.steps)]
+    told, came = foretold(agent, config.env, config.seed)
+    everything = [e.success for e in result.episodes]
     return {
         "all": float(np.mean(everything)) if everything else 0.0,
         "late": float(np.mean(late)) if late else 0.0,
@@ -106,31 +113,21 @@ def foretold(agent: LikelihoodValue, env: str, seed: int) -> tuple[list[float], 
     return told, came
 
 
-def kept(line: Line, env: str, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Return the same from its file, or measure it now."""
-    path = folder / f"{folder_name(line.label)}-{seed}.json"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(learnt(line, env, steps, seed)).encode())
-    known = read_json(path)
-    assert known is not None
-    return known
-
-
-def measured(env: str, rule: str, steps: int, lms: Sequence[str], seeds: int, folder: Path) -> str:
+def measured(env: str, own: Sequence[Line], steps: int, seeds: int, folder: Path) -> str:
     """Return success by row, whether the product is above each factor, and the quality of its values."""
-    own = lines(rule, lms)
-    found = {line.label: [kept(line, env, steps, seed, folder) for seed in range(seeds)] for line in own}
+    runs = {line.label: runs_of(arm(line, env, steps), seeds, folder) for line in own}
+    keys = [(label, seed) for label in runs for seed in range(seeds)]
+    rows_of = kept(folder / "values.jsonl", keys, lambda label, seed: learnt(runs[label][seed]))
+    found = {label: [row for row in rows_of if row["key"][0] == label] for label in runs}
     late = {label: [one["late"] for one in runs] for label, runs in found.items()}
     rows = []
     for line in own:
-        runs = found[line.label]
         beaten = [
             "" if line.label == factor else "yes" if above(late[line.label], late[factor]) else "no"
             for factor in ("value alone", "likelihood alone")
         ]
         evidence = "-" if line.config.factor == "value" else _model(line.lm).evidence
-        every = over_seeds([one["all"] for one in runs])
+        every = over_seeds([one["all"] for one in found[line.label]])
         rows.append((line.label, evidence, every, over_seeds(late[line.label]), *beaten))
     head = "arm | evidence | success, all steps | success, last quarter | above value | above likelihood"
     return f"{table(head, rows)}\n\n{_calibration(found)}"
@@ -152,11 +149,12 @@ def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [
-        Part(title, (), beside=partial(measured, env, rule, scale.steps(steps), lms, scale.seeds))
-        for title, (env, rule, steps, encoders) in PLACES.items()
-        for lms in ((*encoders, *scale.lms),)
-    ]
+    parts = []
+    for title, (env, rule, full, encoders) in PLACES.items():
+        own, steps = lines(rule, (*encoders, *scale.lms)), scale.steps(full)
+        told = partial(measured, env, own, steps, scale.seeds)
+        parts.append(Part(title, tuple(arm(line, env, steps) for line in own), beside=told))
+    return parts
 
 
 STUDIES = {

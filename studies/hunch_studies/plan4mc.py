@@ -29,12 +29,12 @@ from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner.skills import Skill
 from hunch.runs.build import load_agent, load_skills
-from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute
+from hunch.runs.compare import SEED, Arm
+from hunch.runs.execute import RunConfig
 from hunch.runs.models import Models
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
-from hunch_studies.planners import SKILL, kept, skill_run, table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.planners import SKILL, skills_part, table, trained
+from hunch_studies.study import Part, Scale, Study, kept
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 300}
@@ -58,26 +58,17 @@ class Played(TypedDict):
     problem: str
 
 
-def finders(data: Path, scale: Scale, seed: int) -> list[Skill]:
-    """Return the skills to find things in the world of a seed; they are trained if necessary."""
-    folder = data / f"seed-{seed}" / "find"
-    skill_run(folder, "hunch/CraftSkill-v0", {"world_seed": seed}, SKILL, scale.steps(STEPS), seed)
-    return load_skills(folder)
+def finding(scale: Scale) -> Arm:
+    """Return the runs that train the skills to find things, each in the world of its seed."""
+    config = RunConfig(method="q-learning", env="hunch/CraftSkill-v0", options=SKILL)
+    return Arm("find", replace(config, env_options={"world_seed": SEED}, steps=scale.steps(STEPS)))
 
 
-def flat(data: Path, scale: Scale, seed: int) -> Agent:
-    """Train Q-learning on the targets themselves, with as many steps as the skills."""
-    folder = data / f"seed-{seed}" / "flat"
-    config = RunConfig(
-        method="q-learning",
-        env=ID,
-        env_options={**WORLD, "world_seed": seed, "target": "any"},
-        steps=scale.steps(STEPS),
-        seed=seed,
-        options=SKILL,
-    )
-    execute(config, folder)
-    return load_agent(folder)[0]
+def flat(scale: Scale) -> Arm:
+    """Return Q-learning on the targets themselves, with as many steps as the skills."""
+    place = {**WORLD, "world_seed": SEED, "target": "any"}
+    config = RunConfig(method="q-learning", env=ID, env_options=place, options=SKILL)
+    return Arm("flat", replace(config, steps=scale.steps(STEPS)))
 
 
 def planning(
@@ -126,7 +117,7 @@ class Bench:
 
     Args:
         folder: Folder of the episodes.
-        data: Folder of the skills' training.
+        data: Folder of the part that trains the skills.
         scale: Size of the study.
     """
 
@@ -137,19 +128,19 @@ class Bench:
     def found(self, seed: int) -> list[Skill]:
         """Return the skills of a seed."""
         if seed not in self.skills:
-            self.skills[seed] = finders(self.data, self.scale, seed)
+            self.skills[seed] = load_skills(trained(finding(self.scale), seed, self.data))
         return self.skills[seed]
 
     def played(self, label: str, agent: Callable[[int], Agent], failure: float = 0.0) -> list[list[Played]]:
         """Return the episodes of an arm, seed by seed."""
         episodes = self.scale.episodes(EACH)
-        return [
-            kept(
-                self.folder / f"{folder_name(label)}-{seed}.json",
-                partial(lambda seed: play(agent(seed), seed, failure, episodes), seed),
-            )
-            for seed in range(self.scale.seeds)
-        ]
+        return self.kept(label, lambda seed: play(agent(seed), seed, failure, episodes))
+
+    def kept(self, label: str, played: Callable[[int], list[Played]]) -> list[list[Played]]:
+        """Return the episodes of a row, seed by seed, each played once."""
+        keys = [(label, seed) for seed in range(self.scale.seeds)]
+        rows = kept(self.folder / "episodes.jsonl", keys, lambda _, seed: {"played": played(seed)})
+        return [row["played"] for row in rows]
 
 
 def succeeded(runs: Sequence[Sequence[Played]]) -> Estimate:
@@ -207,7 +198,11 @@ def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> st
         rows.append(
             (names, load(lm).evidence, succeeded(runs[0]), "", succeeded(runs[1]), "", _skills(runs[1]))
         )
-    runs = [bench.played(f"flat {p}", lambda s: flat(data, scale, s), p) for p in (0.0, 0.3)]
+
+    def learner(seed: int) -> Agent:
+        return load_agent(trained(flat(scale), seed, data))[0]
+
+    runs = [bench.played(f"flat {p}", learner, p) for p in (0.0, 0.3)]
     rows.append(
         (
             f"flat Q-learning, {scale.steps(STEPS):,} steps",
@@ -242,13 +237,8 @@ def wrong(data: Path, scale: Scale, folder: Path) -> str:
     for edges in EDGES:
         cells: list[object] = [edges]
         for replan in ("each", "never"):
-            runs = [
-                kept(
-                    folder / f"{replan}-{edges}-{seed}.json",
-                    partial(_misled, bench.found(seed), edges, replan, seed),
-                )
-                for seed in range(scale.seeds)
-            ]
+            misled = partial(_misled, bench, edges, replan)
+            runs = bench.kept(f"{replan} {edges}", misled)
             told = [said(e) for run in runs for e in run if not e["success"]]
             cells += [succeeded(runs), f"{np.mean(told):.2f}" if told else "-"]
             if replan == "each":
@@ -260,8 +250,9 @@ def wrong(data: Path, scale: Scale, folder: Path) -> str:
     return f"{table(head, rows)}\n\nPlanning anew, all failures:\n\n{table('report | share', shares)}"
 
 
-def _misled(skills: Sequence[Skill], edges: int, replan: str, seed: int) -> list[Played]:
+def _misled(bench: Bench, edges: int, replan: str, seed: int) -> list[Played]:
     """Play an episode of every target, each with its own corrupted graph."""
+    skills = bench.found(seed)
     graph, played = right(skills), list[Played]()
     for number, target in enumerate(TARGETS):
         rng = np.random.default_rng([seed, edges, number])
@@ -316,13 +307,15 @@ def unfound(data: Path, scale: Scale, folder: Path) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     models = ("uniform", "bag-of-words", "minilm", *scale.lms)
+    skills = skills_part((finding(scale), flat(scale)), scale)
+    data = data.parent / skills.folder
     told: Mapping[str, Callable[[Path], str]] = {
         "A graph read from the manual": partial(valid, (RULE, *scale.lms), data, scale),
         "Skills that fail": partial(failing, models, data, scale),
         "Wrong edges": partial(wrong, data, scale),
         "Without skills to find things": partial(unfound, data, scale),
     }
-    return [Part(title, (), beside=beside) for title, beside in told.items()]
+    return [skills, *(Part(title, (), beside=beside) for title, beside in told.items())]
 
 
 STUDIES = {

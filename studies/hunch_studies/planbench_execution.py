@@ -17,10 +17,10 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.strips.pddl import Atom
-from hunch.envs.strips.statements import read_execution
 from hunch.envs.strips.task import Task
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch_studies.recordings.planbench import Recording, executions, records
+from hunch_studies.recordings.statements import read_execution
 from hunch_studies.study import Part, Scale, Study
 
 STILL = "none: nothing changes"

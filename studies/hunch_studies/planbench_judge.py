@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hunch.core import UsageError
-from hunch.envs.strips.statements import read_statement
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch_studies.planbench import valid
 from hunch_studies.recordings.planbench import records
+from hunch_studies.recordings.statements import read_statement
 from hunch_studies.study import Part, Scale, Study
 
 _VERDICT = re.compile(r"\bplan is (in)?valid\b", re.IGNORECASE)

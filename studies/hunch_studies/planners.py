@@ -1,16 +1,15 @@
 """Shared parts of the studies of planners: trained skills, and paired episodes with their results.
 
-Every row of a table plays the same episodes with the same skills; a seed determines both. The results are
-kept in a file for each row and seed, and are not computed again.
+Every row of a table plays the same episodes with the same skills; a seed determines both.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from hunch.core import Agent, World
 from hunch.envs import make
@@ -23,16 +22,16 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner.skills import Skill
-from hunch.runs.build import load_skills
-from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_json, read_lines, write_atomically
+from hunch.runs.build import load_agent, load_skills
+from hunch.runs.compare import Arm, jobs
+from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.models import Models
-from hunch_studies.study import Scale
+from hunch_studies.study import Part, Scale, kept, runs_of
 
-T = TypeVar("T")
 STEPS: Final = {"reach": 30_000, "pick up": 20_000, "put down": 15_000, "open": 15_000}
 """Training steps for the skills of each verb."""
+SKILLS: Final = "The skills"
+"""Title of the part that trains them."""
 KITCHEN: Final = "hunch/Kitchen-v0"
 FAMILY: Final = {errand.text: errand.family for errand in ERRANDS}
 
@@ -84,35 +83,45 @@ SKILL: Final = QLearningConfig(gamma=0.95, learning_rate=0.3, epsilon=(0.2, 0.2,
 """Training settings of skills and of the flat agent."""
 
 
-def skill_run(
-    folder: Path, env: str, env_options: Mapping[str, Any], options: QLearningConfig, steps: int, seed: int
-) -> Path:
-    """Train skills in an environment of skills, unless they are trained already; return the run's folder."""
-    config = RunConfig(
-        method="q-learning",
-        env=env,
-        env_options=dict(env_options),
-        steps=steps,
-        seed=seed,
-        options=options,
+def skill_arms(scale: Scale) -> tuple[Arm, ...]:
+    """Return the runs that train the skills of each verb."""
+    config = RunConfig(method="q-learning", env="hunch/KitchenSkill-v0", options=SKILL)
+    return tuple(
+        Arm(verb, replace(config, env_options={"verb": verb}, steps=scale.steps(STEPS[verb])))
+        for verb in VERBS
     )
-    execute(config, folder)
-    return folder
+
+
+def flat(scale: Scale) -> Arm:
+    """Return runs without skills, trained on the errands with as many steps as all skills together."""
+    steps = scale.steps(sum(STEPS.values()))
+    return Arm("flat", RunConfig(method="q-learning", env=KITCHEN, steps=steps, options=SKILL))
+
+
+def skills_part(arms: tuple[Arm, ...], scale: Scale) -> Part:
+    """Return the part that trains the skills on which the others build."""
+    return Part(SKILLS, arms, beside=partial(successes, arms, scale), apart=True)
+
+
+def successes(arms: Sequence[Arm], scale: Scale, folder: Path) -> str:
+    """Return the success of skills at the end of their training."""
+    rows = []
+    for arm in arms:
+        results = [finished(run) for run in runs_of(arm, scale.seeds, folder)]
+        rows.append((arm.label, over_seeds([result.success.value for result in results if result])))
+    return table("trained | success", rows)
+
+
+def trained(arm: Arm, seed: int, folder: Path) -> Path:
+    """Return the folder of the run of a seed in its part's folder; it is executed unless it is finished."""
+    *_, job = jobs([arm], seed + 1, folder)
+    execute(job.config, job.folder)
+    return job.folder
 
 
 def skill_runs(folder: Path, seed: int, scale: Scale) -> list[Path]:
-    """Train the skills of a seed, unless they are trained already; return the folders of their runs."""
-    return [
-        skill_run(
-            folder / f"seed-{seed}" / folder_name(verb),
-            "hunch/KitchenSkill-v0",
-            {"verb": verb},
-            SKILL,
-            scale.steps(STEPS[verb]),
-            seed,
-        )
-        for verb in VERBS
-    ]
+    """Return the folders of the runs of a seed's skills."""
+    return [trained(arm, seed, folder) for arm in skill_arms(scale)]
 
 
 def skills_of(folder: Path, seed: int, scale: Scale) -> list[Skill]:
@@ -120,22 +129,12 @@ def skills_of(folder: Path, seed: int, scale: Scale) -> list[Skill]:
     return [skill for run in skill_runs(folder, seed, scale) for skill in load_skills(run)]
 
 
-def flat(folder: Path, seed: int, scale: Scale) -> Agent:
-    """Return an agent without skills, trained on the errands with as many steps as all skills together."""
-    from hunch.runs.build import load_agent
-
-    steps = scale.steps(sum(STEPS.values()))
-    config = RunConfig(method="q-learning", env=KITCHEN, steps=steps, seed=seed, options=SKILL)
-    execute(config, folder / f"seed-{seed}" / "flat")
-    return load_agent(folder / f"seed-{seed}" / "flat")[0]
-
-
 class Bench:
     """Plays the rows of a table with the skills of every seed, and keeps the results.
 
     Args:
         folder: Folder of the results.
-        data: Folder of the skills' runs.
+        data: Folder of the part that trains the skills.
         scale: Size of the study.
         episodes: Episodes per row and seed.
     """
@@ -147,19 +146,16 @@ class Bench:
 
     def played(self, line: Line) -> list[list[Played]]:
         """Return the episodes of a row, seed by seed."""
-        return [self._kept(line, seed) for seed in range(self.scale.seeds)]
+        keys = [(line.label, seed) for seed in range(self.scale.seeds)]
+        rows = kept(self.folder / "episodes.jsonl", keys, lambda _, seed: self._played(line, seed))
+        return [[Played(**episode) for episode in row["played"]] for row in rows]
 
-    def _kept(self, line: Line, seed: int) -> list[Played]:
-        path = self.folder / f"{folder_name(line.label)}-{seed}.jsonl"
-        if not path.exists():
-            lines = "".join(json.dumps(vars(episode)) + "\n" for episode in self._play(line, seed))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, lines.encode())
-        return [Played(**row) for row in read_lines(path)]
+    def _played(self, line: Line, seed: int) -> dict[str, Any]:
+        return {"played": [vars(episode) for episode in self._play(line, seed)]}
 
     def _play(self, line: Line, seed: int) -> Iterator[Played]:
         if line.method == "q-learning":
-            agent = flat(self.data, seed, self.scale)
+            agent, _ = load_agent(trained(flat(self.scale), seed, self.data))
         else:
             if seed not in self.skills:
                 self.skills[seed] = skills_of(self.data, seed, self.scale)
@@ -181,17 +177,6 @@ def play(agent: Agent, disturbance: float, episodes: int, seed: int) -> Iterator
         names = plan["plan"] if plan else []
         right = plan is not None and reached(env.unwrapped.errand.goal, ideally(info["raw"], names))
         yield Played(info["task"], episode.success, right, len(names), episode.length)
-
-
-def kept(path: Path, measure: Callable[[], T]) -> T:
-    """Return a measurement from its file, or measure now and write it there as JSON."""
-    known = read_json(path)
-    if known is None:
-        known = {"measured": measure()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(known).encode())
-    found: T = known["measured"]
-    return found
 
 
 def success(runs: Sequence[Sequence[Played]], family: str = "") -> Estimate:

@@ -5,7 +5,6 @@ hunch study glam | twosome | gflan-prior
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,9 +28,8 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
-from hunch.runs.files import read_json, write_atomically
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 ENV: Final = "hunch/BabyAI-GoToRedBall-v0"
 ALONE: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
@@ -102,26 +100,24 @@ def elsewhere(scale: Scale, listed: Sequence[Arm], seeds: int, folder: Path) -> 
     """Success of the trained policies with other targets and other words for the actions, in Markdown."""
     lines = [f"| after training | {' | '.join(ELSEWHERE)} |", "|---|" + "---|" * len(ELSEWHERE)]
     for each in (arm for arm in listed if arm.config.method == "glam"):
-        runs = [job.folder for job in jobs([each], seeds, folder) if finished(job.folder)]
-        found = [_tried(run, scale) for run in runs]
+        runs = {job.seed: job.folder for job in jobs([each], seeds, folder) if finished(job.folder)}
+        keys = [(each.label, seed) for seed in runs]
+        found = kept(folder / "elsewhere.jsonl", keys, lambda _, seed, runs=runs: _tried(runs[seed], scale))
         cells = [str(over_seeds([own[place] for own in found])) for place in ELSEWHERE] if found else []
         lines.append(f"| {each.label} | {' | '.join(cells)} |")
     told = f"Success in {scale.episodes(EPISODES)} new episodes per seed, for agents trained in GoToRedBall."
     return "\n".join([told, "", *lines])
 
 
-def _tried(run: Path, scale: Scale) -> dict[str, float]:
-    """Success of a trained agent in each place, from its file or measured now."""
-    path = run / "elsewhere.json"
-    if (known := read_json(path)) is None:
-        agent, _ = load_agent(run)
-        known = {}
-        for label, (env, options) in ELSEWHERE.items():
-            envs = [make(env, history=0, **options) for _ in range(STREAMS)]
-            played = evaluate(agent.player, envs, scale.episodes(EPISODES), 1_000)
-            known[label] = float(np.mean([episode.success for episode in played]))
-        write_atomically(path, json.dumps(known).encode())
-    return known
+def _tried(run: Path, scale: Scale) -> dict[str, Any]:
+    """Success of a trained agent in each place."""
+    agent, _ = load_agent(run)
+    found = {}
+    for label, (env, options) in ELSEWHERE.items():
+        envs = [make(env, history=0, **options) for _ in range(STREAMS)]
+        played = evaluate(agent.player, envs, scale.episodes(EPISODES), 1_000)
+        found[label] = float(np.mean([episode.success for episode in played]))
+    return found
 
 
 # ---- TWOSOME ----------------------------------------------------------------------------------------------

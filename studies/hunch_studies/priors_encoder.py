@@ -4,7 +4,6 @@ value and the cost of Q's encoder.
 
 from __future__ import annotations
 
-import json
 import multiprocessing as mp
 import sys
 import time
@@ -21,9 +20,8 @@ from hunch.lm import registry, require
 from hunch.lm.backends.weights import libraries, one_thread
 from hunch.rl.episodes import play
 from hunch.runs.compare import environment, thread_limits
-from hunch.runs.files import read_json, write_atomically
 from hunch_studies.priors import PICK, dqn_prior
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 ENV = "hunch/Household-Pick-v0"
 ENCODERS = ("minilm", "bag-of-words", "random-network")
@@ -61,16 +59,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 
 def costs(encoders: Sequence[str], folder: Path) -> str:
     """Measure the encoders that a folder does not hold yet, one after the other; return a table."""
-    known = read_json(folder / "encoders.json") or {}
     rows = []
     for encoder in encoders:
         try:
-            known[encoder] = known.get(encoder) or asdict(measured(encoder))
+            (row,) = kept(folder / "encoders.jsonl", [(encoder,)], lambda name: asdict(measured(name)))
         except HunchError as error:
             rows.append(f"| `{encoder}` | not to be had: {error} | | | | |")
             continue
-        write_atomically(folder / "encoders.json", json.dumps(known, indent=2).encode())
-        rows.append(_row(encoder, Cost(**known[encoder])))
+        rows.append(_row(encoder, Cost(**{name: value for name, value in row.items() if name != "key"})))
     head = "| encoder | its own evidence | weights | numbers per text | ms per text | memory, MB |"
     return "\n".join([head, "|---|---|---|---|---|---|", *rows])
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache, partial
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +27,10 @@ from hunch.rl.statistics import Estimate, over_pairs
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.similarity import SimilarityPrior
-from hunch.runs.compare import Arm, Job, compare, environment, processors, thread_limits
-from hunch.runs.files import read_json, write_atomically
+from hunch.runs.compare import Arm, Job, compare, processors
+from hunch.runs.files import write_atomically
 from hunch_studies.priors import PICK, dqn_prior
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
 
 ENV = "hunch/Household-Pick-v0"
 ENCODER = "minilm"
@@ -79,16 +77,14 @@ class Shot:
     temperature: float
     episodes: int
 
-    def __str__(self) -> str:
-        return ", ".join(map(str, (self.model, self.placement, self.pool, self.temperature, self.episodes)))
 
-
-def play_shot(shot: Shot) -> float:
+def play_shot(*key: Any) -> dict[str, float]:
     """Return the success rate of an evaluation."""
+    shot = Shot(*key)
     agent = ZeroShot(SimilarityPrior(_table(shot.model), temperature=shot.temperature))
     envs = [make(ENV, **PICK, pool_seed=shot.pool, placement=shot.placement) for _ in range(16)]
     played = evaluate(agent.player, envs, shot.episodes, seed=shot.pool)
-    return float(np.mean([episode.success for episode in played]))
+    return {"success": float(np.mean([episode.success for episode in played]))}
 
 
 @cache
@@ -97,14 +93,9 @@ def _table(model: str) -> TextTable:
 
 
 def play_shots(shots: Sequence[Shot], file: Path) -> dict[Shot, float]:
-    """Return success rates of evaluations, each played once, on one thread, and kept in a file."""
-    known: dict[str, float] = read_json(file) or {}
-    left = [shot for shot in shots if str(shot) not in known]
-    with environment(thread_limits(1)), ProcessPoolExecutor(processors(), get_context("spawn")) as alone:
-        for shot, success in zip(left, alone.map(play_shot, left), strict=True):
-            known[str(shot)] = success
-            write_atomically(file, json.dumps(known, indent=1).encode())
-    return {shot: known[str(shot)] for shot in shots}
+    """Return success rates of evaluations, each played once, on one thread."""
+    rows = kept(file, map(astuple, shots), play_shot, workers=processors())
+    return {shot: row["success"] for shot, row in zip(shots, rows, strict=True)}
 
 
 Way = tuple[str, str]
@@ -137,8 +128,8 @@ def report(folder: Path, scale: Scale) -> str:
     """Execute the rest of the study, and return the results in Markdown; ``found.md`` holds those so far."""
     size = Size.of(scale)
     folder.mkdir(parents=True, exist_ok=True)
-    best = chosen(size, folder / "zero_shot.json") | {(DEFAULT, placement): 0.1 for placement in PLACEMENTS}
-    alone = by_pool(size, best, folder / "zero_shot.json")
+    best = chosen(size, folder / "zero_shot.jsonl") | {(DEFAULT, placement): 0.1 for placement in PLACEMENTS}
+    alone = by_pool(size, best, folder / "zero_shot.jsonl")
     text = _written(folder, size, best, alone, {})
     for learnt in learn(folder, size, best):
         text = _written(folder, size, best, alone, learnt)

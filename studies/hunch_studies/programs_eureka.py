@@ -5,7 +5,9 @@ hunch study eureka
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,27 +19,31 @@ from hunch.envs.design.reward import RewardDesign
 from hunch.envs.design.reward_grammar import Part as PartOfReward
 from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch.envs.design.worlds import WORLDS
-from hunch.methods.program.eureka import Eureka, EurekaConfig
-from hunch.report.frontier import draw_frontier
+from hunch.methods import find
+from hunch.methods.program.eureka import Eureka, EurekaConfig, build
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter
+from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter, Writer
+from hunch.roles.writer.similarity import SimilarityWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch_studies.code_world_models import kept
+from hunch_studies.frontier import draw_frontier
 from hunch_studies.programs_funsearch import programs_of, tried, winner
 from hunch_studies.programs_rewards import (
     AGAIN,
     BATCH,
+    ENCODERS,
     GRADED,
     MAIN,
     WORLD,
     Row,
     again,
+    arm,
     designed,
-    encoder,
     writer,
 )
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
+
+__all__ = ["EVEN", "STUDIES", "Even", "build"]
 
 CONTROLS: dict[str, Feedback] = {
     "Eureka": "own",
@@ -85,26 +91,50 @@ RECORDED = {
 """Repair and break rates of recorded models on planning programs, by ``hunch study genplan`` (L2)."""
 
 
-RUNS, GRADED_RUNS = "runs.jsonl", "runs-degree.jsonl"
-"""Files of the runs of all parts, by metric; the frontier includes those of the main comparison."""
-
-
 # ---- runs -------------------------------------------------------------------------------------------------
 
 
-def searched(
-    world: dict[str, Any], batch: int, steps: int, line: str, repair: float, damage: float, seed: int
-) -> Row:
-    """Run Eureka or a control with the writer at these dials."""
-    model = lm.load(writer(repair, damage), cache=None)
-    agent = Eureka(model, population=batch, feedback=CONTROLS[line], give_up=0)
-    return designed(agent, world, batch, steps, seed)
+class Even(Eureka):
+    """Eureka whose writer draws all quantities alike."""
+
+    def _asking(self, lm: Any) -> Writer:
+        return SimilarityWriter(lm, math.inf)
 
 
-def rows_of(found: Iterable[Row], line: str, repair: float, damage: float) -> list[Row]:
-    """Return the runs of an arm at a setting of the dials, by seed."""
-    return sorted(
-        (r for r in found if r["key"][:3] == [line, repair, damage]), key=lambda r: int(r["key"][3])
+EVEN = replace(find("eureka"), name=f"{__name__}:EVEN", agent=f"{__name__}:Even")
+
+
+def scripted(
+    world: dict[str, Any], batch: int, steps: int, repair: float = MAIN[0], damage: float = MAIN[1]
+) -> tuple[Arm, ...]:
+    """Return Eureka and its controls, with the writer at these dials."""
+    return tuple(
+        arm(label, find("eureka"), world, writer(repair, damage), steps, settings(feedback, batch), batch)
+        for label, feedback in CONTROLS.items()
+    )
+
+
+def settings(feedback: Feedback, batch: int = BATCH) -> EurekaConfig:
+    """Return the settings of Eureka, or of a control."""
+    return EurekaConfig(population=batch, feedback=feedback, give_up=0)
+
+
+def encoded(steps: int) -> tuple[Arm, ...]:
+    """Return Eureka and its controls with an encoder as the writer, under the graded metric."""
+    listed = []
+    for label, (name, feedback) in BY_ENCODER.items():
+        spec, temperature = ENCODERS[name]
+        method = EVEN if temperature == math.inf else find("eureka")
+        listed.append(arm(label, method, GRADED, spec, steps, settings(feedback), BATCH))
+    return tuple(listed)
+
+
+def rates(steps: int) -> tuple[Arm, ...]:
+    """Return Eureka at the other rates of the frontier."""
+    return tuple(
+        replace(scripted(WORLD, BATCH, steps, r, b)[0], label=f"repairs {r:g}, breaks {b:g}")
+        for r, b in RATES
+        if (r, b) != MAIN
     )
 
 
@@ -135,40 +165,9 @@ def _bare(bed: Any, kind: str, seed: int) -> Row:
     return {"success": tried(env, getattr(env.world, kind), seed=seed).fitness}
 
 
-def encoded(steps: int, line: str, seed: int) -> Row:
-    """Run Eureka or a control with an encoder as the writer, under the graded metric."""
-    name, feedback = BY_ENCODER[line]
-    agent = Eureka(encoder(name), population=BATCH, feedback=feedback, give_up=0)
-    return designed(agent, GRADED, BATCH, steps, seed)
-
-
-def encoder_table(seeds: int, steps: int, folder: Path) -> str:
-    """Return the results of Eureka and its controls with an encoder as the writer."""
-    keys = [(line, seed) for seed in range(seeds) for line in BY_ENCODER]
-    found = kept(folder / "runs.jsonl", keys, partial(encoded, steps))
-    by_line = {line: [row for row in found if row["key"][0] == line] for line in BY_ENCODER}
-    return _lines({line: sorted(rows, key=lambda r: int(r["key"][1])) for line, rows in by_line.items()})
-
-
-def line_table(seeds: int, steps: int, folder: Path) -> str:
-    """Return the results of Eureka and its controls at the main setting of the dials."""
-    return _scripted(WORLD, folder.parent / RUNS, seeds, steps, BATCH)
-
-
-def graded_table(seeds: int, steps: int, folder: Path) -> str:
-    """Return the same results for the graded metric."""
-    return _scripted(GRADED, folder.parent / GRADED_RUNS, seeds, steps, BATCH)
-
-
-def parts_table(seeds: int, steps: int, folder: Path) -> str:
-    """Return the same results for the task of three parts."""
-    return _scripted(PARTS, folder / "runs.jsonl", seeds, steps, LARGE)
-
-
-def _scripted(world: dict[str, Any], path: Path, seeds: int, steps: int, batch: int) -> str:
-    keys = [(line, *MAIN, seed) for seed in range(seeds) for line in CONTROLS]
-    found = kept(path, keys, partial(searched, world, batch, steps))
-    return _lines({line: rows_of(found, line, *MAIN) for line in CONTROLS}, batch)
+def line_table(listed: Sequence[Arm], seeds: int, batch: int, folder: Path) -> str:
+    """Return the results of Eureka and its controls."""
+    return _lines(designed(listed, seeds, folder), batch)
 
 
 def _lines(by_line: Mapping[str, Sequence[Row]], batch: int = BATCH) -> str:
@@ -199,14 +198,13 @@ def _columns(rows: Sequence[Row], batch: int) -> Iterator[tuple[float, ...]]:
 
 def frontier_table(seeds: int, steps: int, folder: Path) -> str:
     """Return the lead of Eureka over best of n by the writer's rates, as table and picture."""
-    keys = [("best of n", *MAIN, seed) for seed in range(seeds)]
-    keys += [("Eureka", r, b, seed) for r, b in RATES for seed in range(seeds)]
-    found = kept(folder.parent / RUNS, keys, partial(searched, WORLD, BATCH, steps))
-    single = rows_of(found, "best of n", *MAIN)
+    main = designed(scripted(WORLD, BATCH, steps), seeds, folder.parent / Part(SCRIPTED, ()).folder)
+    found = designed(rates(steps), seeds, folder)
+    single = main["best of n"]
     lines = ["| repair | break | Eureka, trained again | ahead of best of n by |", "|---|---|---|---|"]
     cells: dict[tuple[float, float], Estimate] = {}
     for r, b in RATES:
-        rows = rows_of(found, "Eureka", r, b)
+        rows = main["Eureka"] if (r, b) == MAIN else found[f"repairs {r:g}, breaks {b:g}"]
         cells[r, b] = ahead(rows, single)
         now = over_seeds([row["again"] for row in rows])
         lines.append(f"| {r:g} | {b:g} | {now.short()} | {cells[r, b].short()} |")
@@ -282,7 +280,7 @@ def arms(steps: int, model: str) -> tuple[Arm, ...]:
                 lm=model,
                 steps=steps,
                 envs=BATCH,
-                options=EurekaConfig(population=BATCH, feedback=feedback, give_up=0),
+                options=settings(feedback),
             ),
         )
         for label, feedback in CONTROLS.items()
@@ -292,39 +290,41 @@ def arms(steps: int, model: str) -> tuple[Arm, ...]:
 def trained_again(folder: Path) -> str:
     """Return the results of every run's winner, trained again with new seeds."""
     rows = ["| arm | fitness when it was chosen | success trained again |", "|---|---|---|"]
-    for arm, runs in programs_of(folder).items():
+    for label, runs in programs_of(folder).items():
         chosen = [winner(run) for run in runs]
         then = over_seeds([line["fitness"] for line in chosen])
         now = over_seeds([again(RewardDesign(**WORLD), line["program"]) for line in chosen])
-        rows.append(f"| {arm.replace('-', ' ')} | {then} | {now} |")
+        rows.append(f"| {label.replace('-', ' ')} | {then} | {now} |")
     return f"Winners are trained again with {AGAIN} new seeds each.\n\n" + "\n".join(rows)
+
+
+SCRIPTED = f"A writer that repairs {MAIN[0]:g}, breaks {MAIN[1]:g}"
+"""Title of the main comparison."""
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(16, round(PROGRAMS * scale.share))
-    repair, damage = MAIN
+    more = max(LARGE, round(BATCHES * LARGE * scale.share))
     faults = round(FAULTS * scale.share) or 1
+
+    def compared(title: str, listed: tuple[Arm, ...], batch: int = BATCH) -> Part:
+        return Part(title, listed, beside=partial(line_table, listed, scale.seeds, batch))
+
     return [
         Part("The test bed", (), beside=partial(bed_table, scale.seeds)),
-        Part("A sentence encoder as the writer", (), beside=partial(encoder_table, scale.seeds, steps)),
-        Part(
-            f"A writer that repairs {repair:g}, breaks {damage:g}",
-            (),
-            beside=partial(line_table, scale.seeds, steps),
-        ),
-        Part("A metric with degrees", (), beside=partial(graded_table, scale.seeds, steps)),
-        Part(
-            "A task of three parts",
-            (),
-            beside=partial(parts_table, scale.seeds, max(LARGE, round(BATCHES * LARGE * scale.share))),
-        ),
+        compared("A sentence encoder as the writer", encoded(steps)),
+        compared(SCRIPTED, scripted(WORLD, BATCH, steps)),
+        compared("A metric with degrees", scripted(GRADED, BATCH, steps)),
+        compared("A task of three parts", scripted(PARTS, LARGE, more), LARGE),
         Part("One revision", (), beside=partial(revision_table, WORLD, PARENTS, faults)),
         Part(
             "One revision, with degrees",
             (),
             beside=partial(revision_table, GRADED, GRADED_PARENTS, faults // 2 or 1),
         ),
-        Part("At which rates the loop pays", (), beside=partial(frontier_table, scale.seeds, steps)),
+        Part(
+            "At which rates the loop pays", rates(steps), beside=partial(frontier_table, scale.seeds, steps)
+        ),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
     ]
 

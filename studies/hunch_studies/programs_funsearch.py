@@ -7,18 +7,18 @@ hunch study funsearch
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import hunch
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
 from hunch.envs.design.cap_set import KNOWN, CapSet, grow
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.methods.method import Method
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.writer.programs import Attempt, Mutator, best, same
@@ -26,8 +26,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.sandbox import ProgramError
-from hunch_studies.code_world_models import kept
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, runs_of
 
 Row = dict[str, Any]
 
@@ -90,19 +89,57 @@ def winner(attempts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return max(fit, key=lambda attempt: (attempt["fitness"], -attempt["number"]))
 
 
-def searched(env: Callable[..., DesignProblem], steps: int, line: str, seed: int) -> Row:
-    """Run a rule with the mutator; return its winner, and the best after every tenth of the programs."""
-    agent = FunSearch(Mutator(), give_up=0, **{**RULES, **STEPS_TO_HILL}[line])
-    hunch.train(agent, [env() for _ in range(STREAMS)], steps, seed=seed)
-    top = best(agent.attempts)
+def attempts_of(run: Path) -> list[Attempt]:
+    """Return the programs of a run, in the order in which they were tried."""
+    return [Attempt.read(line) for line in read_lines(run / "programs.jsonl")]
+
+
+class Mutated(FunSearch):
+    """FunSearch with the mutator as its writer, which no text is shown."""
+
+    def __init__(self, config: FunSearchConfig) -> None:
+        super().__init__(Mutator(), config)
+
+
+def build(agent: type[Any], config: Any, models: Mapping[str, Any]) -> Any:
+    """Build an agent whose writer is the mutator."""
+    return agent(config)
+
+
+MUTATED = Method(
+    f"{__name__}:MUTATED",
+    f"{__name__}:Mutated",
+    "FunSearch with a random mutator of syntax trees as its writer",
+    "Romera-Paredes et al., Mathematical discoveries from program search with LLMs, Nature 2023",
+    acts="program",
+    data="none",
+)
+
+
+def arm(label: str, env: str, steps: int, **env_options: Any) -> Arm:
+    """Return the runs of a rule with the mutator."""
+    config = FunSearchConfig(give_up=0, **{**RULES, **STEPS_TO_HILL}[label])
+    run = RunConfig(
+        method=MUTATED.name, env=env, steps=steps, envs=STREAMS, env_options=env_options, options=config
+    )
+    return Arm(label, run)
+
+
+def searched(arm: Arm, seeds: int, folder: Path) -> list[Row]:
+    """Return the winner of each run, and the best after every tenth of the programs."""
+    return [_searched(attempts_of(run), arm.config.steps) for run in runs_of(arm, seeds, folder)]
+
+
+def _searched(attempts: Sequence[Attempt], steps: int) -> Row:
+    top = best(attempts)
     assert top is not None  # the first program does not fail
-    found = [-np.inf if a.fitness is None else a.fitness for a in agent.attempts]
+    found = [-np.inf if a.fitness is None else a.fitness for a in attempts]
     return {
         "fitness": top.fitness,
         "best": np.maximum.accumulate(found)[steps // 10 - 1 :: steps // 10].tolist(),
-        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
-        "repeats": len(found) - len({same(attempt.program) for attempt in agent.attempts}),
-        "changes": float(np.mean(_changes(agent.attempts)[-steps // 10 :])),
+        "failed": sum(attempt.fitness is None for attempt in attempts),
+        "repeats": len(found) - len({same(attempt.program) for attempt in attempts}),
+        "changes": float(np.mean(_changes(attempts)[-steps // 10 :])),
         "program": top.program,
     }
 
@@ -115,11 +152,9 @@ def _changes(attempts: Sequence[Attempt]) -> list[int]:
     return found
 
 
-def packed(seeds: int, steps: int, folder: Path) -> str:
+def packed(listed: Sequence[Arm], seeds: int, steps: int, folder: Path) -> str:
     """Return the results of all winners on held-out instances, with first fit and best fit for comparison."""
     train, test = BinPacking(**SIZE), BinPacking(items=SIZE["items"], split="test")
-    keys = [(line, seed) for seed in range(seeds) for line in RULES]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, partial(BinPacking, **SIZE), steps))
     rows = [
         "| arm | excess to train | excess held out | below best fit | programs that failed |",
         "|---|---|---|---|---|",
@@ -127,13 +162,13 @@ def packed(seeds: int, steps: int, folder: Path) -> str:
     floor = _excess(test, BEST_FIT)
     for name, program in (("first fit", FIRST_FIT), ("best fit", BEST_FIT)):
         rows.append(f"| {name} | {_excess(train, program):.2%} | {_excess(test, program):.2%} | | |")
-    for line in RULES:
-        own = [row for row in found if row["key"][0] == line]
+    for arm in listed:
+        own = searched(arm, seeds, folder)
         seen, held = ([_excess(env, row["program"]) for row in own] for env in (train, test))
         failed = sum(row["failed"] for row in own) / (steps * len(own))
         below = sum(excess < floor for excess in held)
         rows.append(
-            f"| {line} | {_percent(over_seeds(seen))} | {_percent(over_seeds(held))} | "
+            f"| {arm.label} | {_percent(over_seeds(seen))} | {_percent(over_seeds(held))} | "
             f"{below} of {len(held)} | {failed:.0%} |"
         )
     told = "Bins beyond the lower bound, as a share of it; interquartile mean over seeds.\n\n"
@@ -156,36 +191,30 @@ def _percent(estimate: Estimate) -> str:
     return f"{estimate.value:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"
 
 
-def sets_of(n: int, lines: Mapping[str, Mapping[str, Any]], seeds: int, steps: int, path: Path) -> list[Row]:
-    """Run the searches for cap sets in dimension n, of all arms."""
-    keys = [(line, seed) for seed in range(seeds) for line in lines]
-    return kept(path, keys, partial(searched, partial(CapSet, n=n), steps))
-
-
-def capped(n: int, seeds: int, steps: int, folder: Path) -> str:
+def capped(n: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the sizes of the largest cap sets found."""
-    found = sets_of(n, RULES, seeds, steps, folder / "runs.jsonl")
+    found = {arm.label: searched(arm, seeds, folder) for arm in listed}
     first = tried(CapSet(n=n), CapSet(n=n).problem.start).fitness
     draws = DIMENSIONS[n]
     told = f"Known: {KNOWN[n]}; the first program: {first:g}; the best of {draws:,} random priorities: "
-    return f"{told}{at_random(n, draws)}.\n\n{_sizes(found, RULES)}"
+    return f"{told}{at_random(n, draws)}.\n\n{_sizes(found)}"
 
 
-def explained(seeds: int, steps: int, folder: Path) -> str:
+def explained(listed: Sequence[Arm], seeds: int, steps: int, folder: Path) -> str:
     """Return the results of the arms between FunSearch and hill climbing in dimension 4."""
-    path = folder.parent / dimension(4) / "runs.jsonl"
-    lines = {**RULES, **STEPS_TO_HILL}
-    return f"{plateau(4, steps * 2 // 3)}\n\n{_sizes(sets_of(4, lines, seeds, steps, path), lines)}"
+    rules = [_capping(label, 4, steps) for label in RULES]
+    found = {arm.label: searched(arm, seeds, folder.parent / dimension(4)) for arm in rules}
+    found |= {arm.label: searched(arm, seeds, folder) for arm in listed}
+    return f"{plateau(4, steps * 2 // 3)}\n\n{_sizes(found)}"
 
 
-def _sizes(found: Sequence[Row], lines: Iterable[str]) -> str:
+def _sizes(found: Mapping[str, Sequence[Row]]) -> str:
     rows = [
         "| arm | size, over seeds | sizes | islands and clusters are ahead by | failed | repeats | changes |",
         "|---|---|---|---|---|---|---|",
     ]
-    method = [row["fitness"] for row in found if row["key"][0] == next(iter(RULES))]
-    for line in lines:
-        own = [row for row in found if row["key"][0] == line]
+    method = [row["fitness"] for row in found[next(iter(RULES))]]
+    for line, own in found.items():
         sizes = [row["fitness"] for row in own]
         gap = over_pairs([a - b for a, b in zip(method, sizes, strict=True)]).short()
         cells = [over_seeds(sizes).short(), ", ".join(f"{size:.0f}" for size in sorted(sizes)), gap]
@@ -229,9 +258,16 @@ def dimension(n: int) -> str:
     return _cap_sets(n, Scale(1, 1.0)).folder
 
 
+PACKING, CAP = "hunch/Heuristic-BinPacking-v0", "hunch/Heuristic-CapSet-v0"
+
+
+def _capping(label: str, n: int, steps: int) -> Arm:
+    return arm(label, CAP, steps, n=n)
+
+
 def _cap_sets(n: int, scale: Scale) -> Part:
-    steps = _steps(CAP_PROGRAMS, scale)
-    return Part(f"Cap sets in dimension {n}", (), beside=partial(capped, n, scale.seeds, steps))
+    listed = tuple(_capping(label, n, _steps(CAP_PROGRAMS, scale)) for label in RULES)
+    return Part(f"Cap sets in dimension {n}", listed, beside=partial(capped, n, listed, scale.seeds))
 
 
 def _steps(full: int, scale: Scale) -> int:
@@ -239,14 +275,20 @@ def _steps(full: int, scale: Scale) -> int:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    packing, cap = "hunch/Heuristic-BinPacking-v0", "hunch/Heuristic-CapSet-v0"
     steps, fewer = _steps(PACKING_PROGRAMS, scale), _steps(CAP_PROGRAMS, scale)
-    parts = [_cap_sets(n, scale) for n in DIMENSIONS]
-    parts += [Part("From islands to hill climbing", (), beside=partial(explained, scale.seeds, fewer))]
-    parts += [Part("Online bin packing", (), beside=partial(packed, scale.seeds, steps))]
-    parts += [Part(f"{packing} with {lm}", arms(packing, steps, lm, **SIZE)) for lm in scale.lms]
-    parts += [Part(f"{cap} with {lm}", arms(cap, steps, lm, n=4)) for lm in scale.lms]
-    return parts
+    between = tuple(_capping(label, 4, fewer) for label in STEPS_TO_HILL)
+    packing = tuple(arm(label, PACKING, steps, **SIZE) for label in RULES)
+    return [
+        *(_cap_sets(n, scale) for n in DIMENSIONS),
+        Part(
+            "From islands to hill climbing",
+            between,
+            beside=partial(explained, between, scale.seeds, fewer),
+        ),
+        Part("Online bin packing", packing, beside=partial(packed, packing, scale.seeds, steps)),
+        *(Part(f"{PACKING} with {lm}", arms(PACKING, steps, lm, **SIZE)) for lm in scale.lms),
+        *(Part(f"{CAP} with {lm}", arms(CAP, steps, lm, n=4)) for lm in scale.lms),
+    ]
 
 
 STUDIES = {

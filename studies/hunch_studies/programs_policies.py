@@ -5,22 +5,26 @@ hunch study code-policies
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import hunch
 from hunch.envs.design.policy import PolicyCode
-from hunch.methods.program.code_policy import CodePolicy
+from hunch.methods.method import Method
+from hunch.methods.program.code_policy import CodePolicy, CodePolicyConfig
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.writer.programs import Mutator, best
-from hunch_studies.code_world_models import kept
-from hunch_studies.programs_funsearch import tried
-from hunch_studies.study import Part, Scale, Study
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch_studies.programs_funsearch import attempts_of, build, tried
+from hunch_studies.study import Part, Scale, Study, runs_of
+
+__all__ = ["MUTATED", "STUDIES", "Mutated", "build"]
 
 Row = dict[str, Any]
 
+ENV = "hunch/PolicyCode-v0"
 BASES: dict[str, dict[str, Any]] = {
     "FrozenLake8x8-v1": {"episodes": 10},
 }
@@ -39,18 +43,42 @@ STREAMS = 4
 """Programs per batch."""
 
 
-def searched(base: str, steps: int, line: str, seed: int) -> Row:
-    """Run a rule; return its winner's results in other episodes, too."""
-    agent = CodePolicy(Mutator(), give_up=0, **LINES[line])
-    places = [PolicyCode(base=base, **BASES[base]) for _ in range(STREAMS)]
-    hunch.train(agent, places, steps, seed=seed)
-    top = best(agent.attempts)
-    program = top.program if top else places[0].problem.start
+class Mutated(CodePolicy):
+    """A search of policies with the mutator as its writer."""
+
+    def __init__(self, config: CodePolicyConfig) -> None:
+        super().__init__(Mutator(), config)
+
+
+MUTATED = Method(
+    f"{__name__}:MUTATED",
+    f"{__name__}:Mutated",
+    "policies as code, with a random mutator of syntax trees as the writer",
+    "search as in FunSearch",
+    acts="program",
+    data="none",
+)
+
+
+def arms(base: str, steps: int) -> tuple[Arm, ...]:
+    """Return the search rules."""
+    place = {"base": base, **BASES[base]}
+    run = RunConfig(method=MUTATED.name, env=ENV, env_options=place, steps=steps, envs=STREAMS)
+    return tuple(
+        Arm(label, replace(run, options=CodePolicyConfig(give_up=0, **options)))
+        for label, options in LINES.items()
+    )
+
+
+def searched(base: str, run: Path) -> Row:
+    """Return a run's winner and its results in other episodes, too."""
+    attempts = attempts_of(run)
+    top = best(attempts)
+    program = top.program if top else PolicyCode(base=base, **BASES[base]).problem.start
     return {
         "fitness": top.fitness if top else None,
         "held_out": _held_out(base, program),
-        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
-        "program": program,
+        "failed": sum(attempt.fitness is None for attempt in attempts),
     }
 
 
@@ -60,8 +88,8 @@ def _held_out(base: str, program: str) -> float | None:
 
 def table(base: str, seeds: int, steps: int, folder: Path) -> str:
     """Return the results of each rule in an environment, in its own episodes and in others."""
-    keys = [(line, seed) for seed in range(seeds) for line in LINES]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, base, steps))
+    runs = {arm.label: runs_of(arm, seeds, folder) for arm in arms(base, steps)}
+    found = {line: [searched(base, run) for run in own] for line, own in runs.items()}
     env = PolicyCode(base=base, **BASES[base])
     lines = [
         f"{steps} programs per run; the winner in {TESTED} other episodes.",
@@ -71,9 +99,8 @@ def table(base: str, seeds: int, steps: int, folder: Path) -> str:
         f"| the first program | {tried(env, env.problem.start).fitness:.2f} "
         f"| {_held_out(base, env.problem.start):.2f} | | |",
     ]
-    single = _rows(found, "random")
-    for line in LINES:
-        rows = _rows(found, line)
+    single = found["random"]
+    for line, rows in found.items():
         gaps = [one["held_out"] - other["held_out"] for one, other in zip(rows, single, strict=True)]
         cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "held_out")]
         cells.append(f"{sum(row['failed'] for row in rows) / (steps * len(rows)):.0%}")
@@ -82,15 +109,12 @@ def table(base: str, seeds: int, steps: int, folder: Path) -> str:
     return "\n".join(lines)
 
 
-def _rows(found: Sequence[Row], line: str) -> list[Row]:
-    return sorted((row for row in found if row["key"][0] == line), key=lambda row: int(row["key"][1]))
-
-
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [
-        Part(base, (), beside=partial(table, base, scale.seeds, max(8, round(n * scale.share))))
-        for base, n in PROGRAMS.items()
-    ]
+    parts = []
+    for base, n in PROGRAMS.items():
+        steps = max(8, round(n * scale.share))
+        parts.append(Part(base, arms(base, steps), beside=partial(table, base, scale.seeds, steps)))
+    return parts
 
 
 STUDIES = {

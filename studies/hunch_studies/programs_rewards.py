@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import hunch
 from hunch import lm
 from hunch.envs.design.problem import Trial
 from hunch.envs.design.reward import RewardDesign
-from hunch.methods.program.agent import ProgramAgent
+from hunch.methods import Method
 from hunch.roles.writer.programs import best
 from hunch.roles.writer.similarity import TEMPERATURE, SimilarityWriter
-from hunch_studies.programs_funsearch import tried
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch_studies.programs_funsearch import attempts_of, tried
+from hunch_studies.study import kept, runs_of
 
 Row = dict[str, Any]
 
@@ -57,19 +60,39 @@ def encoder(name: str) -> SimilarityWriter:
 # ---- searches ---------------------------------------------------------------------------------------------
 
 
-def designed(agent: ProgramAgent, world: dict[str, Any], streams: int, steps: int, seed: int) -> Row:
-    """Run a search; return its winner, trained again, and the fitness of all its programs."""
-    hunch.train(agent, [RewardDesign(**world, trials="") for _ in range(streams)], steps, seed=seed)
-    top = best(agent.attempts)
-    found = [attempt.fitness or 0.0 for attempt in agent.attempts]
-    trials = retrained(RewardDesign(**world, trials=""), top.program) if top else []
+def arm(label: str, method: Method, world: Row, lm: str, steps: int, options: Any, envs: int = 1) -> Arm:
+    """Return the runs of a search for rewards, whose trials are stored nowhere else."""
+    config = RunConfig(
+        method=method.name,
+        env="hunch/RewardDesign-v0",
+        env_options={**world, "trials": ""},
+        lm=lm,
+        steps=steps,
+        envs=envs,
+        options=options,
+    )
+    return Arm(label, config)
+
+
+def designed(listed: Sequence[Arm], seeds: int, folder: Path) -> dict[str, list[Row]]:
+    """Return the winner of each run, trained again, and the fitness of all its programs, by arm and seed."""
+    runs = {arm.label: runs_of(arm, seeds, folder) for arm in listed}
+    worlds = {arm.label: arm.config.env_options for arm in listed}
+    keys = [(label, seed) for seed in range(seeds) for label in runs]
+    rows = kept(folder / "winners.jsonl", keys, lambda label, seed: _winner(worlds[label], runs[label][seed]))
+    return {label: [row for row in rows if row["key"][0] == label] for label in runs}
+
+
+def _winner(world: Row, run: Path) -> Row:
+    attempts = attempts_of(run)
+    top = best(attempts)
+    trials = retrained(RewardDesign(**world), top.program) if top else []
     return {
         "fitness": top.fitness if top else 0.0,
         "again": sum(trial.fitness or 0.0 for trial in trials) / AGAIN,
         "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
-        "found": found,
-        "failed": sum(attempt.fitness is None for attempt in agent.attempts),
-        "program": top.program if top else "",
+        "found": [attempt.fitness or 0.0 for attempt in attempts],
+        "failed": sum(attempt.fitness is None for attempt in attempts),
     }
 
 

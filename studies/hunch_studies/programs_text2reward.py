@@ -6,20 +6,24 @@ hunch study text2reward
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hunch import lm
 from hunch.envs.design.reward import RewardDesign
-from hunch.methods.program.agent import ProgramAgent
-from hunch.methods.program.song import Song
-from hunch.methods.program.text2reward import Text2Reward
+from hunch.methods import Method, find
+from hunch.methods.program.agent import ProgramConfig
+from hunch.methods.program.song import SongConfig
+from hunch.methods.program.text2reward import Text2Reward, Text2RewardConfig, build
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
-from hunch_studies.code_world_models import kept
+from hunch.roles.writer.programs import Writer
+from hunch.roles.writer.similarity import SimilarityWriter
+from hunch.runs.compare import Arm
 from hunch_studies.programs_funsearch import tried
 from hunch_studies.programs_rewards import (
     ENCODERS,
@@ -27,18 +31,22 @@ from hunch_studies.programs_rewards import (
     WORLD,
     Row,
     again,
+    arm,
     designed,
     encoder,
     writer,
 )
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept
+
+__all__ = ["EVEN", "STUDIES", "Even", "build"]
 
 PROGRAMS = 16
 """Programs, and so trainings, per run."""
 ENOUGH = 0.8
 """Success at which a reward counts as good."""
 REACHER: dict[str, Any] = {"world": "reacher"}
-Lines = Mapping[str, Callable[[], ProgramAgent]]
+Lines = Mapping[str, tuple[Method, str, ProgramConfig]]
+"""Method, model and settings of each arm."""
 
 
 DRAFTS = 25
@@ -47,26 +55,39 @@ CURVE = (1, 2, 4, 8, 16)
 """Numbers of programs of which the best is shown."""
 
 
-def scripted() -> Any:
-    """Return the scripted writer at the rates of Eureka's main comparison."""
-    return lm.load(writer(*MAIN), cache=None)
+class Even(Text2Reward):
+    """Text2Reward whose writer draws all quantities alike."""
+
+    def _asking(self, lm: Any) -> Writer:
+        return SimilarityWriter(lm, math.inf)
 
 
+EVEN = replace(find("text2reward"), name=f"{__name__}:EVEN", agent=f"{__name__}:Even")
+REFINED, SONG = Text2RewardConfig(give_up=0), SongConfig(give_up=0)
+RULE = writer(*MAIN)
+"""The scripted writer at the rates of Eureka's main comparison."""
 BY_ENCODER: Lines = {
-    f"Text2Reward, {name}": lambda name=name: Text2Reward(encoder(name), give_up=0) for name in ENCODERS
-} | {
-    "Song, MiniLM": lambda: Song(encoder("MiniLM"), give_up=0),
-    "no feedback, MiniLM": lambda: Text2Reward(encoder("MiniLM"), feedback="blind", give_up=0),
-    "best of n, MiniLM": lambda: Text2Reward(encoder("MiniLM"), feedback="fresh", give_up=0),
+    **{
+        f"Text2Reward, {name}": (EVEN if temperature == math.inf else find("text2reward"), spec, REFINED)
+        for name, (spec, temperature) in ENCODERS.items()
+    },
+    "Song, MiniLM": (find("song"), "minilm", SONG),
+    "no feedback, MiniLM": (find("text2reward"), "minilm", replace(REFINED, feedback="blind")),
+    "best of n, MiniLM": (find("text2reward"), "minilm", replace(REFINED, feedback="fresh")),
 }
 """Refinement by feedback with each encoder, and with MiniLM in other searches. First the method."""
 SCRIPTED: Lines = {
-    "Text2Reward": lambda: Text2Reward(scripted(), give_up=0),
-    "Text2Reward, no feedback": lambda: Text2Reward(scripted(), feedback="blind", give_up=0),
-    "Song, one lineage": lambda: Song(scripted(), give_up=0),
-    "best of n": lambda: Text2Reward(scripted(), feedback="fresh", give_up=0),
+    "Text2Reward": (find("text2reward"), RULE, REFINED),
+    "Text2Reward, no feedback": (find("text2reward"), RULE, replace(REFINED, feedback="blind")),
+    "Song, one lineage": (find("song"), RULE, SONG),
+    "best of n": (find("text2reward"), RULE, replace(REFINED, feedback="fresh")),
 }
 """The scripted writer. First the method."""
+
+
+def arms(lines: Lines, world: dict[str, Any], steps: int) -> tuple[Arm, ...]:
+    """Return the runs of some lines."""
+    return tuple(arm(label, method, world, lm, steps, c) for label, (method, lm, c) in lines.items())
 
 
 def drafted(world: dict[str, Any], name: str, number: int) -> Row:
@@ -92,37 +113,30 @@ def drafts(world: dict[str, Any], n: int, folder: Path) -> str:
     return f"Means over {n} drafts each.\n\n" + "\n".join(rows)
 
 
-def searched(lines: Lines, world: dict[str, Any], steps: int, line: str, seed: int) -> Row:
-    """A run of a line."""
-    return designed(lines[line](), world, 1, steps, seed)
-
-
 def by_hand(world: dict[str, Any], kind: str, seed: int) -> Row:
     """Return the results of a given reward, trained like the winners."""
     env = RewardDesign(**world, trials="")
     return {"again": again(env, getattr(env.world, kind), first=10_000 * (1 + seed))}
 
 
-def table(lines: Lines, world: dict[str, Any], seeds: int, steps: int, folder: Path) -> str:
+def table(listed: Sequence[Arm], world: dict[str, Any], seeds: int, folder: Path) -> str:
     """Return the results of each arm's winner, and of the sparse and the hand-written reward."""
     keys = [(kind, seed) for kind in ("sparse", "dense") for seed in range(seeds)]
     bare = kept(folder.parent / f"bare-{world['world']}.jsonl", keys, partial(by_hand, world))
-    keys = [(line, seed) for seed in range(seeds) for line in lines]
-    found = kept(folder / "runs.jsonl", keys, partial(searched, lines, world, steps))
-    first = next(iter(lines))
+    found = designed(listed, seeds, folder)
+    first = next(iter(found))
     rows = [
         f"| arm | fitness when chosen | trained again | at least {ENOUGH:g} | {first} is ahead by |",
         "|---|---|---|---|---|",
     ]
     for name, kind in (("sparse reward", "sparse"), ("hand-written reward", "dense")):
         rows.append(f"| {name} | | {_cells(_rows(bare, kind))} | |")
-    for line in lines:
-        own = _rows(found, line)
-        gaps = [one["again"] - other["again"] for one, other in zip(_rows(found, first), own, strict=True)]
+    for line, own in found.items():
+        gaps = [one["again"] - other["again"] for one, other in zip(found[first], own, strict=True)]
         chosen = over_seeds([row["fitness"] for row in own]).short()
         gap = "" if line == first else over_pairs(gaps).short()
         rows.append(f"| {line} | {chosen} | {_cells(own)} | {gap} |")
-    return "\n".join([*rows, "", *_curves({line: _rows(found, line) for line in lines})])
+    return "\n".join([*rows, "", *_curves(found)])
 
 
 def _curves(by_line: Mapping[str, list[Row]]) -> list[str]:
@@ -147,11 +161,12 @@ def _cells(rows: list[dict[str, Any]]) -> str:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(4, round(PROGRAMS * scale.share))
     n = DRAFTS * scale.seeds
+    encoded, scripted = (arms(lines, WORLD, steps) for lines in (BY_ENCODER, SCRIPTED))
     return [
         Part("First drafts in docking", (), beside=partial(drafts, WORLD, n)),
         Part("First drafts in the reacher", (), beside=partial(drafts, REACHER, n // 2)),
-        Part("Refined in docking", (), beside=partial(table, BY_ENCODER, WORLD, scale.seeds, steps)),
-        Part("Scripted writer", (), beside=partial(table, SCRIPTED, WORLD, scale.seeds, steps)),
+        Part("Refined in docking", encoded, beside=partial(table, encoded, WORLD, scale.seeds)),
+        Part("Scripted writer", scripted, beside=partial(table, scripted, WORLD, scale.seeds)),
     ]
 
 

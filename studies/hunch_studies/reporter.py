@@ -5,29 +5,23 @@ hunch study reporter
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from hunch.core import Agent
 from hunch.envs import make
 from hunch.envs.secret import VERBS
-from hunch.methods import find
+from hunch.methods.planner.reporter import PlannerActorReporter
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds
-from hunch.roles.planner.skills import Skill
-from hunch.runs.build import load_agent, load_skills
-from hunch.runs.compare import folder_name
-from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
-from hunch.runs.models import Models
-from hunch_studies.planners import SKILL, skill_run, table
-from hunch_studies.study import Part, Scale, Study
+from hunch.runs.build import load_agent
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig, finished
+from hunch_studies.planners import SKILL, SKILLS, skills_part, table
+from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
 
 ID: Final = "hunch/SecretProperty-v0"
 ACTOR: Final = replace(SKILL, gamma=0.9, learning_rate=0.1)
@@ -47,86 +41,69 @@ LINES: Final[dict[str, dict[str, Any]]] = {
 """The arms, and how each differs."""
 
 
-def measured(question: str, data: Path, scale: Scale, folder: Path) -> str:
-    """Return the success of every arm, and of flat learning with the steps of actor and reporter together."""
-    rows = []
-    for label, options in LINES.items():
-        found = [_kept(question, label, options, data, scale, folder, seed) for seed in range(scale.seeds)]
-        rows.append((label, over_seeds([each["success"] for each in found]), found[0]["episodes"]))
-    flat = [_kept(question, "flat", None, data, scale, folder, seed) for seed in range(scale.seeds)]
+def actors(scale: Scale) -> tuple[Arm, ...]:
+    """Return the runs that train the actor, by verb."""
+    return tuple(
+        Arm(
+            verb,
+            RunConfig(
+                method="q-learning",
+                env="hunch/SecretSkill-v0",
+                env_options={"verb": verb},
+                steps=scale.steps(ACTOR_STEPS),
+                options=ACTOR,
+            ),
+        )
+        for verb in VERBS
+    )
+
+
+def arms(question: str, out: Path, scale: Scale) -> tuple[Arm, ...]:
+    """Return every arm, and flat learning with the steps of actor and reporter together."""
+    config = RunConfig(method="q-learning", env=ID, env_options={"question": question})
     steps = scale.steps(2 * ACTOR_STEPS + STEPS)
-    rows.append((f"flat Q-learning, {steps:,} steps", over_seeds([f["success"] for f in flat]), "-"))
+    flat = Arm(f"flat Q-learning, {steps:,} steps", replace(config, steps=steps, options=ACTOR))
+    config = replace(config, method="planner-actor-reporter", lm="scripted:examiner")
+    return (*(_planned(label, own, config, out, scale) for label, own in LINES.items()), flat)
+
+
+def _planned(label: str, options: Mapping[str, Any], config: RunConfig, out: Path, scale: Scale) -> Seeded:
+    own = configure(PlannerActorReporter, None, options)
+    steps = scale.steps(STEPS) if own.reporter == "trained" else 1
+    return Seeded(label, replace(config, steps=steps), own=partial(_skilled, own, actors(scale), out))
+
+
+def _skilled(options: Any, skills: Sequence[Arm], out: Path, seed: int) -> dict[str, Any]:
+    folders = tuple(str(out / Part(SKILLS, ()).folder / arm.folder / f"seed-{seed}") for arm in skills)
+    return {"options": replace(options, skills=folders)}
+
+
+def measured(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -> str:
+    """Return the success of every arm in new episodes."""
+    runs = {arm.label: runs_of(arm, scale.seeds, folder) for arm in listed}
+    keys = [(label, seed) for label in runs for seed in range(scale.seeds)]
+
+    def played(label: str, seed: int) -> dict[str, Any]:
+        agent, _ = load_agent(runs[label][seed])
+        ended = evaluate(agent.player, [make(ID, question=question)], scale.episodes(EPISODES), 1_000 + seed)
+        return {"success": sum(e.success for e in ended) / len(ended)}
+
+    found = kept(folder / "success.jsonl", keys, played)
+    rows = []
+    for label, own in runs.items():
+        result = finished(own[0])
+        trained = "-" if result is None or label.startswith("flat") else len(result.episodes)
+        success = over_seeds([row["success"] for row in found if row["key"][0] == label])
+        rows.append((label, success, trained))
     return table("arm | success | episodes of training, seed 0", rows)
 
 
-def _kept(
-    question: str,
-    label: str,
-    options: Mapping[str, Any] | None,
-    data: Path,
-    scale: Scale,
-    folder: Path,
-    seed: int,
-) -> dict[str, Any]:
-    """Return the success of a seed, from its file or measured now."""
-    path = folder / f"{folder_name(label)}-{seed}.json"
-    if not path.exists():
-        agent, episodes = (
-            (_flat(question, data, scale, seed), 0)
-            if options is None
-            else _planned(question, options, data, scale, seed)
-        )
-        played = evaluate(agent.player, [make(ID, question=question)], scale.episodes(EPISODES), 1_000 + seed)
-        found = {"success": sum(e.success for e in played) / len(played), "episodes": episodes}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(found).encode())
-    known = read_json(path)
-    assert known is not None
-    return known
-
-
-def _planned(
-    question: str, options: Mapping[str, Any], data: Path, scale: Scale, seed: int
-) -> tuple[Agent, int]:
-    """Return the agent, trained if its reporter learns, and the number of training episodes."""
-    method = find("planner-actor-reporter")
-    config = configure(method.agent_class, None, options)
-    models = Models({"lm": "scripted:examiner"})
-    agent = method.build(config, models, skills=actor(data, scale, seed))
-    steps = scale.steps(STEPS) if config.reporter == "trained" else 1
-    result = train(agent, make(ID, question=question), steps, seed=seed)
-    return agent, len(result.episodes)
-
-
-def actor(data: Path, scale: Scale, seed: int) -> list[Skill]:
-    """Return the skills of a seed; they are trained if necessary."""
-    skills: list[Skill] = []
-    for verb in VERBS:
-        folder = data / f"seed-{seed}" / folder_name(verb)
-        skill_run(folder, "hunch/SecretSkill-v0", {"verb": verb}, ACTOR, scale.steps(ACTOR_STEPS), seed)
-        skills += load_skills(folder)
-    return skills
-
-
-def _flat(question: str, data: Path, scale: Scale, seed: int) -> Agent:
-    folder = data / f"seed-{seed}" / f"flat-{question}"
-    config = RunConfig(
-        method="q-learning",
-        env=ID,
-        env_options={"question": question},
-        steps=scale.steps(2 * ACTOR_STEPS + STEPS),
-        seed=seed,
-        options=ACTOR,
-    )
-    execute(config, folder)
-    return load_agent(folder)[0]
-
-
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    titles = {"conditional": "A condition", "search": "A search"}
-    return [
-        Part(title, (), beside=partial(measured, question, data, scale)) for question, title in titles.items()
-    ]
+    parts = [skills_part(actors(scale), scale)]
+    for question, title in {"conditional": "A condition", "search": "A search"}.items():
+        listed = arms(question, data.parent, scale)
+        parts.append(Part(title, listed, beside=partial(measured, question, listed, scale), apart=True))
+    return parts
 
 
 STUDIES = {

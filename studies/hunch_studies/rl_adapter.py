@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -16,21 +15,30 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.core import EvidenceLevel
-from hunch.envs import make
 from hunch.envs.craft import RULES
-from hunch.lm import load
-from hunch.methods.goal.rl_adapter import SUMMARIES, Mentor, MentorConfig, RLAdapter, RLAdapterConfig, Sayer
-from hunch.methods.learners import learner
+from hunch.methods import find
+from hunch.methods.goal.rl_adapter import (
+    SUMMARIES,
+    Mentor,
+    MentorConfig,
+    RLAdapter,
+    RLAdapterConfig,
+    Sayer,
+    build,
+)
 from hunch.methods.policy.ppo import PerceptronPPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
-from hunch.runs.compare import folder_name
-from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
+from hunch.runs.build import load_agent
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig, finished
+from hunch.runs.files import read_lines
 from hunch.runs.result import last_quarter, mean_return
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, kept, runs_of
+
+__all__ = ["RULED", "STUDIES", "ToldByRule", "build"]
 
 ENV: Final = "hunch/Craft-v0"
 STEPS: Final = 6_000
@@ -75,6 +83,9 @@ class ToldByRule(RLAdapter):
     mentor_class = Ruled
 
 
+RULED = replace(find("rl-adapter"), name=f"{__name__}:RULED", agent=f"{__name__}:ToldByRule")
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of the table; without a model it is the learner alone."""
@@ -82,7 +93,7 @@ class Line:
     label: str
     lm: str = RULE
     mentor: dict[str, Any] = field(default_factory=dict)
-    agent: type[RLAdapter] = RLAdapter
+    method: str = "rl-adapter"
 
 
 def lines(lms: tuple[str, ...]) -> tuple[Line, ...]:
@@ -92,8 +103,8 @@ def lines(lms: tuple[str, ...]) -> tuple[Line, ...]:
         Line("trained on all", mentor={"keep": 1.0}),
         Line("frozen adapter", mentor={"adapter": "frozen"}),
         Line("no adapter", mentor={"adapter": "none"}),
-        Line("the rule in the adapter's place", agent=ToldByRule),
-        Line("always new", mentor={"summaries": SUMMARIES[:1]}, agent=ToldByRule),
+        Line("the rule in the adapter's place", method=RULED.name),
+        Line("always new", mentor={"summaries": SUMMARIES[:1]}, method=RULED.name),
         Line("random sub-goals", "uniform", {"adapter": "none"}),
         Line("no sub-goals", ""),
         *(Line(f"{CLOSED}, {lm}", lm) for lm in lms),
@@ -108,16 +119,31 @@ def config(seen: bool, steps: int, mentor: MentorConfig) -> RLAdapterConfig:
     return RLAdapterConfig(mentor=mentor, learner="table", table=table, weight=1.0, extrinsic=0.0)
 
 
-def learnt(line: Line, seen: bool, steps: int, seed: int) -> dict[str, Any]:
+def listed(seen: bool, lms: tuple[str, ...]) -> list[Line]:
+    """Return the lines of a part; without any reward nothing is learnt."""
+    return [line for line in lines(lms) if line.lm or seen]
+
+
+def arm(line: Line, seen: bool, steps: int) -> Arm:
+    """Return the runs of a line."""
+    own = config(seen, steps, MentorConfig(**line.mentor))
+    if line.lm:
+        run = RunConfig(method=line.method, env=ENV, lm=line.lm, steps=steps, options=own)
+    else:
+        run = RunConfig(method="ppo", env=ENV, steps=steps, options=replace(own.ppo, encoder=own.encoder))
+    return Arm(line.label, run)
+
+
+def learnt(run: Path) -> dict[str, Any]:
     """Achievements in an episode of the last quarter, and the score in the first and the last fifth."""
-    own, encoder = config(seen, steps, MentorConfig(**line.mentor)), load("bag-of-words")
-    agent = line.agent(load(line.lm), own, encoder) if line.lm else learner(own, encoder)
-    told: list[dict[str, Any]] = []
-    result = train(agent, make(ENV), steps, seed=seed, report=told.append)
+    agent, run_config = load_agent(run)
+    result = finished(run)
+    assert result is not None
+    told = read_lines(run / "metrics.jsonl")
     scores = [line["comprehension"] for line in told if "comprehension" in line]
     fifth = max(1, len(scores) // 5)
     first, last = (float(np.mean(part)) if part else None for part in (scores[:fifth], scores[-fifth:]))
-    late = last_quarter(result.episodes, steps)
+    late = last_quarter(result.episodes, run_config.steps)
     achieved = mean_return(late)["return"] if late else 0.0
     told_of = {"achieved": achieved, "first": first, "last": last, "summaries": _summaries(agent)}
     return {**told_of, "evidence": result.evidence, **spent(result, "lm")}
@@ -133,24 +159,15 @@ def _summaries(agent: Any) -> list[str]:
     return [mentor.adapter.say(prompt, rng) for prompt in prompts]
 
 
-def kept(line: Line, seen: bool, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Return the same from its file, or measure it now."""
-    file = folder / f"{folder_name(line.label)}-{seed}.json"
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, json.dumps(learnt(line, seen, steps, seed)).encode())
-    known = read_json(file)
-    assert known is not None
-    return known
-
-
-def measured(seen: bool, steps: int, lms: tuple[str, ...], seeds: int, folder: Path) -> str:
+def measured(own: Sequence[Arm], seeds: int, folder: Path) -> str:
     """A row for each line: achievements, and how the score moved, in Markdown."""
-    listed = [line for line in lines(lms) if line.lm or seen]  # without any reward nothing is learnt
-    found = [(line, [kept(line, seen, steps, s, folder) for s in range(seeds)]) for line in listed]
+    trained = {arm.label: runs_of(arm, seeds, folder) for arm in own}
+    keys = [(label, seed) for label in trained for seed in range(seeds)]
+    kept_rows = kept(folder / "learnt.jsonl", keys, lambda label, seed: learnt(trained[label][seed]))
+    found = [(label, [row for row in kept_rows if row["key"][0] == label]) for label in trained]
     closed = found[0][1]
     rows = []
-    for line, runs in found:
+    for label, runs in found:
         achieved = [one["achieved"] for one in runs]
         ahead = "" if runs is closed else "yes" if above(_of(closed, "achieved"), achieved) else "not shown"
         scores = [f"{over_seeds(_of(runs, n))}" if runs[0][n] is not None else "-" for n in ("first", "last")]
@@ -158,7 +175,7 @@ def measured(seen: bool, steps: int, lms: tuple[str, ...], seeds: int, folder: P
         said = [text for one in runs for text in one["summaries"]]
         most = max(set(said), key=said.count) if said else "-"
         evidence = runs[0]["evidence"] or "-"
-        rows.append((line.label, evidence, over_seeds(achieved), ahead, *scores, rose, most, cost(runs)))
+        rows.append((label, evidence, over_seeds(achieved), ahead, *scores, rose, most, cost(runs)))
     head = "arm | evidence | achievements | closed loop is above | score, first fifth | last fifth"
     return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end | {COST}', rows)}"
 
@@ -168,11 +185,11 @@ def _of(runs: list[dict[str, Any]], name: str) -> list[float]:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    titles = {"Sub-goals that are seen": True, "Sub-goals alone are rewarded": False}
-    return [
-        Part(title, (), beside=partial(measured, seen, scale.steps(STEPS), scale.lms, scale.seeds))
-        for title, seen in titles.items()
-    ]
+    parts, steps = [], scale.steps(STEPS)
+    for title, seen in {"Sub-goals that are seen": True, "Sub-goals alone are rewarded": False}.items():
+        own = tuple(arm(line, seen, steps) for line in listed(seen, scale.lms))
+        parts.append(Part(title, own, beside=partial(measured, own, scale.seeds)))
+    return parts
 
 
 STUDIES = {
@@ -186,7 +203,7 @@ STUDIES = {
         "steps, not millions. In the second part a table does not see the sub-goals, but is rewarded for "
         "them. This says nothing about large models.",
         _parts,
-        lm_for="",
+        lm_for="rl-adapter",
         seeds=8,
     )
 }

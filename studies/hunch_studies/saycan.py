@@ -16,12 +16,23 @@ import numpy as np
 
 from hunch.envs.kitchen.errands import FAMILIES
 from hunch.lm import load
-from hunch.report.reliability import draw_reliability
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.build import load_trained
-from hunch_studies.planners import Bench, Line, Played, share, skill_runs, success, table
+from hunch_studies.planners import (
+    Bench,
+    Line,
+    Played,
+    flat,
+    share,
+    skill_arms,
+    skill_runs,
+    skills_part,
+    success,
+    table,
+)
+from hunch_studies.reliability import draw_reliability
 from hunch_studies.study import Part, Scale, Study
 
 EPISODES: Final = 150
@@ -104,7 +115,7 @@ def calibrated(data: Path, scale: Scale, folder: Path) -> str:
         always = [brier([rate] * len(t.successes), t.successes) for rate, t in zip(rates, own, strict=True)]
         scores = over_seeds([brier(t.values, t.successes) for t in own])
         told = f"{scores.value:.3f} [{scores.low:.3f}, {scores.high:.3f}]"
-        rows.append((run.name, over_seeds(rates), told, f"{over_seeds(always).value:.3f}"))
+        rows.append((run.parent.name, over_seeds(rates), told, f"{over_seeds(always).value:.3f}"))
     foretold = np.concatenate([t.values for seed in trained for t in seed])
     came = [s for seed in trained for t in seed for s in t.successes]
     found = reliability(foretold, came)
@@ -119,7 +130,10 @@ def calibrated(data: Path, scale: Scale, folder: Path) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     models = ("minilm", WORDS, "scripted:errands", *scale.lms)
+    skills = skills_part((*skill_arms(scale), flat(scale)), scale)
+    data = data.parent / skills.folder
     return [
+        skills,
         Part("Calibration of the skills", (), beside=partial(calibrated, data, scale)),
         Part("Say and can", (), beside=partial(factors, models, data, scale)),
         Part("A planner with an error rate", (), beside=partial(dial, data, scale)),

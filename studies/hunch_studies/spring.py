@@ -20,10 +20,9 @@ from hunch.methods import find
 from hunch.methods.planner.spring import GRAPH, SPRING, Question
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.runs.compare import folder_name
 from hunch_studies.plan4mc import TARGETS
-from hunch_studies.planners import kept, table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.planners import table
+from hunch_studies.study import Part, Scale, Study, kept
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 150}
@@ -113,13 +112,11 @@ class Bench:
     def __init__(self, folder: Path, scale: Scale) -> None:
         self.folder, self.scale = folder, scale
 
-    def played(self, label: str, player: Callable[[World, int], Player]) -> list[dict[str, float]]:
+    def played(self, label: str, player: Callable[[World, int], Player]) -> list[dict[str, Any]]:
         """Return the results of a row, seed by seed."""
         targets = TARGETS[: self.scale.episodes(len(TARGETS))]
-        return [
-            kept(self.folder / f"{folder_name(label)}-{seed}.json", partial(play, player, seed, targets))
-            for seed in range(self.scale.seeds)
-        ]
+        keys = [(label, seed) for seed in range(self.scale.seeds)]
+        return kept(self.folder / "rows.jsonl", keys, lambda _, seed: play(player, seed, targets))
 
 
 def _mean(runs: Sequence[dict[str, float]], name: str) -> Estimate:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import starmap
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -11,8 +15,19 @@ from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
-from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
-from hunch.runs.files import read_json, write_atomically
+from hunch.runs.compare import (
+    Arm,
+    Job,
+    Outcome,
+    compare,
+    environment,
+    jobs,
+    refuse_others,
+    thread_limits,
+)
+from hunch.runs.execute import RunConfig, finished
+from hunch.runs.files import read_json, read_lines, write_atomically
+from hunch.seal import sealed_json
 from hunch_studies.transfer import Transfer, carry_out
 
 
@@ -55,6 +70,56 @@ FULL = Scale(seeds=3, share=1.0)
 SMOKE = Scale(seeds=1, share=0.05)
 
 
+@dataclass(frozen=True, eq=False)
+class Seeded(Arm):
+    """Runs that differ by more than their seed.
+
+    Attributes:
+        own: Called with a seed; returns the settings that replace those of the arm, by name.
+    """
+
+    own: Callable[[int], Mapping[str, Any]] = lambda seed: {}
+
+    @property
+    def varies(self) -> bool:
+        """True: what is played may differ between seeds."""
+        return True
+
+    def at(self, seed: int) -> RunConfig:
+        """Return the settings of the run of a seed."""
+        return replace(super().at(seed), **self.own(seed))
+
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+def kept(
+    path: Path, keys: Iterable[Key], measure: Callable[..., dict[str, Any]], *, workers: int = 1
+) -> list[dict[str, Any]]:
+    """Return a row for each key: from a file, or measured now and written there at once.
+
+    Args:
+        path: JSON lines, each a row with its ``key``.
+        keys: Plain values, such as an arm and a seed.
+        measure: Called with the values of a key that has no row yet; returns the rest of its row.
+        workers: Processes that measure side by side; with more than one, ``measure`` is a function of a
+            module.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    asked, known = list(keys), {tuple(row["key"]): row for row in read_lines(path)}
+    todo = [key for key in dict.fromkeys(asked) if key not in known]
+    with ExitStack() as stack:
+        found: Iterable[dict[str, Any]] = starmap(measure, todo)
+        if workers > 1 and todo:
+            stack.enter_context(environment(thread_limits(1)))
+            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
+            found = pool.map(measure, *zip(*todo, strict=True))
+        for key, row in zip(todo, found, strict=True):
+            known[key] = {"key": list(key), **row}
+            write_atomically(path, b"".join(map(sealed_json, known.values())))
+    return [known[key] for key in asked]
+
+
 @dataclass(frozen=True)
 class Part:
     """Runs that are compared with each other, in one environment.
@@ -65,8 +130,12 @@ class Part:
         transfer: Evaluations of the trained agents of the first arm, if any.
         measure: Called after the runs with the arms that have any, the number of seeds and the part's folder;
             returns further results of these runs in Markdown.
-        beside: Called after the runs with the part's folder; returns further results in Markdown.
+        beside: Called with the part's folder once all of its runs are finished; returns further results in
+            Markdown.
         prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
+        most: Maximum number of seeds, for runs that take long; 0 for no maximum.
+        apart: The runs are not compared with each other, because their environments or budgets differ; then
+            only ``beside`` tells of them.
     """
 
     title: str
@@ -75,6 +144,12 @@ class Part:
     measure: Callable[[Sequence[Arm], int, Path], str] | None = None
     beside: Callable[[Path], str] | None = None
     prepare: Callable[[], None] | None = None
+    most: int = 0
+    apart: bool = False
+
+    def seeds(self, scale: Scale) -> int:
+        """Return the number of seeds at a scale."""
+        return min(scale.seeds, self.most or scale.seeds)
 
     def only(self, labels: Collection[str]) -> Part:
         """The part with the arms of these labels, and without the results that come from no runs of its."""
@@ -86,6 +161,19 @@ class Part:
     def folder(self) -> str:
         """Name of the part's folder."""
         return "".join(c if c.isalnum() else "-" for c in self.title.lower())
+
+
+def runs_of(arm: Arm, seeds: int, folder: Path) -> list[Path]:
+    """Return the folders of an arm's runs, seed by seed.
+
+    Raises:
+        UsageError: if one is not finished: they belong to a part that comes first.
+    """
+    found = [job.folder for job in jobs([arm], seeds, folder)]
+    for run in found:
+        if finished(run) is None:
+            raise UsageError(f"{run} holds no finished run: first run the part {folder.name}.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -196,11 +284,11 @@ def conduct(
         if part.prepare:
             report(f"{part.title}: making what its runs read, unless it is there")
             part.prepare()
-        todo = jobs(part.arms, scale.seeds, folder)
+        todo = jobs(part.arms, part.seeds(scale), folder)
         refuse_others(todo)
         outcomes = compare(todo, workers=workers, watch=watch(part, todo)) if todo else []
         failed += [f"{o.job.arm.label}, seed {o.job.seed}: {o.reason}" for o in outcomes if o.result is None]
-        sections.append(_section(part, outcomes, scale.seeds, folder))
+        sections.append(_section(part, outcomes, part.seeds(scale), folder))
         if part.transfer:
             trained = [o.job for o in outcomes if o.result and o.job.arm is part.arms[0]]
             section, failures = carry_out(part.transfer, trained, folder, workers, report)
@@ -217,14 +305,15 @@ def conduct(
 
 def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) -> str:
     """Write a part's table and picture, and return its section of the page."""
-    if not part.arms:
-        return f"### {part.title}\n\n{part.beside(folder) if part.beside else ''}\n"
+    complete = all(outcome.result for outcome in outcomes)
+    beside = f"{part.beside(folder)}\n\n" if part.beside and complete else ""
+    if part.apart or not part.arms:
+        return f"### {part.title}\n\n{beside}"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
     done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
     measured = f"{part.measure(done, seeds, folder)}\n\n" if part.measure and done else ""
-    beside = f"{part.beside(folder)}\n\n" if part.beside else ""
     return (
         f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{measured}{beside}"
         f"![{part.title}]({folder.name}/curves.png)\n"
@@ -243,7 +332,8 @@ def _models(outcomes: Sequence[Outcome]) -> str:
     """Name the revision of each language model: results of an archive may be those of an earlier one."""
     records = [read_json(o.job.folder / "config.json") or {} for o in outcomes if o.result]
     used = [model for record in records for model in record.get("models", {}).values()]
-    names = sorted({f"`{model['name']}` {model['revision'].partition(':')[0]}" for model in used})
+    known = [model for model in used if model["revision"]]  # a model that is trained has none
+    names = sorted({f"`{model['name']}` {model['revision'].partition(':')[0]}" for model in known})
     return f"Revisions of the models: {', '.join(names)}.\n\n" if names else ""
 
 

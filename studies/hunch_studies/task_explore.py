@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,15 @@ import numpy as np
 
 from hunch.envs import make
 from hunch.envs.home_grid import THINGS
-from hunch.lm import load
-from hunch.methods.goal.task_explore import TaskExplore
+from hunch.methods.goal.task_explore import TaskExplore, TaskExploreConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import area, over_pairs, over_seeds
-from hunch.runs.compare import folder_name
-from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
+from hunch.runs.build import load_agent
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig, finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
 
 ENV: Final = "hunch/HomeGrid-v0"
 BUDGETS: Final = (3_000, 10_000)
@@ -54,10 +53,21 @@ LINES: Final = (
 )
 
 
-def home(seed: int, goal: str, walls: bool) -> Any:
-    """The home of a seed, with open rooms or with walls."""
+def place(seed: int, walls: bool) -> dict[str, Any]:
+    """Return the home of a seed and its target, as options of the environment."""
     limit = {"max_steps": LONG} if walls else {}
-    return make(ENV, home_seed=seed, goal=goal, walls=walls, **limit)
+    return {"home_seed": seed, "goal": target(seed, walls), "walls": walls, **limit}
+
+
+def arm(line: Line, walls: bool, steps: int) -> Seeded:
+    """Return the runs of a line."""
+    options = TaskExploreConfig(**line.options)
+    config = RunConfig(method="task-explore", env=ENV, steps=steps, options=options)
+    return Seeded(line.label, config, own=partial(_own, walls))
+
+
+def _own(walls: bool, seed: int) -> dict[str, Any]:
+    return {"env_options": place(seed, walls)}
 
 
 def target(seed: int, walls: bool) -> str:
@@ -77,48 +87,40 @@ def path(env: Any) -> set[tuple[int, int]]:
     return cells
 
 
-def learnt(line: Line, encoder: str, walls: bool, steps: int, seed: int) -> dict[str, Any]:
+def learnt(run: Path) -> dict[str, Any]:
     """Return how often the target was done in training, and the values of all policies afterwards."""
-    goal, place = target(seed, walls), partial(home, seed, walls=walls)
-    agent = TaskExplore(encoder=load(encoder, cache=None), **line.options)
-    result = train(agent, place(goal), steps, seed=seed)
+    agent, config = load_agent(run)
+    result = finished(run)
+    assert isinstance(agent, TaskExplore)
+    assert result is not None
+    homes = {task: make(ENV, **{**config.env_options, "goal": task}) for task in agent.tasks}
+    played = [evaluate(agent.player, [env], 5, config.seed) for env in homes.values()]
+    worth = [float(np.mean([e.success for e in own])) for own in played]
+    own, *others = map(path, homes.values())
+    lengths = [len(own & other) / len(other) for other in others]
     episodes = result.episodes
-    worth, lengths = [], []
-    for task in agent.tasks:
-        played = evaluate(agent.player, [place(task)], 5, seed)
-        worth.append(float(np.mean([e.success for e in played])))
-    own = path(place(goal))
-    for task in list(agent.tasks)[1:]:
-        other = path(place(task))
-        lengths.append(len(own & other) / len(other))
-    curve = area([e.step for e in episodes], [e.success for e in episodes], steps)
+    curve = area([e.step for e in episodes], [e.success for e in episodes], config.steps)
     auxiliary = float(np.mean(worth[1:])) if worth[1:] else None
     shared = float(np.mean(lengths)) if lengths else None
     told = {"curve": curve, "target": worth[0], "auxiliary": auxiliary, "shared": shared}
     return {**told, "evidence": result.evidence, **spent(result)}
 
 
-def kept(line: Line, encoder: str, walls: bool, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Return the same from its file, or measure it now."""
-    file = folder / f"{folder_name(f'{line.label} {encoder}')}-{seed}.json"
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, json.dumps(learnt(line, encoder, walls, steps, seed)).encode())
-    known = read_json(file)
-    assert known is not None
-    return known
+def arms(steps: int, walls: bool) -> tuple[Seeded, ...]:
+    """Return all lines, or the first of them where there are walls."""
+    return tuple(arm(line, walls, steps) for line in (LINES[:3] if walls else LINES))
 
 
-def measured(steps: int, walls: bool, encoders: tuple[str, ...], seeds: int, folder: Path) -> str:
+def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """A row for each line, and the differences that the paper is about, in Markdown."""
-    listed = [(line, "minilm") for line in (LINES[:3] if walls else LINES)]
-    listed += [(Line(f"TaskExplore, {spec}"), spec) for spec in encoders]
-    found = {line.label: [kept(line, e, walls, steps, s, folder) for s in range(seeds)] for line, e in listed}
+    runs = {arm.label: runs_of(arm, seeds, folder) for arm in listed}
+    keys = [(label, seed) for label in runs for seed in range(seeds)]
+    measured = kept(folder / "learnt.jsonl", keys, lambda label, seed: learnt(runs[label][seed]))
+    found = {label: [row for row in measured if row["key"][0] == label] for label in runs}
     rows = []
-    for line, _ in listed:
-        runs = found[line.label]
-        told = [_over(runs, name) for name in ("curve", "target", "auxiliary", "shared")]
-        rows.append((line.label, runs[0]["evidence"] or "-", *told, cost(runs)))
+    for label, own in found.items():
+        told = [_over(own, name) for name in ("curve", "target", "auxiliary", "shared")]
+        rows.append((label, own[0]["evidence"] or "-", *told, cost(own)))
     head = (
         f"arm | evidence | target, while training | target, trained | auxiliary tasks | cells shared | {COST}"
     )
@@ -149,10 +151,11 @@ def _over(runs: list[dict[str, Any]], name: str) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     places = [*((f"{full:,} steps", full, False) for full in BUDGETS), ("Rooms with doors", WALLED, True)]
-    return [
-        Part(title, (), beside=partial(measured, scale.steps(full), walls, scale.lms, scale.seeds))
-        for title, full, walls in places
-    ]
+    parts = []
+    for title, full, walls in places:
+        listed = arms(scale.steps(full), walls)
+        parts.append(Part(title, listed, beside=partial(measured, listed, scale.seeds)))
+    return parts
 
 
 STUDIES = {
@@ -166,7 +169,6 @@ STUDIES = {
         "are embedded, by a sentence encoder (`minilm`, L3). A bag of words finds no two names similar, so "
         "its swaps are the random ones. The curriculum is not included.",
         _parts,
-        lm_for="",
         seeds=8,
     )
 }

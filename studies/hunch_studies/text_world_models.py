@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from hunch.core import State, UsageError
-from hunch.report.curves import draw_lines
 from hunch.rl.episodes import evaluate, replay
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import over_pairs, over_seeds
@@ -21,8 +20,9 @@ from hunch.rl.world_model import Prediction, Step, WorldModel, by_depth, measure
 from hunch.roles.world_model.experience import discounted_return
 from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, Recording, recorded, text_steps, world_model
-from hunch_studies.code_world_models import kept, three
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.code_world_models import three
+from hunch_studies.lines import draw_lines
+from hunch_studies.study import Part, Scale, Study, kept
 
 DOMAINS = ("Chain", "Maze")
 EXAMPLES = (4, 8, 16, 32, 64)

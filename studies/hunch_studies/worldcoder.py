@@ -15,12 +15,14 @@ import numpy as np
 import hunch
 from hunch import lm
 from hunch.envs.minigrid_numbers import Level
-from hunch.methods.program.worldcoder import WorldCoder
+from hunch.methods.program.worldcoder import WorldCoder, WorldCoderConfig
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Finished, Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch_studies.code_world_models import kept
-from hunch_studies.study import Part, Scale, Study
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig, finished
+from hunch.runs.files import read_lines
+from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""
@@ -46,17 +48,38 @@ CURRICULUM: dict[str, tuple[tuple[Level, ...], ...]] = {
 """What an agent goes through; of several, each has one of its own."""
 
 
-def run(env: str, steps: int, shy: float, line: str, seed: int) -> dict[str, Any]:
-    """One run: the step of the first success, the share of episodes solved, and programs by quarter."""
-    agent = WorldCoder(lm.load(WRITER.format(shy)), **LINES[line])
-    written: list[int] = []
+def arms(env: str, steps: int) -> tuple[Arm, ...]:
+    """Return WorldCoder with and without optimism by how shy the writer is, and random actions."""
+    return tuple(
+        arm(env, steps, shy, line)
+        for shy in SHY
+        for line in LINES
+        if line != "random actions" or shy == SHY[0]
+    )
 
-    def count(logged: dict[str, Any]) -> None:
-        written.append(agent.written)
 
-    result = hunch.train(agent, hunch.make(f"hunch/{env}-v0"), steps=steps, seed=seed, report=count)
+def arm(env: str, steps: int, shy: float, line: str) -> Arm:
+    """Return the runs of a line."""
+    options = WorldCoderConfig(**LINES[line])
+    config = RunConfig(
+        method="worldcoder", env=f"hunch/{env}-v0", lm=WRITER.format(shy), steps=steps, options=options
+    )
+    return Arm(label(shy, line), config)
+
+
+def label(shy: float, line: str) -> str:
+    """Return the label of a line."""
+    return f"{line}, shy {shy:g}"
+
+
+def came_to(run: Path) -> dict[str, Any]:
+    """Return the step of the first success, the share of episodes solved, and programs by quarter."""
+    result = finished(run)
+    assert result is not None
+    asked = [line["models"]["lm"] for line in read_lines(run / "metrics.jsonl")]
+    written = [lm["calls"] + lm["cache_hits"] for lm in asked]  # a program for each
     first = next((episode.step for episode in result.episodes if episode.success), None)
-    late = [episode.success for episode in result.episodes if episode.step > steps * 3 / 4]
+    late = [episode.success for episode in result.episodes if episode.step > result.asked * 3 / 4]
     marks = [written[round(len(written) * (q + 1) / QUARTERS) - 1] for q in range(QUARTERS)]
     return {
         "first": first,
@@ -65,25 +88,15 @@ def run(env: str, steps: int, shy: float, line: str, seed: int) -> dict[str, Any
     }
 
 
-def table(env: str, seeds: int, share: float, folder: Path) -> str:
+def table(env: str, seeds: int, steps: int, folder: Path) -> str:
     """Steps to the first success, success at the end, and programs written in each quarter of the steps."""
-    steps = max(40, round(STEPS[env] * share))
-    keys = [
-        (shy, line, seed)
-        for shy in SHY
-        for line in LINES
-        for seed in range(seeds)
-        if line != "random actions" or shy == SHY[0]
-    ]
-    rows = kept(folder / "runs.jsonl", keys, partial(run, env, steps))
+    rows = {a.label: [came_to(run) for run in runs_of(a, seeds, folder)] for a in arms(env, steps)}
     columns = "shy, line, steps to the first success, never, solved in the last quarter, programs by quarter"
     lines = [f"| {' | '.join(columns.split(', '))} |", "|---" * 6 + "|"]
     ahead = []
     for shy in SHY:
-        by = {line: [row for row in rows if row["key"][:2] == [shy, line]] for line in LINES}
-        for line, own in by.items():
-            if own:
-                lines.append(f"| {shy} | {line} | {_cells(own, steps)} |")
+        by = {line: own for line in LINES if (own := rows.get(label(shy, line)))}
+        lines += [f"| {shy} | {line} | {_cells(own, steps)} |" for line, own in by.items()]
         pairs = zip(*(by[line] for line in ("without optimism", "WorldCoder")), strict=True)
         fewer = over_pairs([(a["first"] or steps) - (b["first"] or steps) for a, b in pairs])
         saved = f"{fewer.value:.0f} steps [{fewer.low:.0f}, {fewer.high:.0f}]"
@@ -155,11 +168,12 @@ def curriculum_table(seeds: int, folder: Path) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    tables = [Part(env, (), beside=partial(table, env, scale.seeds, scale.share)) for env in STEPS]
-    return [
-        *tables,
-        Part("MiniGrid, one level after the other", (), beside=partial(curriculum_table, scale.seeds)),
-    ]
+    parts = []
+    for env, full in STEPS.items():
+        steps = max(40, round(full * scale.share))
+        parts.append(Part(env, arms(env, steps), beside=partial(table, env, scale.seeds, steps)))
+    later = partial(curriculum_table, scale.seeds)
+    return [*parts, Part("MiniGrid, one level after the other", (), beside=later)]
 
 
 STUDIES = {

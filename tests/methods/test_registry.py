@@ -1,6 +1,7 @@
 """The table of methods, and the contract of agents held by every method in it."""
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import hunch
 from hunch import lm, methods
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.methods.goal.rl_adapter import MentorConfig
+from hunch.runs.build import load_agent
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loop import Evaluation
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
@@ -264,6 +267,21 @@ def test_unknown_method_names_near_ones():
         methods.find("dqn-proir")
     with pytest.raises(AttributeError):
         _ = methods.NoSuchAgent
+
+
+MINE = replace(methods.find("q-learning"), name=f"{__name__}:MINE")
+
+
+def test_a_method_is_named_where_it_is_in_python(tmp_path):
+    assert methods.find(MINE.name) is MINE
+    config = RunConfig(method=MINE.name, env="hunch/FrozenLake-v0", steps=30)
+    assert execute(config, tmp_path / "run").complete
+    agent, again = load_agent(tmp_path / "run")
+    assert type(agent) is MINE.agent_class
+    assert again.method == MINE.name
+    for wrong in ("no_such_module:MINE", f"{__name__}:YOURS", "json:dumps"):
+        with pytest.raises(UsageError, match=wrong):
+            methods.find(wrong)
 
 
 def test_listed_actions_are_asked_for_in_one_sentence():

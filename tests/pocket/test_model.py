@@ -16,6 +16,7 @@ from hunch.lm.backends.huggingface import CausalModel  # noqa: E402
 from hunch.lm.backends.weights import CARD, trained_on  # noqa: E402
 from hunch.pocket import model  # noqa: E402
 from hunch.pocket.decoder import logprobs_of  # noqa: E402
+from hunch_pocket import EXAMPLES  # noqa: E402
 from hunch_studies.laboratory import corpus, pretrain, tokenizer  # noqa: E402
 
 SMALL = pretrain.PretrainConfig(
@@ -205,5 +206,5 @@ def test_the_shipped_model_answers_from_examples():
 
 
 def test_the_shipped_tokenizer_is_that_of_the_recipe():
-    shipped = tokenizer.load(model.SHIPPED)
+    shipped = tokenizer.load(EXAMPLES)
     assert shipped.get_vocab().keys() == tokenizer.train().get_vocab().keys()

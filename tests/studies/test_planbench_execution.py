@@ -6,9 +6,9 @@ import json
 import pytest
 
 from hunch.core import UsageError
-from hunch.envs.strips.statements import read_execution
 from hunch_studies.planbench_execution import foretold, markdown, score
 from hunch_studies.recordings.planbench import executions
+from hunch_studies.recordings.statements import read_execution
 
 START = (
     "As initial conditions I have that, the red block is clear, the yellow block is clear, the hand is "

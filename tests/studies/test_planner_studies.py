@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from hunch.report.reliability import draw_reliability
 from hunch.rl.calibration import Bin
 from hunch_studies import plan4mc, saycan, spring
-from hunch_studies.planners import Played, kept
+from hunch_studies.planners import Played
+from hunch_studies.reliability import draw_reliability
 from hunch_studies.study import SMOKE
 
 EASY = ("collect wood", "make table")
@@ -17,17 +17,6 @@ def cells(table, line):
     """The cells of a line of a table in Markdown."""
     (row,) = [row for row in table.splitlines() if row.startswith(f"| {line} |")]
     return [cell.strip() for cell in row.strip("|").split("|")]
-
-
-def test_what_was_measured_is_not_measured_again(tmp_path):
-    calls = []
-
-    def measure():
-        calls.append(1)
-        return [{"success": True}]
-
-    assert kept(tmp_path / "a" / "b.json", measure) == kept(tmp_path / "a" / "b.json", measure)
-    assert len(calls) == 1
 
 
 def test_a_lead_in_few_instructions_is_sure_over_seeds_and_unsure_over_instructions():

@@ -26,10 +26,10 @@ def test_encoders_are_measured_once_and_those_missing_are_named(tmp_path):
     assert [line.count("|") for line in table] == [7] * 4
     assert "| L0 | 0 | 32 |" in table[2]
     assert "not to be had" in table[3]
-    written = (tmp_path / "encoders.json").read_bytes()
-    assert list(json.loads(written)) == ["bag-of-words?dim=32"]
+    written = (tmp_path / "encoders.jsonl").read_bytes()
+    assert json.loads(written)["key"] == ["bag-of-words?dim=32"]
     assert costs(encoders, tmp_path).splitlines() == table
-    assert (tmp_path / "encoders.json").read_bytes() == written
+    assert (tmp_path / "encoders.jsonl").read_bytes() == written
 
 
 def test_what_a_rule_and_a_network_take():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 
+from hunch.runs.files import read_lines
 from hunch_studies.priors_knowledge import (
     DEFAULT,
     ENCODER,
@@ -27,24 +29,27 @@ def test_nothing_is_reported_that_was_chosen_on() -> None:
 
 def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
     shot = Shot("words", "uniform", 3, 0.1, 4)
-    first = play_shots([shot], tmp_path / "z.json")
-    stored = json.loads((tmp_path / "z.json").read_text())
-    assert stored == {str(shot): first[shot]}
-    (tmp_path / "z.json").write_text(json.dumps({str(shot): 0.123}))
-    assert play_shots([shot], tmp_path / "z.json") == {shot: 0.123}
+    first = play_shots([shot], tmp_path / "z.jsonl")
+    (stored,) = read_lines(tmp_path / "z.jsonl")
+    assert stored == {"key": list(astuple(shot)), "success": first[shot]}
+    (tmp_path / "z.jsonl").write_text(json.dumps({**stored, "success": 0.123}) + "\n")
+    assert play_shots([shot], tmp_path / "z.jsonl") == {shot: 0.123}
 
 
 def test_the_temperature_is_the_best_on_the_pools_for_tuning(tmp_path: Path) -> None:
     size = Size((100, 101), (20,), {"typical": 0, "uniform": 0}, {True: 4, False: 4}, 200)
-    known = {
-        str(Shot(model, placement, pool, t, 4)): (0.9 if t == TEMPERATURES[2] else 0.1) + 0.01 * (pool == 100)
+    known = [
+        {
+            "key": [model, placement, pool, t, 4],
+            "success": (0.9 if t == TEMPERATURES[2] else 0.1) + 0.01 * (pool == 100),
+        }
         for model in MODELS
         for placement in ("typical", "uniform")
         for pool in size.tuning
         for t in TEMPERATURES
-    }
-    (tmp_path / "z.json").write_text(json.dumps(known))
-    assert set(chosen(size, tmp_path / "z.json").values()) == {TEMPERATURES[2]}
+    ]
+    (tmp_path / "z.jsonl").write_text("".join(json.dumps(row) + "\n" for row in known))
+    assert set(chosen(size, tmp_path / "z.jsonl").values()) == {TEMPERATURES[2]}
 
 
 def test_the_lead_is_over_the_pools_that_both_played() -> None:

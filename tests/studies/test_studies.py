@@ -1,6 +1,7 @@
 """Studies: each can be set up, one is run for real, and what it writes agrees with itself."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import load
 from hunch.runs.compare import Arm, Job
+from hunch.runs.execute import RunConfig
 from hunch_studies.priors import WRONG, error
 from hunch_studies.rules import kitchen as scripted
-from hunch_studies.study import FULL, SMOKE, chosen, selected
+from hunch_studies.study import FULL, SMOKE, Part, chosen, conduct, kept, selected
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
-    *("instruct-rl", "likelihood-value", "plan4mc", "spring"),
+    *("instruct-rl", "plan4mc", "spring"),
 )
 """Studies with parts that record data, and with parts without runs."""
 RUN = Job(Arm("", None), 0, Path("run"))
@@ -29,8 +31,9 @@ def test_every_study_can_be_set_up(name, tmp_path):
     parts = study.parts(SMOKE, tmp_path)
     assert parts
     for part in parts:
-        if not part.arms:
-            assert part.beside, "a part without runs has something else to tell"
+        assert part.arms or part.beside, "a part without runs has something else to tell"
+        assert part.beside or not part.apart, "so has one whose runs are not compared"
+        if part.apart or not part.arms:
             continue
         labels = [arm.label for arm in part.arms]
         lines = labels if part.transfer is None else [t.out for t in part.transfer.tries([RUN], tmp_path)]
@@ -40,6 +43,47 @@ def test_every_study_can_be_set_up(name, tmp_path):
         environments = {(arm.config.env, str(arm.config.env_options)) for arm in part.arms}
         assert len(environments) == 1, "lines of one part are compared with each other"
         assert len({arm.config.steps for arm in part.arms}) == 1, "at equal budgets"
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    def rows(keys, **options):
+        return kept(tmp_path / "a" / "rows.jsonl", keys, measured, **options)
+
+    first = rows([("one", 1), ("two", 2)])
+    assert [row["key"] for row in first] == [["one", 1], ["two", 2]]
+    again = rows([("two", 2), ("three", 3), ("one", 1)], workers=2)
+    assert [again[2], again[0]] == first
+    assert again[1]["key"] == ["three", 3]
+    assert again[1]["number"] not in [row["number"] for row in first]
+
+
+def test_a_row_cut_short_by_a_kill_is_measured_again(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    first, second = kept(path, [("one", 1), ("two", 2)], measured)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert kept(path, [("one", 1), ("two", 2)], measured)[0] == first
+    assert kept(path, [("two", 2)], measured) != [second]
+    assert len(path.read_bytes().splitlines()) == 2
+
+
+def measured(label, seed):
+    """A row that never comes twice."""
+    return {"number": time.monotonic_ns()}
+
+
+def test_a_part_that_needs_runs_of_another_says_which(tmp_path):
+    study = studies.find("game-models")
+    with pytest.raises(UsageError, match="no finished run: first run the part kuhn-poker"):
+        conduct(study, tmp_path, replace(SMOKE, parts=("Play",)), watch=lambda part, todo: lambda lines: None)
+
+
+def test_the_page_tells_of_a_model_that_is_trained(tmp_path):
+    """It has no revision."""
+    train = RunConfig(method="glam", env="hunch/BabyAI-GoToObj-v0", env_options={"max_steps": 4}, steps=8)
+    listed = (Arm("GLAM", train), Arm("prior", replace(train, method="zero-shot", lm="uniform")))
+    study = replace(studies.find("glam"), parts=lambda scale, data: [Part("Small", listed)])
+    page = conduct(study, tmp_path, SMOKE, workers=1, watch=lambda part, todo: lambda lines: None)
+    assert "Revisions of the models: `uniform` 1." in page.read_text()
 
 
 def test_an_unknown_study_is_named():

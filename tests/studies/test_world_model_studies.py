@@ -1,17 +1,16 @@
 """Studies of world models: planning in texts, code by heart, and what a line of the tables is made of."""
 
-import json
-
 import numpy as np
 import pytest
 
 import hunch
 from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.cfr import exploitability
-from hunch.rl.games.game import AtRandom, Known
+from hunch.rl.games.game import Known
 from hunch.rl.world_model import LookUp
 from hunch.runs.foretell import Foretelling, recorded, text_steps
 from hunch_studies import game_play, text_world_models
+from hunch_studies.games.cfr import exploitability
+from hunch_studies.games.matches import AtRandom
 from hunch_studies.rules.game_code import KUHN
 
 
@@ -56,14 +55,11 @@ def test_both_seats_count_alike():
     assert np.mean(won) == pytest.approx(0, abs=0.15)
 
 
-def test_programs_are_the_first_that_is_right_and_the_worst(tmp_path):
-    folder = tmp_path / "kuhn-poker"
-    folder.mkdir()
+def test_programs_are_the_first_that_is_right_and_the_worst():
     rows = [
-        {"key": ["Thompson", i], "fitness": f, "held_out_exact": f, "program": p}
-        for i, (f, p) in enumerate([(0.5, "a"), (1.0, "b"), (1.0, "c"), (0.0, "")])
+        {"fitness": f, "held_out_exact": f, "program": p}
+        for f, p in [(0.5, "a"), (1.0, "b"), (1.0, "c"), (0.0, "")]
     ]
-    (folder / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = game_play.programs("kuhn", tmp_path / "play")
+    found = game_play.told_apart(rows)
     assert list(found.values()) == ["b", "a"]
     assert "0.50 of the tests" in list(found)[1]

@@ -179,8 +179,10 @@ def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
     """Return a folder under ``runs/`` that is the same for the same command only."""
     text = json.dumps([[asdict(config) for config in configs], more], sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    env = re.sub(r"[/:]", "-", configs[0].env.removeprefix("hunch/"))
-    return Path("runs") / f"{'+'.join(config.method for config in configs)}_{env}_{digest}"
+    named = (
+        f"{'+'.join(config.method for config in configs)}_{configs[0].env.removeprefix('hunch/')}_{digest}"
+    )
+    return Path("runs") / re.sub(r"[/:]", "-", named)
 
 
 def _flat(cls: Any) -> Any:

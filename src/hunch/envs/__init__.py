@@ -45,7 +45,7 @@ __all__ = [
 
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
-_OF_STUDIES = ("hunch/Bulbs-v0", "hunch/Tug-v0")
+_OF_STUDIES = ("hunch/Bulbs-v0", "hunch/Game24-v0", "hunch/Pendulum-v0", "hunch/Tug-v0")
 _HOMES = {
     "ContractError": "checker",
     "DesignProblem": "design",
@@ -95,9 +95,7 @@ _ENTRY_POINTS = {
     "hunch/Gripper-v0": "hunch.envs.strips.env:Gripper",
     "hunch/Ferry-v0": "hunch.envs.strips.env:Ferry",
     "hunch/Miconic-v0": "hunch.envs.strips.env:Miconic",
-    "hunch/Game24-v0": "hunch.envs.game24.env:Game24",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
-    "hunch/Pendulum-v0": "hunch.envs.pendulum:Pendulum",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
     "hunch/CliffWalking-v0": "hunch.envs.describers:CliffWalking",
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",

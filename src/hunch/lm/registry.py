@@ -181,10 +181,8 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
     if not isinstance(spec, str):
         raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
     head, written = _split(spec)
+    backend = backend_of(head)
     kind, _, argument = head.partition(":")
-    backend = _backend(kind, head)
-    if bool(argument) != backend.takes_argument:
-        raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
     chosen = written | dict(options)
     loader = backend.load()
     _check_options(kind, loader, chosen)
@@ -192,6 +190,27 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
     named = sorted(set(chosen) - getattr(model, "unnamed", frozenset()))
     model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in named) if named else "")
     return backend, model
+
+
+def backend_of(head: str) -> Backend:
+    """Return the kind of a model, given its spec without options.
+
+    Raises:
+        UsageError: if there is none, with similar names, or the spec lacks an argument or has one too many.
+    """
+    kind, _, argument = head.partition(":")
+    backend = kinds().get(kind)
+    if backend is not None:
+        if bool(argument) != backend.takes_argument:
+            raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
+        return backend
+    if kind == "scripted":
+        raise plugins.of_studies(f"The model {head!r}")
+    if not argument and "/" in head:
+        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
+    raise UsageError(
+        f"There is no model called {head!r}; {suggest(kind, {k: b.pattern for k, b in kinds().items()})}"
+    )
 
 
 def trainable(spec: str, **options: Any) -> Trainable:
@@ -268,18 +287,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _backend(kind: str, head: str) -> Backend:
-    if kind in kinds():
-        return kinds()[kind]
-    if kind == "scripted":
-        raise plugins.of_studies(f"The model {head!r}")
-    if ":" not in head and "/" in head:
-        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
-    raise UsageError(
-        f"There is no model called {head!r}; {suggest(kind, {k: b.pattern for k, b in kinds().items()})}"
-    )
 
 
 def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:

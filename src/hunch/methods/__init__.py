@@ -47,18 +47,33 @@ def _plugin(point: EntryPoint) -> Method:
 
 
 def find(name: str) -> Method:
-    """Return the method of that name.
+    """Return the method of that name, or the one that ``module:NAME`` names in Python.
 
     Raises:
         UsageError: if there is none, with similar names.
         HunchError: if a package that provides methods cannot be imported.
     """
+    if ":" in name:
+        return _named(name)
     known = registered()
     if name in known:
         return known[name]
     raise UsageError(
         f"There is no method called {name!r}; {suggest(name, known.keys(), where='hunch methods')}"
     )
+
+
+@cache
+def _named(name: str) -> Method:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except Exception as error:  # importing a user's module may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError(f"The method {name} cannot be imported: {problem}.") from error
+    if not isinstance(found, Method):
+        raise UsageError(f"{name} must be a hunch.methods.Method, not {found!r}.")
+    return found
 
 
 def of(agent: Agent) -> Method | None:

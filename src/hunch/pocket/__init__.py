@@ -1,4 +1,4 @@
-"""The pocket model, a small causal model trained by this project: its weights and decoder."""
+"""Small causal models trained by this project: their decoder, and the weights of one of them."""
 
 from hunch.lm.registry import Backend
 

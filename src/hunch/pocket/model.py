@@ -1,22 +1,21 @@
-"""``pocket``: the small causal model that comes with hunch, for in-context methods without a server."""
+"""``pocket``: the small causal models of this project, for in-context methods without a server."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
+from hunch import plugins
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.scoring.writer import Writer
 from hunch.pocket.decoder import DISTRIBUTIONS, Decoder
 from hunch.suggest import suggest
 
-SHIPPED: Final = Path(__file__).with_name("weights")
-FOLDERS: Final = {
-    "examples": SHIPPED,
-    **{corpus: SHIPPED.with_name(f"{corpus}_weights") for corpus in ("walks", "households")},
-}
-"""Folders of the models that come with hunch, by training corpus."""
+GROUP: Final = "hunch.weights"
+"""Entry-point group for packages that carry weights: a training corpus and the folder of its model."""
+HOUSEHOLDS: Final = Path(__file__).with_name("households_weights")
+_OF_POCKET: Final = ("examples", "walks")
 
 
 class PocketModel(CausalModel):
@@ -39,17 +38,27 @@ class PocketModel(CausalModel):
 
 
 def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
-    """Load a model that comes with hunch, or one that ``hunch pretrain pocket`` saved.
+    """Load a model of this project, or one that ``hunch pretrain pocket`` saved.
 
     Raises:
-        UsageError: if there is no model for this corpus.
+        UsageError: if there is no model for this corpus, or it is not installed.
         HunchError: if the folder holds no model.
     """
-    if corpus not in FOLDERS:
-        raise UsageError(
-            f"There is no pocket model of the corpus {corpus!r}; {suggest(corpus, FOLDERS.keys())}"
-        )
-    place = Path(folder).expanduser() if folder else FOLDERS[corpus]
+    place = Path(folder).expanduser() if folder else _folder(corpus)
     if not (place / "config.json").exists():
         raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' trains one.")
     return PocketModel("pocket", place)
+
+
+def _folder(corpus: str) -> Path:
+    """Return the folder of the model of a corpus, from this package or another."""
+    if corpus == "households":
+        return HOUSEHOLDS
+    known = plugins.found(GROUP)
+    if corpus in known:
+        found: Path = known[corpus].load()
+        return found
+    if corpus in _OF_POCKET:
+        raise plugins.of_pocket(f"The pocket model of the corpus {corpus!r}")
+    hint = suggest(corpus, list(dict.fromkeys((*_OF_POCKET, *known, "households"))))
+    raise UsageError(f"There is no pocket model of the corpus {corpus!r}; {hint}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.rl.statistics import Estimate, band_over_seeds, interquartile_mean
+from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
 
@@ -145,40 +145,6 @@ def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "succe
 def unit(arms: Iterable[Arm]) -> str:
     """Return what the steps of runs are: of the environment, or updates where all only learn from data."""
     return UPDATES if all(arm.config.offline for arm in arms) else X["steps"]
-
-
-def draw_lines(
-    panels: Mapping[str, Mapping[str, Mapping[int, Estimate]]], path: Path, x: str, y: str
-) -> Path:
-    """Draw estimates with their intervals over some values of a setting, on a logarithmic scale, as PNG.
-
-    Args:
-        panels: The estimate at each value, by title and label.
-        path: Path of the picture.
-        x: Name of the setting.
-        y: Name of the estimate.
-
-    Raises:
-        UsageError: if matplotlib is not installed.
-    """
-    figure = blank(len(panels))
-    for axes, (title, lines) in zip(
-        figure.subplots(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
-    ):
-        for (label, line), colour in zip(lines.items(), COLOURS * len(lines), strict=False):
-            values = np.array([(e.value, e.low, e.high) for e in line.values()]).T
-            axes.plot(list(line), values[0], "o-", color=colour, label=label, linewidth=2, markersize=4)
-            axes.fill_between(list(line), values[1], values[2], color=colour, alpha=0.18, linewidth=0)
-        axes.set(xlabel=x, ylabel=y, xscale="log")
-        axes.set_xticks(ticks := sorted({value for line in lines.values() for value in line}))
-        axes.set_xticklabels([f"{tick:,.0f}" for tick in ticks])
-        axes.minorticks_off()
-        axes.set_title(title, loc="left", fontsize=11)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=9)
-    figure.savefig(path, metadata={"Software": None})
-    return path
 
 
 def blank(panels: int) -> Any:

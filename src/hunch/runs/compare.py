@@ -66,6 +66,12 @@ class Arm:
         """True if the games vary with the seed."""
         return SEED in self.config.env_options.values()
 
+    def at(self, seed: int) -> RunConfig:
+        """Return the settings of the run of a seed, which also replaces :data:`SEED` in the environment's."""
+        options = self.config.env_options
+        own = {name: seed if value == SEED else value for name, value in options.items()}
+        return replace(self.config, seed=seed, env_options=own)
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -77,10 +83,8 @@ class Job:
 
     @property
     def config(self) -> RunConfig:
-        """The run's settings, with its seed for options of the environment that are :data:`SEED`."""
-        options = self.arm.config.env_options
-        own = {name: self.seed if value == SEED else value for name, value in options.items()}
-        return replace(self.arm.config, seed=self.seed, env_options=own)
+        """The run's settings."""
+        return self.arm.at(self.seed)
 
 
 @dataclass(frozen=True)

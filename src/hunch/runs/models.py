@@ -20,10 +20,9 @@ from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import answers_file, build, kinds
+from hunch.lm.registry import answers_file, backend_of, build
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
-from hunch.suggest import suggest
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
 """Combines a model with its answers on disk."""
@@ -152,18 +151,11 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     Raises:
         UsageError: if one does not; the message names the model.
     """
-    known = kinds()
     check_cache()
     for name, spec in specs.items():
         head = spec.partition("?")[0]
-        kind, _, argument = head.partition(":")
-        if kind not in known:
-            near = f"did you mean 'hf:{head}'?" if "/" in head and not argument else _near(kind)
-            raise UsageError(f"There is no model called {head!r}; {near}")
-        if bool(argument) != known[kind].takes_argument:
-            raise UsageError(f"The spec {head!r} should read {known[kind].pattern!r}.")
-        stands_for_none = kind == "uniform" and set(needs[name]) != {"embed"}
-        if not stands_for_none and not set(needs[name]) & known[kind].verbs:
+        able = backend_of(head).verbs & set(needs[name])
+        if not able and (head != "uniform" or set(needs[name]) == {"embed"}):
             verbs, option = " or ".join(needs[name]), name.replace("_", "-")
             raise UsageError(f"{method} needs a model that can {verbs} as --{option}; {head} cannot.")
 
@@ -200,7 +192,3 @@ def check_cache() -> None:
 
 
 _SQLITE = b"SQLite format 3\0"
-
-
-def _near(kind: str) -> str:
-    return suggest(kind, {name: backend.pattern for name, backend in kinds().items()})

@@ -19,7 +19,7 @@ from typing import Any
 
 from hunch.core import UsageError
 from hunch.envs.strips.pddl import Atom
-from hunch.envs.strips.statements import Statement, read_statement
+from hunch_studies.recordings.statements import Statement, read_statement
 
 _SERVICE = re.compile(r"(_chat|_aws|_groq|-api)$")
 

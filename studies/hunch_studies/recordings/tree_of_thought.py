@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hunch.core import UsageError
-from hunch.envs.game24.rules import TARGET, Numbers, numbers, operations, solvable
+from hunch_studies.worlds.game24.rules import TARGET, Numbers, numbers, operations, solvable
 
 _LEFT = re.compile(r"\(left:\s*([^)]*)\)")
 _STEPS = 3

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.cfr import exploitability, solve, tree_of, value
 from hunch.rl.games.game import CHANCE, END, PLAYERS, Known
+from hunch_studies.games.cfr import exploitability, solve, tree_of, value
 
 pyspiel = pytest.importorskip("pyspiel")
 

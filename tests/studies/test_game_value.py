@@ -6,10 +6,11 @@ import pytest
 from hunch.core import HunchError
 from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.game import AtRandom, Known, tournament
+from hunch.rl.games.game import Known
 from hunch.rl.games.inference import Filtering
-from hunch.rl.games.ismcts import ISMCTS, Searching
-from hunch.roles.game_value import best, candidates, problem_of, seat, standings
+from hunch_studies.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.matches import AtRandom, tournament
+from hunch_studies.games.value import best, candidates, problem_of, seat, standings
 from hunch_studies.rules.game_code import GAME_VALUE, SQUALL, TIC_TAC_TOE
 
 TEXT = GAMES["tic-tac-toe"].text

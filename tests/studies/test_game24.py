@@ -8,9 +8,9 @@ import pytest
 
 import hunch.envs
 from hunch.core import UsageError
-from hunch.envs.game24.env import Game24
-from hunch.envs.game24.rules import numbers, operations, solution, solvable
 from hunch_studies.recordings.tree_of_thought import figures, left_after, right, samples, tree, uniform
+from hunch_studies.worlds.game24.env import Game24
+from hunch_studies.worlds.game24.rules import numbers, operations, solution, solvable
 
 
 def test_the_checker_finds_nothing():

@@ -7,10 +7,11 @@ import pytest
 
 from hunch.core import UsageError
 from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.cfr import best_response, exploitability, in_tree, solve, tree_of, value, worth
-from hunch.rl.games.game import CHANCE, END, PLAYERS, AtRandom, Known, View, at_random, drawn, matches
+from hunch.rl.games.game import CHANCE, END, PLAYERS, Known, View, at_random, drawn
 from hunch.rl.games.inference import Filtering
-from hunch.rl.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.cfr import best_response, exploitability, in_tree, solve, tree_of, value, worth
+from hunch_studies.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.matches import AtRandom, matches
 
 TRUE = {name: Known(rules) for name, rules in GAMES.items()}
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import hunch
-from hunch.envs.pendulum import PENDULUM_ACTIONS, describe_pendulum, nearest, torque
-from hunch.rl.cem import CEM, plan
+from hunch.rl.cem import CEM
 from hunch.rl.episodes import play
 from hunch.rl.world_model import Prediction, TrueCopy, measure, steps_of
+from hunch_studies.plans import plan
 from hunch_studies.rules.dynamics import PENDULUM
+from hunch_studies.worlds.pendulum import PENDULUM_ACTIONS, describe_pendulum, nearest, torque
 
 
 class Coded:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.game24.rules import TARGET, Numbers, numbers, operations, shown, solution, solvable
+from hunch_studies.worlds.game24.rules import TARGET, Numbers, numbers, operations, shown, solution, solvable
 
 HIGHEST = 13
 """Largest number in drawn puzzles, as on playing cards."""

@@ -16,11 +16,11 @@ import numpy as np
 from hunch.core import FloatArray
 from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.design.problem import Problem
-from hunch.rl.games.game import tournament
 from hunch.rl.games.inference import Filtering
-from hunch.rl.games.ismcts import ISMCTS, Searching
 from hunch.roles.writer.programs import Writer
 from hunch.sandbox import ProgramError
+from hunch_studies.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.matches import tournament
 
 
 def problem_of(text: str, code: str) -> Problem:

@@ -1,0 +1,6 @@
+"""Weights of pocket models: folders of model files, named by the entry-point group ``hunch.weights``."""
+
+from pathlib import Path
+
+EXAMPLES = Path(__file__).with_name("examples")
+WALKS = Path(__file__).with_name("walks")
