@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from hunch.envs.tabletop.games import GAMES, Name
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm
 from hunch_studies.code_world_models import three
 from hunch_studies.game_play import SOLVED, equilibrium_table, play_table, speed
 from hunch_studies.game_search import CONTROLS_IN, LINES, arm, arms, winner, winners
 from hunch_studies.game_values import value_table
+from hunch_studies.games.tabletop.games import GAMES, Name
 from hunch_studies.study import Part, Scale, Study, runs_of
 
 FEWER = 5

@@ -13,16 +13,16 @@ import numpy as np
 
 import hunch
 from hunch.core import HunchError
-from hunch.envs.design.coded_game import CodedGame, loaded
-from hunch.envs.tabletop.games import GAMES, Name
-from hunch.rl.games.game import Known, View
-from hunch.rl.games.inference import Filtering
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch_studies.code_world_models import three
 from hunch_studies.game_search import winners
 from hunch_studies.games.cfr import Policy, Tree, exploitability, solve, tree_of
+from hunch_studies.games.coded_game import CodedGame, loaded
+from hunch_studies.games.game import Known, View
+from hunch_studies.games.inference import Filtering
 from hunch_studies.games.ismcts import ISMCTS, Searching
 from hunch_studies.games.matches import AtRandom, Seat, matches
+from hunch_studies.games.tabletop.games import GAMES, Name
 from hunch_studies.lines import draw_lines
 from hunch_studies.study import Scale, kept
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hunch.envs.tabletop.games import GAMES, Name
 from hunch.methods.program.gif_mcts import GIFMCTSConfig
 from hunch.roles.writer.programs import best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch_studies.games.tabletop.games import GAMES, Name
 from hunch_studies.programs_funsearch import attempts_of
 from hunch_studies.study import Part, Scale, runs_of
 

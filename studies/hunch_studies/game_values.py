@@ -11,14 +11,14 @@ from typing import Any, Final
 import numpy as np
 
 from hunch import lm
-from hunch.envs.design.coded_game import CodedGame, loaded
-from hunch.envs.tabletop.games import GAMES, Name
-from hunch.rl.games.game import Known
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.writer.programs import ModelWriter
 from hunch_studies.code_world_models import three
 from hunch_studies.game_play import RIGHT, both, programs
+from hunch_studies.games.coded_game import CodedGame, loaded
+from hunch_studies.games.game import Known
 from hunch_studies.games.ismcts import ISMCTS
+from hunch_studies.games.tabletop.games import GAMES, Name
 from hunch_studies.games.value import best, candidates, problem_of, seat, standings
 from hunch_studies.study import Scale, kept
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from hunch.core import State, Transition, World
-from hunch.envs.design.coded_game import CodedGame, loaded, read_look
 from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.ranges import number
 from hunch.rl.world_model import Prediction
 from hunch.roles.reward.program import CodedReward
 from hunch.roles.world_model.program import CodedModel, earning
+from hunch_studies.games.coded_game import CodedGame, loaded, read_look
 from hunch_studies.rules.game_code import KUHN
 
 LARGE = "2 ** 1024 - 1"

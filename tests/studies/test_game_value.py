@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hunch.core import HunchError
-from hunch.envs.design.coded_game import CodedGame, loaded
-from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.game import Known
-from hunch.rl.games.inference import Filtering
+from hunch_studies.games.coded_game import CodedGame, loaded
+from hunch_studies.games.game import Known
+from hunch_studies.games.inference import Filtering
 from hunch_studies.games.ismcts import ISMCTS, Searching
 from hunch_studies.games.matches import AtRandom, tournament
+from hunch_studies.games.tabletop.games import GAMES
 from hunch_studies.games.value import best, candidates, problem_of, seat, standings
 from hunch_studies.rules.game_code import GAME_VALUE, SQUALL, TIC_TAC_TOE
 

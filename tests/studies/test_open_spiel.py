@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Known
 from hunch_studies.games.cfr import exploitability, solve, tree_of, value
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Known
+from hunch_studies.games.tabletop.games import GAMES
 
 pyspiel = pytest.importorskip("pyspiel")
 

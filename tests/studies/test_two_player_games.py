@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from hunch.core import UsageError
-from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Known, View, at_random, drawn
-from hunch.rl.games.inference import Filtering
 from hunch_studies.games.cfr import best_response, exploitability, in_tree, solve, tree_of, value, worth
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Known, View, at_random, drawn
+from hunch_studies.games.inference import Filtering
 from hunch_studies.games.ismcts import ISMCTS, Searching
 from hunch_studies.games.matches import AtRandom, matches
+from hunch_studies.games.tabletop.games import GAMES
 
 TRUE = {name: Known(rules) for name, rules in GAMES.items()}
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import hunch
-from hunch.envs.tabletop.games import GAMES
-from hunch.rl.games.game import Known
 from hunch.rl.world_model import LookUp
 from hunch.runs.foretell import Foretelling, recorded, text_steps
 from hunch_studies import game_play, text_world_models
 from hunch_studies.games.cfr import exploitability
+from hunch_studies.games.game import Known
 from hunch_studies.games.matches import AtRandom
+from hunch_studies.games.tabletop.games import GAMES
 from hunch_studies.rules.game_code import KUHN
 
 

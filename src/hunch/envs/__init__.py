@@ -45,7 +45,10 @@ __all__ = [
 
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
-_OF_STUDIES = ("hunch/Bulbs-v0", "hunch/Game24-v0", "hunch/Pendulum-v0", "hunch/Tug-v0")
+_OF_STUDIES = (
+    *("hunch/Bulbs-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Pendulum-v0"),
+    "hunch/Tug-v0",
+)
 _HOMES = {
     "ContractError": "checker",
     "DesignProblem": "design",
@@ -117,7 +120,6 @@ _ENTRY_POINTS = {
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
     "hunch/RewardDesign-v0": "hunch.envs.design.reward:RewardDesign",
     "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
-    "hunch/GameCode-v0": "hunch.envs.design.game:GameCode",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
 

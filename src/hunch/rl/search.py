@@ -3,8 +3,7 @@
 A plan is written as a generator: it yields a step and is sent the model's prediction. So the code reads like
 a single plan, and :func:`together` runs any number of plans side by side, with one call of the model for the
 next steps of all. Each plan has its own random generator, so the others do not affect it. Search for proofs
-is in :mod:`hunch.rl.and_or`, planning over all states in :mod:`hunch.rl.small_models`, search in games with
-hidden information in :mod:`hunch.rl.games`.
+is in :mod:`hunch.rl.and_or`, planning over all states in :mod:`hunch.rl.small_models`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Game, Memory, Position
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Game, Memory, Position
 
 Policy: TypeAlias = Mapping[tuple[int, Memory], Mapping[str, float]]
 """Probability of each action, by player and memory."""

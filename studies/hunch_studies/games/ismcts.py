@@ -25,9 +25,9 @@ import numpy as np
 from hunch.core import FloatArray
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.rl.evaluator import largest, uct
-from hunch.rl.games.game import CHANCE, END, Game, Memory, Position, View, at_random
-from hunch.rl.games.inference import Inference
 from hunch.rl.search import together
+from hunch_studies.games.game import CHANCE, END, Game, Memory, Position, View, at_random
+from hunch_studies.games.inference import Inference
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from hunch.core import FloatArray, HunchError
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Game, View, drawn
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Game, View, drawn
 
 
 class Seat(Protocol):

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.envs.design.coded_game import CodedGame, loaded
 from hunch.envs.design.problem import Problem
-from hunch.rl.games.inference import Filtering
 from hunch.roles.writer.programs import Writer
 from hunch.sandbox import ProgramError
+from hunch_studies.games.coded_game import CodedGame, loaded
+from hunch_studies.games.inference import Filtering
 from hunch_studies.games.ismcts import ISMCTS, Searching
 from hunch_studies.games.matches import tournament
 

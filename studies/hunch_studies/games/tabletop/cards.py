@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hunch.rl.games.game import CHANCE, END
+from hunch_studies.games.game import CHANCE, END
 
 RANKS = "JQK"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from hunch.envs.tabletop.boards import ConnectFour, TicTacToe
-from hunch.envs.tabletop.cards import Kuhn, Leduc
-from hunch.envs.tabletop.squall import Squall
-from hunch.rl.games.game import Rules
+from hunch_studies.games.game import Rules
+from hunch_studies.games.tabletop.boards import ConnectFour, TicTacToe
+from hunch_studies.games.tabletop.cards import Kuhn, Leduc
+from hunch_studies.games.tabletop.squall import Squall
 
 
 class Told(Rules, Protocol):

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hunch.envs.design.coded_game import read_look
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Look, Memory, Position
-from hunch.rl.games.inference import same
 from hunch.rl.world_model import alike
+from hunch_studies.games.coded_game import read_look
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Look, Memory, Position
+from hunch_studies.games.inference import same
 
 NOTHING = Look(-9, (), (), (None, None))
 """Used in comparisons if the code gives no answer."""

@@ -6,14 +6,14 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import UsageError
-from hunch.envs.design.coded_game import FUNCTIONS, TOGETHER, CodedGame, loaded
-from hunch.envs.tabletop.games import GAMES
 from hunch.methods.program.gif_mcts import GIFMCTS
-from hunch.rl.games.game import END, PLAYERS, Known, View, at_random
-from hunch.rl.games.inference import Filtering
 from hunch.roles.writer.programs import best
 from hunch_studies.games.cfr import exploitability, solve, tree_of
+from hunch_studies.games.coded_game import FUNCTIONS, TOGETHER, CodedGame, loaded
+from hunch_studies.games.game import END, PLAYERS, Known, View, at_random
+from hunch_studies.games.inference import Filtering
 from hunch_studies.games.ismcts import ISMCTS, Searching
+from hunch_studies.games.tabletop.games import GAMES
 from hunch_studies.rules.game_code import GAME_CODE, KUHN
 
 CODE = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hunch.core import UsageError
-from hunch.rl.games.game import CHANCE, Game, Memory, Position, View
 from hunch.rl.world_model import alike
+from hunch_studies.games.game import CHANCE, Game, Memory, Position, View
 
 
 class Inference(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from hunch.rl.games.game import END
+from hunch_studies.games.game import END
 
 MARKS = "xo"
 

@@ -14,9 +14,15 @@ from typing import Any, Literal
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.design import coded_game, game_tests
-from hunch.envs.design.coded_game import FUNCTIONS, CodedGame, Raised, loaded, raised, read_history
-from hunch.envs.design.game_tests import (
+from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.envs.design.running import box, fingerprint
+from hunch.ranges import PositiveInt
+from hunch.sandbox import Program
+from hunch_studies.games import coded_game, game_tests
+from hunch_studies.games import game as games
+from hunch_studies.games.coded_game import FUNCTIONS, CodedGame, Raised, loaded, raised, read_history
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Known, Position, View, at_random
+from hunch_studies.games.game_tests import (
     UnitTest,
     belief_tests,
     compared,
@@ -25,14 +31,8 @@ from hunch.envs.design.game_tests import (
     told,
     unit_tests,
 )
-from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
-from hunch.envs.tabletop.games import GAMES, Name, Told
-from hunch.ranges import PositiveInt
-from hunch.rl.games import game as games
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Known, Position, View, at_random
-from hunch.rl.games.inference import Filtering
-from hunch.sandbox import Program
+from hunch_studies.games.inference import Filtering
+from hunch_studies.games.tabletop.games import GAMES, Name, Told
 
 Match = tuple[Position, ...]
 """The positions of a recorded match, first to last."""

@@ -11,9 +11,9 @@ from hunch.envs.design.code import quoted
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
 from hunch.ranges import number
-from hunch.rl.games.game import CHANCE, END, PLAYERS, Look, Memory, Position, View
-from hunch.rl.games.inference import same
 from hunch.sandbox import Program
+from hunch_studies.games.game import CHANCE, END, PLAYERS, Look, Memory, Position, View
+from hunch_studies.games.inference import same
 
 FUNCTIONS: dict[str, tuple[str, ...]] = {
     "apply_action": ("state", "action"),
@@ -138,7 +138,7 @@ def read_history(value: Any, memory: Memory) -> tuple[str, ...] | None:
 
 
 class CodedGame:
-    """A :class:`~hunch.rl.games.game.Game` defined by code, including the code's own inference.
+    """A :class:`~hunch_studies.games.game.Game` defined by code, including the code's own inference.
 
     A position is None if the code fails, returns a value of the wrong form, or gives the player to move no
     action.
