@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch import Evaluation, train
 from hunch.core import Agent, Player, State, Transition, UsageError, World
 from hunch.envs import make
 from hunch.envs.say_select import QUIT, SaySelect, all_deals
@@ -29,7 +30,6 @@ from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
 from hunch.runs.files import BEST, read_checkpoint, read_json, write_atomically
-from hunch.runs.loop import Evaluation, train
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
 from hunch_studies.study import Part, Scale, Study

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch import train
 from hunch.core import State
 from hunch.envs import make
 from hunch.lm import load
@@ -24,7 +25,6 @@ from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
 from hunch.runs.result import last_quarter
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study

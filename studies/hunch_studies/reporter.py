@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from hunch import train
 from hunch.core import Agent
 from hunch.envs import make
 from hunch.envs.secret import VERBS
@@ -24,7 +25,6 @@ from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import folder_name
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
 from hunch.runs.models import Models
 from hunch_studies.planners import SKILL, skill_run, table
 from hunch_studies.study import Part, Scale, Study

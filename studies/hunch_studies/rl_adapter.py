@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch import train
 from hunch.core import EvidenceLevel
 from hunch.envs import make
 from hunch.envs.craft import RULES
@@ -26,7 +27,6 @@ from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
 from hunch.runs.result import last_quarter, mean_return
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table

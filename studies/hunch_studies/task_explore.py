@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch import train
 from hunch.envs import make
 from hunch.envs.home_grid import THINGS
 from hunch.lm import load
@@ -22,7 +23,6 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import area, over_pairs, over_seeds
 from hunch.runs.compare import folder_name
 from hunch.runs.files import read_json, write_atomically
-from hunch.runs.loop import train
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study

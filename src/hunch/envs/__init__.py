@@ -194,7 +194,7 @@ def _spec(id: str) -> EnvSpec:
     if module:
         try:
             importlib.import_module(module)
-        except Exception as error:  # importing a user's module may raise anything
+        except (Exception, SystemExit) as error:  # importing a user's module may raise anything
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."

@@ -62,6 +62,19 @@ class StopAt(Callback):
         return sum(episode.success for episode in episodes) >= self.success * len(episodes)
 
 
+def require_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Refuse what is not a list of callbacks.
+
+    Raises:
+        UsageError: naming what it is.
+    """
+    if isinstance(callbacks, Callback):
+        raise UsageError("callbacks is a list: write callbacks=[...].")
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
+
+
 def tell(
     callbacks: Sequence[Callback],
     run: Training,

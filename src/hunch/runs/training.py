@@ -8,11 +8,8 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import groupby
 from math import isfinite
 from typing import Any
-
-import gymnasium as gym
 
 from hunch.core import Agent, Episode, HunchError, Transition, UsageError
 from hunch.lm.budget import Ledger
@@ -23,35 +20,11 @@ from hunch.rl.episodes import advance, evaluate, name_of, world_of
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
+from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
 from hunch.runs.files import write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
-
-EVALUATION_SEED = 1_000_003
-"""Added to a run's seed to get the seeds of its evaluation episodes."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """When and in which environments to evaluate.
-
-    Attributes:
-        envs: One text environment, or several to play in side by side.
-        every: Training steps between evaluations.
-        episodes: Episodes per evaluation.
-        episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
-    """
-
-    envs: TextEnvironment | Sequence[TextEnvironment]
-    every: int
-    episodes: int = 20
-    episodes_per_player: int | None = None
-
-    @property
-    def places(self) -> list[TextEnvironment]:
-        """The environments as a list."""
-        return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
 
 
 @dataclass
@@ -147,10 +120,10 @@ class Training:
             name = type(self.agent).__name__
             raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
         self.trusted = True
-        earlier = max(map(_score, _by_step(self.evaluations)), default=None)
+        earlier = best_score(self.evaluations)
         recorded = self._record(played, self.evaluations, evaluation=True)
-        if self.folder and (earlier is None or _score(recorded) > earlier):
-            self._remember(_score(recorded)[0])
+        if self.folder and (earlier is None or score(recorded) > earlier):
+            self._remember(score(recorded)[0])
         return recorded
 
     def _remember(self, success: float) -> None:
@@ -344,17 +317,6 @@ class _Failing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, HunchError):
             raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error
-
-
-def _by_step(episodes: Sequence[Finished]) -> list[list[Finished]]:
-    """Group evaluation episodes by the training step after which they were played."""
-    return [list(group) for _, group in groupby(episodes, key=lambda episode: episode.step)]
-
-
-def _score(episodes: Sequence[Finished]) -> tuple[float, float]:
-    """Return the key by which evaluations are ranked: success rate, then mean return."""
-    rate = sum(episode.success for episode in episodes) / len(episodes)
-    return rate, mean_return(episodes).get("return", float("-inf"))
 
 
 def _options(env: TextEnvironment) -> dict[str, Any]:
