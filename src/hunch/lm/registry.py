@@ -148,7 +148,7 @@ def kinds() -> dict[str, Backend]:
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
     found = {name: point.load() for name, point in plugins.found(GROUP).items()}
-    return dict(sorted((OURS | found).items()))
+    return dict(sorted((found | OURS).items()))
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -271,6 +271,8 @@ def _value(text: str) -> Any:
 
 
 def _backend(kind: str, head: str) -> Backend:
+    if kind in OURS:  # without loading what other packages add
+        return OURS[kind]
     if kind in kinds():
         return kinds()[kind]
     if kind == "scripted":

@@ -20,7 +20,7 @@ from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import answers_file, build, kinds
+from hunch.lm.registry import OURS, answers_file, build, kinds
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
 from hunch.suggest import suggest
@@ -152,7 +152,7 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     Raises:
         UsageError: if one does not; the message names the model.
     """
-    known = kinds()
+    known = OURS if {_kind(spec) for spec in specs.values()} <= OURS.keys() else kinds()
     check_cache()
     for name, spec in specs.items():
         head = spec.partition("?")[0]
@@ -197,6 +197,10 @@ def check_cache() -> None:
     with open(path, "rb") as file:
         if (start := file.read(len(_SQLITE))) and start != _SQLITE:
             raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
+
+
+def _kind(spec: str) -> str:
+    return spec.partition("?")[0].partition(":")[0]
 
 
 _SQLITE = b"SQLite format 3\0"

@@ -14,8 +14,6 @@ from typing import Any
 from hunch.core import Agent, Episode, HunchError, Transition, UsageError
 from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
-from hunch.rl.comparison import difference
-from hunch.rl.dataset import digest
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
@@ -115,16 +113,22 @@ class Training:
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
-        changed = None if before is None else difference(before, self.agent.state_dict())
-        if changed is not None:
-            name = type(self.agent).__name__
-            raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
-        self.trusted = True
+        if before is not None:
+            self._require_same(before)
         earlier = best_score(self.evaluations)
         recorded = self._record(played, self.evaluations, evaluation=True)
         if self.folder and (earlier is None or score(recorded) > earlier):
             self._remember(score(recorded)[0])
         return recorded
+
+    def _require_same(self, before: dict[str, Any]) -> None:
+        from hunch.rl.comparison import difference
+
+        changed = difference(before, self.agent.state_dict())
+        if changed is not None:
+            name = type(self.agent).__name__
+            raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
+        self.trusted = True
 
     def _remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
@@ -273,7 +277,7 @@ class Training:
                 "task_seed": self.rollout.task_seed if self.rollout else None,
                 **({"lifetime": self.rollout.lifetime} if self.rollout and self.rollout.lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
-                "data": digest(self.data) if self.data else "",
+                "data": _digest(self.data),
             }
         )
 
@@ -292,6 +296,14 @@ class Training:
             stopped=stopped,
             agent=self.agent,
         )
+
+
+def _digest(data: Sequence[Episode]) -> str:
+    if not data:
+        return ""
+    from hunch.rl.dataset import digest
+
+    return digest(data)
 
 
 def who(agent: Agent) -> dict[str, Any]:
