@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hunch.core import Transition, UsageError
+from hunch.core import HunchError, Transition, UsageError
 from hunch.rl.rollout import Finished
 
 if TYPE_CHECKING:
@@ -85,9 +85,24 @@ def tell(
     """Call the callbacks after a pass of the loop; return the name of the one that ends the run, or ""."""
     ended = ""
     for callback in callbacks:
-        answers = [callback.on_step(run, transitions)]
-        answers += [callback.on_episode(run, episode) for episode in episodes]
-        answers += [callback.on_evaluation(run, evaluated)] if evaluated else []
+        with Failing(f"The callback {type(callback).__name__} failed after {run.steps:,} steps"):
+            answers = [callback.on_step(run, transitions)]
+            answers += [callback.on_episode(run, episode) for episode in episodes]
+            answers += [callback.on_evaluation(run, evaluated)] if evaluated else []
         if any(answers):
             ended = ended or type(callback).__name__
     return ended
+
+
+class Failing:
+    """Turns an exception of an agent or callback into a HunchError, which passes unchanged itself."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (Exception, SystemExit)) and not isinstance(error, HunchError):
+            raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error

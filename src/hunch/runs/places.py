@@ -86,7 +86,7 @@ def _identify(env: TextEnvironment) -> tuple[str, dict[str, Any], bool]:
     if n != env.metadata.get("history", 0):
         options["history"] = n
     again = all(map(_is_usual, wrappers)) and len(histories) <= 1 and _is_plain(options)
-    return spec.id, options if again else {}, again
+    return hunch.envs.full_id(spec), options if again else {}, again
 
 
 def _is_usual(layer: TextEnvironment) -> bool:

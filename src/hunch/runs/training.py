@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from hunch.core import Agent, Episode, HunchError, Transition, UsageError
+from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
+from hunch.runs.callbacks import Failing
 from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
 from hunch.runs.files import write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
@@ -135,8 +136,8 @@ class Training:
         state = {"agent": self.agent.state_dict(), "identity": self.identity}
         self.best = deepcopy({**state, "step": self.steps, "success": success})
 
-    def _failing(self, doing: str) -> _Failing:
-        return _Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
+    def _failing(self, doing: str) -> Failing:
+        return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
 
     # ---- records --------------------------------------------------------------------------------------
 
@@ -315,20 +316,6 @@ def plain(value: dict[str, Any]) -> dict[str, Any]:
     """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
     read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
     return read
-
-
-class _Failing:
-    """Turns an exception of an agent into a one-sentence HunchError; a HunchError passes unchanged."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, HunchError):
-            raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error
 
 
 def _options(env: TextEnvironment) -> dict[str, Any]:
