@@ -174,7 +174,7 @@ class Pair(Player):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Return the actions of the player of each stream."""
-        return [self.players[state.stream % 2].act([state])[0] for state in states]
+        return [self.players[state.seat].act([state])[0] for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Do nothing: it has no memory."""

@@ -16,7 +16,7 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import world_of
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
-from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint
+from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint, restoring
 from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Join, Models
 from hunch.runs.training import plain, who
@@ -153,7 +153,8 @@ def load_agent(
     elif (told := {**plain(who(agent)), "evidence": None}) != {**_told(state), "evidence": None}:
         raise UsageError(f"{folder} holds another agent ({differences(leaves(_told(state)), leaves(told))}).")
     agent.begin(world_of(None, env, config.steps, ()), config.seed)
-    agent.load_state_dict(state["agent"])
+    with restoring(Path(folder)):
+        agent.load_state_dict(state["agent"])
     return agent, config
 
 

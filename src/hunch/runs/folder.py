@@ -256,10 +256,21 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
             f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
             "another --out."
         )
+    if lacking := sorted(leaves(settings).keys() - leaves(known).keys() - {"objects"}):
+        raise UsageError(
+            f"{folder} holds a run of another version of Hunch (it has no {', '.join(lacking)}): choose another "
+            "--out."
+        )
     longer = {**known, "steps": max(known.get("steps", 0), settings["steps"])}
     if longer != settings:
         differing = differences(leaves(known), leaves(settings))
         raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
+    done = (read_json(folder / "summary.json") or {}).get("steps", 0)
+    if done < settings["steps"] and not (folder / CHECKPOINT).exists():
+        raise UsageError(
+            f"{folder} holds the results of {done:,} steps, but the checkpoint is gone, so the run cannot go on: "
+            "choose another --out."
+        )
     return True
 
 

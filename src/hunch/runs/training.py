@@ -20,7 +20,7 @@ from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
 from hunch.runs.callbacks import Failing
 from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
-from hunch.runs.files import write_atomically
+from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -254,7 +254,8 @@ class Training:
         if state["identity"] != self.identity:
             what = differences(leaves(state["identity"]), leaves(self.identity))
             raise UsageError(f"{self.folder.path} holds another run ({what}).")
-        self.agent.load_state_dict(state["agent"])
+        with restoring(self.folder.path):
+            self.agent.load_state_dict(state["agent"])
         if self.rollout:
             self.rollout.load_state_dict(state["rollout"])
         self.updates, self.pending = state["updates"], state["pending"]
