@@ -272,8 +272,9 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
 
 def _refuse_earlier(folder: Path, known: dict[str, Any], settings: dict[str, Any]) -> None:
     """Refuse the run of a version in which the same method had fewer settings."""
-    there, asked = ({k: v for k, v in run.items() if k != "env_options"} for run in (known, settings))
-    lacking = sorted(leaves(asked).keys() - leaves(there).keys() - {"objects"})
+    parts = [(known, settings), (known.get("options"), settings["options"])]
+    pairs = [(there, asked) for there, asked in parts if isinstance(there, dict) and isinstance(asked, dict)]
+    lacking = sorted(name for there, asked in pairs for name in asked.keys() - there.keys() - {"objects"})
     if lacking and known.get("method") == settings["method"]:
         raise UsageError(
             f"{folder} holds a run of another version of Hunch, without {', '.join(lacking)}: choose another "
