@@ -20,6 +20,7 @@ from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
 from hunch.runs.board import Boards
 from hunch.runs.build import build, environments, recorded
+from hunch.runs.callbacks import Callback, require_callbacks
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
 from hunch.runs.contract import examine
@@ -69,7 +70,7 @@ def execute(
     given: Given = NOTHING,
     *,
     budget: Budget | None = None,
-    watch: Watch | None = None,
+    callbacks: Sequence[Callback] = (),
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
@@ -80,7 +81,7 @@ def execute(
         out: Its folder; if it is open already, it is closed at the end. None keeps nothing.
         given: What a program made itself.
         budget: Limits on model calls; not part of the settings, so that it can be raised.
-        watch: Who watches the run. Default: ``stop`` and ``report``.
+        callbacks: See :func:`hunch.train`.
         stop: See :func:`hunch.train`.
         report: See :func:`hunch.train`.
 
@@ -91,6 +92,7 @@ def execute(
         HunchError: if the run fails.
     """
     check(config)
+    require_callbacks(callbacks)
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())
@@ -106,7 +108,7 @@ def execute(
         if budget is not None:
             budget.check_prices([model for _, model in asked])
         folder = RunFolder(out) if isinstance(out, (str, Path)) else out
-        return _run(config, asked, places, folder, budget, watch or Watch(stop=stop, report=report))
+        return _run(config, asked, places, folder, budget, Watch(callbacks, stop, report))
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,13 @@ def _data(config: RunConfig, given: Given) -> tuple[Sequence[Episode], Dataset |
     found = recorded(config) if given.data is None else given.data
     if found is None:
         return (), None
-    from hunch.rl.dataset import Dataset, as_episodes
+    from hunch.rl.dataset import Dataset, as_episodes, same_environment
 
-    return as_episodes(found), found if isinstance(found, Dataset) else None
+    if not isinstance(found, Dataset):
+        return as_episodes(found), None
+    if "env" not in config.objects:
+        same_environment(found, config.env)
+    return as_episodes(found), found
 
 
 def _without_raw(data: Sequence[Episode]) -> Sequence[Episode]:

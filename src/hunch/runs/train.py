@@ -17,13 +17,12 @@ from hunch.methods.settings import configure
 from hunch.rl import episodes as whole
 from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.runs.callbacks import Callback, require_callbacks
+from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, loading
 from hunch.runs.describe import can_be_loaded, describe
 from hunch.runs.evaluations import Evaluation
 from hunch.runs.execute import Given, execute
 from hunch.runs.execute import threads as limited
-from hunch.runs.loop import Watch
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.trained import Trained, require_agent
@@ -135,10 +134,8 @@ def train(
         models=models,
         trained=True,
     )
-    require_callbacks(callbacks)
     with _shown(config, progress, report) as told:
-        watch = Watch(callbacks=callbacks, stop=stop, report=told)
-        return execute(config, out, given, budget=budget, watch=watch)
+        return execute(config, out, given, budget=budget, callbacks=callbacks, stop=stop, report=told)
 
 
 def evaluate(
