@@ -31,12 +31,15 @@ def require_texts(observation: Any, actions: Sequence[Any] | None) -> None:
     """
     if not isinstance(observation, str):
         raise UsageError(f"An observation has to be a text, and the environment's is {observation!r}.")
-    if actions and (len(set(actions)) < len(actions) or not all(map(_is_text, actions))):
+    if actions and not _are_texts(actions):
         raise UsageError(f"The environment's actions have to be different, non-empty texts, not {actions!r}.")
 
 
-def _is_text(action: object) -> bool:
-    return isinstance(action, str) and action != ""
+def _are_texts(actions: Sequence[Any]) -> bool:
+    """Return whether actions are different texts, and none is empty."""
+    distinct = set(actions)
+    texts = set(map(type, actions)) == {str} or all(isinstance(action, str) for action in actions)
+    return texts and len(distinct) == len(actions) and "" not in distinct
 
 
 def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:

@@ -37,7 +37,8 @@ class Proposal:
     def __post_init__(self) -> None:
         """Check that there is a candidate, and that the weights are those of draws."""
         shares = np.asarray(self.weights)
-        if not (len(self.indices) == len(shares) > 0 and abs(shares.sum() - 1) < _ROUNDING):
+        usual = len(self.indices) == len(shares) > 0 and abs(shares.sum() - 1) < _ROUNDING
+        if not (usual and shares.min() > 0):
             raise UsageError(
                 f"A prior's proposal needs candidates, and a weight for each, which sum to one; it has "
                 f"{len(self.indices)} candidates with the weights {shares.tolist()[:_SHOWN]}."
@@ -85,6 +86,14 @@ def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> 
     return Proposal(indices, shares[indices])
 
 
+def _drawn(p: FloatArray, k: int | None, rng: np.random.Generator, state: State) -> Proposal:
+    try:
+        return draw(p if len(p) == len(state.options) else require_distribution(p, state), k, rng)
+    except ValueError:
+        require_distribution(p, state)  # says what is wrong with p
+        raise
+
+
 class DistributionPrior:
     """A prior with an explicit p(a|s); a proposal is k draws from it."""
 
@@ -103,7 +112,7 @@ class DistributionPrior:
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Draw k candidates for each state; see :class:`ActionPrior`."""
         found = zip(self.probabilities(states), states, strict=True)
-        return [draw(require_distribution(p, state), k, rng) for p, state in found]
+        return [_drawn(p, k, rng, state) for p, state in found]
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         raise NotImplementedError
