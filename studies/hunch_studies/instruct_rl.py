@@ -226,7 +226,7 @@ def situations(env: SaySelect) -> Iterator[tuple[State, set[str]]]:
             lines = [] if before is None else [f"You selected {env.names[before]}."]
             text = "\n".join([*lines, f"Your partner says {said + 1}."])
             allowed = {env.selects[1 + said], *((QUIT,) if before == said else ())}
-            yield State(text, env.task, env.selects, stream=1), allowed
+            yield State(text, env.task, env.selects, stream=1, seat=1), allowed
 
 
 # ---- lines ------------------------------------------------------------------------------------------------

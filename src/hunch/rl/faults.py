@@ -1,4 +1,4 @@
-"""Faults of environments that are found while they are stepped: rules of the contract that cost no time."""
+"""Faults of environments and agents that are found while they are used, with rules that cost no time."""
 
 from __future__ import annotations
 
@@ -50,3 +50,17 @@ def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseExcept
         return error
     asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
     return HunchError(f"The environment raised {type(error).__name__} in {asked}: {error}")
+
+
+class Failing:
+    """Turns an exception of an agent or callback into a HunchError, which passes unchanged itself."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (Exception, SystemExit)) and not isinstance(error, HunchError):
+            raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error

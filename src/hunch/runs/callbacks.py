@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hunch.core import HunchError, Transition, UsageError
+from hunch.core import Transition, UsageError
+from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished
 
 if TYPE_CHECKING:
@@ -92,17 +93,3 @@ def tell(
         if any(answers):
             ended = ended or type(callback).__name__
     return ended
-
-
-class Failing:
-    """Turns an exception of an agent or callback into a HunchError, which passes unchanged itself."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, (Exception, SystemExit)) and not isinstance(error, HunchError):
-            raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error

@@ -15,10 +15,10 @@ from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
+from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.callbacks import Failing
 from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
 from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
