@@ -23,10 +23,10 @@ from pathlib import Path
 import torch
 
 import hunch
+from hunch import train
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles import TextTable
 from hunch.runs.files import CHECKPOINT
-from hunch.runs.loop import train
 
 ADOPT_ORPHANS = 36
 """PR_SET_CHILD_SUBREAPER of Linux's prctl."""

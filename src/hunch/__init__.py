@@ -26,9 +26,9 @@ from hunch.envs import make
 if TYPE_CHECKING:
     from hunch import sandbox
     from hunch.runs.callbacks import Callback, StopAt
+    from hunch.runs.evaluations import Evaluation
     from hunch.runs.train import evaluate, train
     from hunch.runs.trained import Trained, load
-    from hunch.runs.training import Evaluation
 
 __version__ = version("hunch-rl")
 
@@ -54,7 +54,7 @@ _FILES = {
     "callbacks": "Callback StopAt",
     "train": "evaluate train",
     "trained": "Trained load",
-    "training": "Evaluation",
+    "evaluations": "Evaluation",
 }
 _HOMES = {name: f"{__name__}.runs.{file}" for file, named in _FILES.items() for name in named.split()}
 

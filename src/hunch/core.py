@@ -91,6 +91,8 @@ class State:
                 "The environment names no admissible actions: info['actions'] is missing, and "
                 "info['free_text'] is not True."
             )
+        if isinstance(listed := info.get("actions"), str):
+            raise UsageError(f"info['actions'] is one text, {listed!r}: it has to be a tuple of texts.")
         actions = tuple(info["actions"]) if "actions" in info else None
         pictures = tuple(map(Picture.read, info.get("pictures", ())))
         history, raw = tuple(info.get("history", ())), info.get("raw")

@@ -28,8 +28,8 @@ from hunch.roles.prior.action import DistributionPrior, UniformPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
+from hunch.runs.evaluations import Evaluation
 from hunch.runs.files import BEST, read_checkpoint
-from hunch.runs.training import Evaluation
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
 from hunch_studies.study import Part, Scale, Study, kept
@@ -174,7 +174,7 @@ class Pair(Player):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Return the actions of the player of each stream."""
-        return [self.players[state.stream % 2].act([state])[0] for state in states]
+        return [self.players[state.seat].act([state])[0] for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Do nothing: it has no memory."""
@@ -226,7 +226,7 @@ def situations(env: SaySelect) -> Iterator[tuple[State, set[str]]]:
             lines = [] if before is None else [f"You selected {env.names[before]}."]
             text = "\n".join([*lines, f"Your partner says {said + 1}."])
             allowed = {env.selects[1 + said], *((QUIT,) if before == said else ())}
-            yield State(text, env.task, env.selects, stream=1), allowed
+            yield State(text, env.task, env.selects, stream=1, seat=1), allowed
 
 
 # ---- lines ------------------------------------------------------------------------------------------------

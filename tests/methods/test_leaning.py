@@ -102,7 +102,9 @@ def test_the_instruction_stands_in_the_place_of_the_task():
 
 def test_weights_go_by_player():
     agent = InstructQ(prior("scripted:partner"), weight=(0.0, 0.25))
-    states = [State("Your partner says 3.", "", ("select 1", "select 3"), stream=n) for n in range(4)]
+    states = [
+        State("Your partner says 3.", "", ("select 1", "select 3"), stream=n, seat=n % 2) for n in range(4)
+    ]
     assert [agent.leans(s) for s in states] == [False, True, False, True]
 
 

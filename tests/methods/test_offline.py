@@ -124,7 +124,7 @@ def test_a_run_is_not_taken_up_with_other_data(table, data, tmp_path):
 
 def test_success_is_that_of_the_evaluations(table, data):
     agent = hunch.methods.BC(table, **SMALL)
-    judge = hunch.runs.loop.Evaluation([hunch.make(LAKE)], every=30, episodes=4)
+    judge = hunch.Evaluation([hunch.make(LAKE)], every=30, episodes=4)
     result = hunch.train(agent, data=data, steps=60, evaluation=judge)
     late = [e.success for e in result.evaluations if e.step > 45]
     assert result.success.value == np.mean(late)

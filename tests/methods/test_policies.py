@@ -192,7 +192,7 @@ def test_an_instruction_pulls_the_players_that_it_is_for():
         settings = {"horizon": 16, "learning_rate": 1e-2, "kl": 1.0, "instruction": "do it"}
         agent = InstructPPO(Knows(), players=players, **settings)
         agent.begin(World(streams=2, steps=200), 0)
-        states = [ROOM, replace(ROOM, stream=1)]
+        states = [ROOM, replace(ROOM, stream=1, seat=1)]
         for _ in range(64):
             acts = zip(states, agent.act(states), strict=True)
             agent.observe([Transition(s, a, 0.0, END, True, False) for s, a in acts])

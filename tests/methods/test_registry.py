@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 import hunch
-from hunch import lm, methods
+from hunch import Evaluation, lm, methods
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.methods.goal.rl_adapter import MentorConfig
 from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.loop import Evaluation
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}

@@ -5,12 +5,13 @@ import time
 import gymnasium as gym
 import pytest
 
+from hunch import Evaluation, train
 from hunch.core import Agent, HunchError
 from hunch.rl.comparison import difference
 from hunch.runs import loop
 from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint
 from hunch.runs.folder import RunFolder
-from hunch.runs.loop import SAVING_SHARE, Evaluation, train
+from hunch.runs.loop import SAVING_SHARE
 
 TOP, STEPS = 40, 60
 

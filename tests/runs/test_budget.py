@@ -10,6 +10,7 @@ from tests.runs.test_runs import CONFIG as UNCACHED
 from tests.runs.test_runs import assert_same_run
 
 import hunch
+from hunch import train
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.lm import Budget, BudgetError, Cached, Usage
@@ -21,7 +22,6 @@ from hunch.runs.compare import _spent
 from hunch.runs.estimate import estimate, estimates
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import JOURNAL
-from hunch.runs.loop import train
 from hunch_studies.rules import ScriptedModel
 from hunch_studies.rules.frozen_lake import frozenlake
 

@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 
 import hunch
-from hunch import lm
+from hunch import Evaluation, lm
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -16,7 +16,6 @@ from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.usage import Metered
 from hunch.runs.config import RunConfig
 from hunch.runs.estimate import assumptions, estimate
-from hunch.runs.loop import Evaluation
 from hunch.runs.models import Asked
 from hunch.runs.record import collect, parse_mix
 from hunch_studies.rules import ScriptedModel

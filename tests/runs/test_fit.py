@@ -13,9 +13,9 @@ from hunch.envs.checker import ContractError
 from hunch.envs.offers import acts, declared
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.q_learning import QLearning
-from hunch.runs.build import require_fit
 from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute
+from hunch.runs.fit import require_fit
 
 LISTED = "hunch/FrozenLake-v0"
 PAIRS = [

@@ -12,6 +12,7 @@ import gymnasium as gym
 import pytest
 
 import hunch
+from hunch import Evaluation, train
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.rl.comparison import difference
@@ -24,7 +25,6 @@ from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
-from hunch.runs.loop import Evaluation, train
 from hunch.runs.result import Result, read_episode
 
 OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2, encoder="bag-of-words")
@@ -203,7 +203,7 @@ def test_unwritable_folder():
 
 def test_steps_must_be_positive():
     agent = hunch.methods.ZeroShot(hunch.roles.UniformPrior())
-    with pytest.raises(UsageError, match="at least one step"):
+    with pytest.raises(UsageError, match="steps must be at least 1"):
         train(agent, hunch.make("hunch/FrozenLake-v0"), 0)
 
 

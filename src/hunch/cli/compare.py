@@ -35,10 +35,11 @@ from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
-from hunch.runs.build import build, require_fit
+from hunch.runs.build import build
 from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, Setting, check
+from hunch.runs.fit import require_fit
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 

@@ -16,6 +16,7 @@ from rich.tree import Tree
 
 from hunch import envs as environments
 from hunch import lm as models
+from hunch.cli.options import split_environment
 from hunch.core import HunchError, State, UsageError
 from hunch.methods import Method, find, registered
 
@@ -50,9 +51,12 @@ def _described(method: Method) -> str:
 def envs(arguments: Sequence[str]) -> None:
     """Print the environments with their tasks, or one with its options and how an episode begins."""
     if arguments:
-        _one(arguments, "environment", "hunch envs hunch/FrozenLake-v0")
-        _environment(arguments[0], Console(highlight=False))
-        return
+        ids = [token for token in arguments if token != "--check"]
+        rest, options = split_environment(ids)
+        _one(rest, "environment", "hunch envs hunch/FrozenLake-v0")
+        if ids != list(arguments):
+            return _checked(rest[0], options)
+        return _environment(rest[0], Console(highlight=False))
     grid = Table(box=None, pad_edge=False)
     grid.add_column("environment", no_wrap=True)
     grid.add_column("task")
@@ -60,6 +64,14 @@ def envs(arguments: Sequence[str]) -> None:
         grid.add_row(name, environments.describe(name))
     Console().print(grid)
     print("\n'hunch envs ID' tells more of one; 'module:id' names one that a module of yours registers.")
+
+
+def _checked(id: str, options: dict[str, Any]) -> None:
+    """Check the contract of an environment, :data:`hunch.envs.checker.RULES`, in three episodes."""
+    env = environments.make(id, **options)
+    environments.check(env)
+    some = "" if env.metadata.get("reproducible", True) else ", but for the rules of seeds and copies"
+    print(f"{id} keeps the contract in three random episodes{some}.")
 
 
 def _environment(id: str, console: Console) -> None:

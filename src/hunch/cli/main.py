@@ -39,7 +39,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
     "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
     "methods": ("[NAME]", "list the published systems, or describe one"),
-    "envs": ("[ID]", "list the environments, or show the options of one and how an episode begins"),
+    "envs": (
+        "[ID] [--check]",
+        "list the environments, show the options of one and how an episode begins, or check its contract",
+    ),
     "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
     "lm": ("SPEC", "test whether a language model answers, how fast, with which verbs"),
 }
@@ -119,6 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _warn
+    if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it
+        sys.path.append(os.getcwd())
     arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]

@@ -18,8 +18,6 @@ from typing import Annotated, Any
 import tyro
 
 from hunch import methods
-from hunch.cli.help import of_method
-from hunch.cli.wrong import problem, with_values
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
@@ -41,6 +39,8 @@ def read(cls: Any, **options: Any) -> Any:
     except SystemExit as end:
         if not end.code:
             raise
+        from hunch.cli.wrong import problem
+
         others = bool(options.get("return_unknown_args"))
         wrong = problem(cls, arguments, others=others) or " ".join(said.getvalue().split())
         raise UsageError(f"{wrong}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
@@ -137,6 +137,9 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     ``--hidden 16`` becomes ``--dqn.hidden 16 --dqn-prior.hidden 16``; an option of a single method comes
     later and overrides it.
     """
+    from hunch.cli.help import of_method
+    from hunch.cli.wrong import with_values
+
     names = {method.name: {option.flag for option in of_method(method)} for method in found}
     shared, rest = list[str](), list[str]()
     for token, values in with_values(arguments):

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-
 from hunch import methods
-from hunch.cli import help
 from hunch.cli.options import Limits, default_folder, options_of, parse, run_config, split_environment
 from hunch.core import HunchError, UsageError
 from hunch.runs.board import PROJECT
@@ -40,19 +37,12 @@ class RunOptions(Setting):
 
 def run(arguments: Sequence[str]) -> None:
     """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
-    if arguments and arguments[0] in (*help.HELP, help.ALL):
-        help.show(USAGE, str(run.__doc__), help.common(RunOptions), arguments)
-        help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
-        return
+    if {"-h", "--help", "--help-all"} & set(arguments):
+        return _help(arguments)
     if not arguments or arguments[0].startswith("-"):
         known = ", ".join(methods.registered())
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
     method = methods.find(arguments[0])
-    if help.wants_help(arguments):
-        groups = {**help.common(RunOptions), f"Options of {method.name}": help.of_method(method)}
-        about = f"{method.summary} ({method.paper})"
-        help.show(USAGE.replace("METHOD", method.name), about, groups, arguments)
-        return
     rest, env_options = split_environment(arguments[1:])
     parts = {"where_": RunOptions, "method_": options_of(method)}
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
@@ -79,3 +69,19 @@ def run(arguments: Sequence[str]) -> None:
         done = f"stopped after {result.steps:,} of {config.steps:,} steps"
         raise KeyboardInterrupt(f"{done}, saved in {out}; the same command continues the run.")
     print(f"Kept in {out}.")
+
+
+def _help(arguments: Sequence[str]) -> None:
+    """Print the options that all methods share, and those of a method, if one is named."""
+    from rich.console import Console
+
+    from hunch.cli import help
+
+    if arguments[0].startswith("-"):
+        help.show(USAGE, str(run.__doc__), help.common(RunOptions), arguments)
+        help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
+        return
+    method = methods.find(arguments[0])
+    groups = {**help.common(RunOptions), f"Options of {method.name}": help.of_method(method)}
+    about = f"{method.summary} ({method.paper})"
+    help.show(USAGE.replace("METHOD", method.name), about, groups, arguments)

@@ -187,6 +187,19 @@ def describe(id: str) -> str:
     return (inspect.getdoc(creator(id)) or "").partition("\n")[0]
 
 
+def full_id(spec: EnvSpec) -> str:
+    """Return the id by which another process can make an environment: with the module that registers it."""
+    maker = spec.entry_point
+    home = maker.partition(":")[0] if isinstance(maker, str) else getattr(maker, "__module__", "")
+    module = _MODULES.get(spec.id, home)
+    known = spec.id in _ENTRY_POINTS or module.partition(".")[0] in ("", "__main__", "gymnasium", "hunch")
+    return spec.id if known else f"{module}:{spec.id}"
+
+
+_MODULES: dict[str, str] = {}
+"""The module that registered an environment, by its id, where one was named."""
+
+
 def _spec(id: str) -> EnvSpec:
     if not isinstance(id, str):
         raise UsageError(f"An environment is named by its id, a text, not {id!r}.")
@@ -194,11 +207,12 @@ def _spec(id: str) -> EnvSpec:
     if module:
         try:
             importlib.import_module(module)
-        except Exception as error:  # importing a user's module may raise anything
+        except (Exception, SystemExit) as error:  # importing a user's module may raise anything
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
             ) from error
+        _MODULES[name] = module
     try:
         return gymnasium.spec(name)
     except gymnasium.error.Error:

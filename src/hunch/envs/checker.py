@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -98,7 +99,7 @@ class Played(NamedTuple):
     frames: list[Frame]
 
 
-def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30) -> None:
+def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30, seconds: float = math.inf) -> None:
     """Check that an environment keeps the contract of text environments, :data:`RULES`.
 
     Random episodes are played and repeated: with the same seed, by index, on a copy if ``copy.deepcopy``
@@ -111,21 +112,34 @@ def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30) -> Non
         seed: Seed of the first episode.
         episodes: Number of random episodes.
         steps: Maximum steps per episode; a longer episode is not played to its end.
+        seconds: Time after which no further rule is checked. Where ``metadata["reproducible"]`` is False,
+            only rules are checked that need no episode to repeat.
 
     Raises:
         ContractError: at the first broken rule, with the problem and how to fix it.
     """
+    start = time.monotonic()
+    rules: tuple[Callable[[Env, Played], None], ...] = ()
+    if env.metadata.get("reproducible", True):
+        rules = _seed, _offers, _index, _inadmissible, _copy, _after_the_end, _admissible
     for i in range(episodes):
-        episode = _wander(env, seed + i, steps)
-        for examine in (_seed, _offers, _index, _inadmissible, _admissible, _copy, _after_the_end):
+        episode = _wander(env, seed + i, steps, start + _PART * seconds)
+        for examine in rules:
+            if time.monotonic() - start > _MOST * seconds:
+                return
             examine(env, episode)
 
 
-def _wander(env: Env, seed: int, steps: int) -> Played:
+_PART = 0.05
+"""Share of the time for one episode; a rule plays it up to three times, or every action of three states."""
+_MOST = 0.5
+
+
+def _wander(env: Env, seed: int, steps: int, until: float) -> Played:
     """Play an episode by random admissible actions."""
     rng = random.Random(seed)
     played = Played(seed, [], [_reset(env, seed)])
-    while not played.frames[-1].done and len(played.actions) < steps:
+    while not played.frames[-1].done and len(played.actions) < steps and time.monotonic() < until:
         actions = played.frames[-1].actions
         played.actions.append(rng.choice(_TEXTS if actions is None else actions))
         played.frames.append(_step(env, played.actions[-1]))
@@ -274,7 +288,7 @@ def _called(rule: str, size: int, name: str, call: Callable[[], Any]) -> Sequenc
     """Call the environment; ``rule`` is broken if that raises."""
     try:
         answer = call()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ContractError(rule, f"{name} raised {_named(error)}") from error
     _require("shape", isinstance(answer, tuple) and len(answer) == size, f"{name} gave {answer!r}")
     result: Sequence[Any] = answer
@@ -323,6 +337,6 @@ def _require(rule: str, kept: bool, problem: str) -> None:
         raise ContractError(rule, problem)
 
 
-def _named(error: Exception) -> str:
+def _named(error: BaseException) -> str:
     said = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__} ({said})" if said else type(error).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium
 
@@ -40,12 +40,12 @@ class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         self._past.clear()
         return observation, self._told(observation, info)
 
-    def step(self, action: str | int) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
         """Take an action and remember it with the observation before it."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         name = action if isinstance(action, str) else self._actions[action]
         self._past.append((self._observation, name))
-        return observation, float(reward), terminated, truncated, self._told(observation, info)
+        return observation, reward, terminated, truncated, self._told(observation, info)
 
     def _told(self, observation: str, info: dict[str, Any]) -> dict[str, Any]:
         self._observation, self._actions = observation, info.get("actions", ())

@@ -1,5 +1,8 @@
 """Language models behind one protocol, with a cache and a meter. See ``docs/models.md``."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.store import Store
 from hunch.lm.backends.uniform import UniformModel
@@ -13,11 +16,13 @@ from hunch.lm.base import (
     listed_options,
 )
 from hunch.lm.budget import Budget, BudgetError
-from hunch.lm.probe import Description, describe
 from hunch.lm.prompts import Message, Prompt, picture
 from hunch.lm.registry import PER_USER, Backend, kinds, load, require, trainable
 from hunch.lm.scoring.choose import Choice, choose
 from hunch.lm.usage import Usage
+
+if TYPE_CHECKING:
+    from hunch.lm.probe import Description, describe
 
 __all__ = [
     "ONE_LINE",
@@ -47,3 +52,9 @@ __all__ = [
     "require",
     "trainable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Description", "describe"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.probe"), name)

@@ -148,7 +148,7 @@ def kinds() -> dict[str, Backend]:
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
     found = {name: point.load() for name, point in plugins.found(GROUP).items()}
-    return dict(sorted((OURS | found).items()))
+    return dict(sorted((found | OURS).items()))
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -199,7 +199,7 @@ def backend_of(head: str) -> Backend:
         UsageError: if there is none, with similar names, or the spec lacks an argument or has one too many.
     """
     kind, _, argument = head.partition(":")
-    backend = kinds().get(kind)
+    backend = OURS.get(kind) or kinds().get(kind)  # ours without loading what other packages add
     if backend is not None:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")

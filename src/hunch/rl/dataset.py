@@ -16,7 +16,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from hunch.core import Episode, HunchError, Picture, State, Transition, UsageError, is_plain
 
@@ -169,7 +169,11 @@ class Dataset:
         return sum(map(len, self.episodes))
 
 
-def as_episodes(data: Dataset | Sequence[Sequence[Transition]] | None) -> tuple[Episode, ...]:
+Recorded: TypeAlias = Dataset | Sequence[Sequence[Transition]]
+"""Recorded episodes as an argument: a data set, or sequences of transitions, each a whole episode."""
+
+
+def as_episodes(data: Recorded | None) -> tuple[Episode, ...]:
     """Return recorded episodes in the form that agents receive, after a check of their ends.
 
     Raises:

@@ -27,7 +27,8 @@ from hunch.core import (
     Transition,
     UsageError,
 )
-from hunch.rl.workers import Fleet
+from hunch.rl import faults
+from hunch.rl.workers import Call, Fleet
 
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
@@ -179,7 +180,7 @@ class Rollout:
         return {"episode": number} if task_seed is None else {"episode": number, "task_seed": task_seed}
 
     def _reset(self, due: dict[int, tuple[int, int]]) -> None:
-        answers = self.fleet.ask(
+        answers = self._ask(
             {
                 i: ("reset", (), {"seed": seed, "options": self._options(i, number)})
                 for i, (number, seed) in due.items()
@@ -195,14 +196,25 @@ class Rollout:
         if len({state.actions is None for state in self.states}) > 1:
             raise UsageError("Some of these environments list admissible actions and others accept any text.")
 
+    def _ask(self, calls: dict[int, Call]) -> dict[int, Any]:
+        """Call environments; one that fails is named as the cause."""
+        try:
+            return self.fleet.ask(calls)
+        except (Exception, SystemExit) as error:
+            raise faults.raised(
+                error, [(verb, *arguments) for verb, arguments, _ in calls.values()]
+            ) from error
+
     def _players(self, i: int, info: dict[str, Any]) -> int:
         return int(self.fleet.envs[i].metadata.get("players", 2 if "player" in info else 1))
 
     def _read(self, i: int, observation: Any, info: dict[str, Any], player: int, over: bool = False) -> State:
         shown = info if self.raw else {**info, "raw": None}
         state = State.read(observation, shown, i * self.players + int(player), int(player))
-        if state.actions == () and not over:
+        actions = state.actions
+        if actions == () and not over:
             raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
+        faults.require_texts(observation, actions)
         return state
 
     # ---- stepping -------------------------------------------------------------------------------------
@@ -216,7 +228,7 @@ class Rollout:
         """
         live = list(self.running)
         self._check(actions)
-        outcomes = self.fleet.ask({i: ("step", (a,), {}) for i, a in zip(live, actions, strict=True)})
+        outcomes = self._ask({i: ("step", (a,), {}) for i, a in zip(live, actions, strict=True)})
         transitions: list[Transition] = []
         over, self.forgotten = list[int](), []
         for i, action in zip(live, actions, strict=True):
@@ -250,9 +262,10 @@ class Rollout:
         running, first = self.running[i], i * self.players
         running.open[running.state.stream] = (running.state, action, [])
         running.actions.append(action)
-        running.total += float(reward)
+        running.total += faults.finite(reward, action, info)
         for player, gained in enumerate(info.get("rewards", [reward] * self.players)):
-            running.due[first + player] = running.due.get(first + player, 0.0) + float(gained)
+            due = running.due.get(first + player, 0.0)
+            running.due[first + player] = due + faults.finite(gained, action, info)
         for _, _, events in running.open.values():
             events += [event] if (event := info.get("event", "")) else []
         turn = int(info.get("player", 0))
@@ -319,7 +332,7 @@ class Rollout:
         self._reset({i: (number, seed) for i, (number, seed, _, _) in state["running"].items()})
         for t in range(max((len(actions) for _, _, actions, _ in state["running"].values()), default=0)):
             due = {i: actions[t] for i, (_, _, actions, _) in state["running"].items() if t < len(actions)}
-            for i, outcome in self.fleet.ask({i: ("step", (a,), {}) for i, a in due.items()}).items():
+            for i, outcome in self._ask({i: ("step", (a,), {}) for i, a in due.items()}).items():
                 self._advance(i, due[i], outcome)
         for i, (_, _, _, observation) in state["running"].items():
             if self.running[i].state.observation != observation:

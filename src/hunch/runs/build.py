@@ -1,40 +1,46 @@
-"""Makes agents and environments from settings, or loads them from a run's checkpoint."""
+"""Makes agents, environments and data from settings, or loads agents from a run's checkpoint."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import hunch.envs
 from hunch import methods
-from hunch.core import Agent, HunchError, Transition, UsageError
-from hunch.envs.offers import acts, declared
+from hunch.core import Agent, HunchError, UsageError
+from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure
-from hunch.rl import dataset
-from hunch.rl.episodes import name_of, world_of
+from hunch.rl.episodes import world_of
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
-from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint
+from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint, restoring
 from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Join, Loaded, Models
 from hunch.runs.training import plain, who
 
 if TYPE_CHECKING:
+    from hunch.rl.dataset import Dataset
     from hunch.roles.planner.skills import Skill, Trained
 
 Checkpoint: TypeAlias = Literal["last", "best"]
 """The state of an agent: at the end, or at the best evaluation."""
 
 
-def build(config: RunConfig, join: Join | None = None, loaded: Loaded | None = None) -> tuple[Agent, Models]:
+def build(
+    config: RunConfig,
+    join: Join | None = None,
+    lm: LanguageModel | None = None,
+    loaded: Loaded | None = None,
+) -> tuple[Agent, Mapping[str, LanguageModel]]:
     """Load the language models and make the agent.
 
     Args:
         config: All settings.
         join: See :class:`hunch.runs.models.Models`.
+        lm: The model of the option ``lm``, if it is an object.
         loaded: See there.
 
     Raises:
@@ -43,11 +49,13 @@ def build(config: RunConfig, join: Join | None = None, loaded: Loaded | None = N
     """
     method = methods.find(config.method)
     options = config.options or method.config_class()
-    if "lm" in method.config_class.__dataclass_fields__:
+    if lm is None and "lm" in method.config_class.__dataclass_fields__:
         options = replace(options, lm=config.lm)
     options = configure(method.agent_class, options, {})
     parts = parts_of(options)
-    models = Models(config.specs(), join, loaded)
+    specs = {name: spec for name, spec in config.specs().items() if lm is None or name != "lm"}
+    models: Mapping[str, LanguageModel] = Models(specs, join, loaded)
+    models = models if lm is None else {**models, "lm": lm}
     return method.build(options, models, **parts), models
 
 
@@ -61,66 +69,24 @@ def parts_of(options: Any) -> dict[str, Any]:
     return {"skills": [skill for folder in folders for skill in load_skills(folder)]} if folders else {}
 
 
-def environments(config: RunConfig, n: int) -> list[TextEnvironment]:
+def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list[TextEnvironment]:
     """Make n environments of a run; by default with the options of its data, if there are any.
+
+    Args:
+        config: The run.
+        n: Number of environments.
+        data: Its data, if they have been read.
 
     Raises:
         UsageError: on an unknown environment or option.
     """
     if "env" in config.objects:
         raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
-    options = tasks(config, recorded(config))
-    envs = [hunch.envs.make(config.env, **options) for _ in range(n)]
-    if "agent" not in config.objects:
-        require_fit(config.method, envs[0])
-    return envs
+    options = tasks(config, data or recorded(config))
+    return [hunch.envs.make(config.env, **options) for _ in range(n)]
 
 
-def require_fit(method: str, env: TextEnvironment) -> None:
-    """Refuse an environment with other actions than a method takes, or without what the method reads.
-
-    An environment that declares nothing is refused only if the method does not choose from listed actions.
-
-    Raises:
-        UsageError: naming both.
-    """
-    wants, offers, name = methods.find(method), declared(env), name_of(env)
-    if wants.acts != (takes := acts(offers)):
-        hint = ": use a design problem (hunch envs)" if wants.acts == "program" else ""
-        raise UsageError(f"{method} {_ACTS[wants.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
-    lacking = sorted(wants.reads - wants.optional - (wants.reads if offers is None else offers))
-    if lacking:
-        raise UsageError(f"{method} reads {_READS[lacking[0]]}, and {name} offers none.")
-
-
-def require_recorded(method: str, data: dataset.Dataset | Sequence[Sequence[Transition]]) -> None:
-    """Refuse data that hold no events, raw states or pictures, if a method reads them.
-
-    Raises:
-        UsageError: naming what is missing.
-    """
-    wants = methods.find(method)
-    for what in sorted((wants.reads - wants.optional) & _SHOWN.keys()):
-        if not any(_SHOWN[what](t) for episode in dataset.as_episodes(data) for t in episode):
-            raise UsageError(f"{method} reads {_READS[what]}, and the recorded data hold none.")
-
-
-_ACTS = {"listed": "chooses from listed actions", "text": "writes any text", "program": "writes programs"}
-_TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
-_READS = {
-    "events": "events (what happened, in words)",
-    "raw": "raw states (the environment's own)",
-    "pictures": "pictures",
-    "wording": "how states and actions are written in prompts",
-}
-_SHOWN: dict[str, Callable[[Transition], Any]] = {
-    "events": lambda t: t.event,
-    "raw": lambda t: t.next_state.raw is not None,
-    "pictures": lambda t: t.next_state.pictures,
-}
-
-
-def recorded(config: RunConfig) -> dataset.Dataset | None:
+def recorded(config: RunConfig) -> Dataset | None:
     """Read the data that a run learns from; None if there are none.
 
     Raises:
@@ -128,26 +94,19 @@ def recorded(config: RunConfig) -> dataset.Dataset | None:
     """
     if not config.data:
         return None
+    from hunch.rl import dataset
+
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
-    if config.offline and "agent" not in config.objects:
-        require_recorded(config.method, data)
     return data
 
 
-def tasks(config: RunConfig, data: dataset.Dataset | None) -> dict[str, Any]:
+def tasks(config: RunConfig, data: Dataset | None) -> dict[str, Any]:
     """Return the options of the environments of a run.
 
     These are the run's own, and for other options those under which its data were recorded.
     """
     return {**(data.env_options if data else {}), **config.env_options}
-
-
-def limit_threads(threads: int) -> None:
-    """Set the number of torch threads."""
-    import torch
-
-    torch.set_num_threads(threads)
 
 
 def load_agent(
@@ -189,7 +148,9 @@ def load_agent(
     if state is None:
         needs = " of an evaluation" if checkpoint == "best" else ""
         raise HunchError(f"The run in {folder} has no checkpoint{needs} yet.")
-    limit_threads(config.threads)
+    import torch
+
+    torch.set_num_threads(config.threads)
     if env is None and "env" not in config.objects:
         env = environments(config, 1)[0]
     if agent is None:
@@ -198,7 +159,8 @@ def load_agent(
     elif (told := {**plain(who(agent)), "evidence": None}) != {**_told(state), "evidence": None}:
         raise UsageError(f"{folder} holds another agent ({differences(leaves(_told(state)), leaves(told))}).")
     agent.begin(world_of(None, env, config.steps, ()), config.seed)
-    agent.load_state_dict(state["agent"])
+    with restoring(Path(folder)):
+        agent.load_state_dict(state["agent"])
     return agent, config
 
 

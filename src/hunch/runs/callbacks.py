@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hunch.core import Transition, UsageError
+from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished
 
 if TYPE_CHECKING:
@@ -62,6 +63,19 @@ class StopAt(Callback):
         return sum(episode.success for episode in episodes) >= self.success * len(episodes)
 
 
+def require_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Refuse what is not a list of callbacks.
+
+    Raises:
+        UsageError: naming what it is.
+    """
+    if isinstance(callbacks, Callback):
+        raise UsageError("callbacks is a list: write callbacks=[...].")
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
+
+
 def tell(
     callbacks: Sequence[Callback],
     run: Training,
@@ -72,9 +86,10 @@ def tell(
     """Call the callbacks after a pass of the loop; return the name of the one that ends the run, or ""."""
     ended = ""
     for callback in callbacks:
-        answers = [callback.on_step(run, transitions)]
-        answers += [callback.on_episode(run, episode) for episode in episodes]
-        answers += [callback.on_evaluation(run, evaluated)] if evaluated else []
+        with Failing(f"The callback {type(callback).__name__} failed after {run.steps:,} steps"):
+            answers = [callback.on_step(run, transitions)]
+            answers += [callback.on_episode(run, episode) for episode in episodes]
+            answers += [callback.on_evaluation(run, evaluated)] if evaluated else []
         if any(answers):
             ended = ended or type(callback).__name__
     return ended

@@ -94,7 +94,8 @@ class RunConfig(Setting):
             config = cls(**{**settings, "options": options})
             config.check_types()
         except (KeyError, TypeError, UsageError) as error:
-            raise HunchError(f"{folder}/config.json is damaged or from another version: {error}") from error
+            lacks = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise HunchError(f"{folder}/config.json is damaged or from another version: {lacks}.") from error
         return config
 
     def check_types(self) -> None:

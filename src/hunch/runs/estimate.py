@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.rehearsal import CHARACTERS_A_TOKEN, Rehearsal
-from hunch.runs.build import build, environments, recorded
+from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
-from hunch.runs.execute import evaluation
-from hunch.runs.loop import train
+from hunch.runs.execute import Given, execute, places_of
 from hunch.runs.models import Asked
 
 SAMPLE: Final = 1_000
@@ -66,15 +65,14 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     lines: list[dict[str, Any]] = []
     steps = min(config.steps, sample)
     rehearsal = rehearsal or Rehearsal()
+    places = places_of(config)
     agent, models = build(config, rehearsal)
-    data = recorded(config)
-    envs = [] if data and not config.online else environments(config, config.envs)
-    judge = evaluation(config) if config.eval_every <= steps else None
-    asked = Asked(agent, models, [*envs, *(judge.places if judge else ())])
+    judge = places.judge if config.eval_every <= steps else None
+    asked = Asked(agent, models, [*places.envs, *(judge.places if judge else ())])
+    given = Given(agent, envs=places.envs, data=places.data, evaluation=judge, models=models)
     others = [model for _, _, model in asked.of_environments() if isinstance(model, Cached)]
     with rehearsal.replacing(others):
-        run: dict[str, Any] = {"data": data, "seed": config.seed, "evaluation": judge, "models": models}
-        train(agent, envs, steps, **run, report=lines.append)
+        execute(replace(config, steps=steps, eval_every=0, processes=0), given=given, report=lines.append)
     done = max(lines[-1]["step"], 1)
     usage = lines[-1]["usage"]
     left = max(0, config.steps - done)

@@ -22,11 +22,11 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
+from hunch.runs.evaluations import EVALUATION_SEED
 from hunch.runs.files import BEST, CHECKPOINT, read_json, write_json, writing
 from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import ledger, mean_return
-from hunch.runs.training import EVALUATION_SEED
 
 FILE = "evaluation.json"
 
@@ -128,6 +128,8 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
         trial.episodes,
         config.seed + EVALUATION_SEED,
         episodes_per_player=config.episodes_per_player,
+        lifetime=config.lifetime,
+        task_seed=config.task_seed,
         raw=reads_raw(agent),
     )
     return Score(

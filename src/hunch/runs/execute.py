@@ -1,129 +1,260 @@
-"""Executes a run given by its settings, as ``hunch run`` does, and loads its agent for other commands."""
+"""Executes a run: the one path from its settings, and objects made in Python, to its result.
+
+``hunch run``, ``hunch compare`` (here and on a cluster), ``hunch.train`` and ``--dry-run`` all call it.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hunch.core import HunchError
-from hunch.lm.budget import Budget
-from hunch.runs.build import build, environments, limit_threads, recorded
+from hunch import methods
+from hunch.core import Agent, Episode, UsageError
+from hunch.lm.base import LanguageModel
+from hunch.lm.budget import Budget, Ledger
+from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.runs import loop
+from hunch.runs.board import Boards
+from hunch.runs.build import build, environments, recorded
+from hunch.runs.callbacks import Callback, require_callbacks
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
-from hunch.runs.files import read_json, read_lines
-from hunch.runs.folder import RunFolder, refuse_other
-from hunch.runs.loop import Evaluation, train
-from hunch.runs.models import Asked, refuse_known_games
-from hunch.runs.result import Result, late_success, read_episode
+from hunch.runs.contract import examine
+from hunch.runs.evaluations import Evaluation, copies
+from hunch.runs.files import CHECKPOINT
+from hunch.runs.fit import require_fit, require_recorded
+from hunch.runs.folder import RunFolder, kept, refuse_other
+from hunch.runs.loop import Watch
+from hunch.runs.models import Asked, asked_by, refuse_known_games
+from hunch.runs.result import Result
+from hunch.runs.result import finished as finished
+from hunch.runs.training import Training
+
+if TYPE_CHECKING:
+    from hunch.rl.dataset import Dataset, Recorded
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a program made itself, in place of what the settings would make.
+
+    Attributes:
+        agent: The agent. Default: the method's.
+        lm: The model of the option ``lm``.
+        envs: Where the agent is trained.
+        data: Recorded episodes.
+        evaluation: When and where to evaluate.
+        models: The models of a given agent to be metered, besides its own.
+        trained: Whether the agent is needed even if the run is finished, with the result in its folder.
+    """
+
+    agent: Agent | None = None
+    lm: LanguageModel | None = None
+    envs: Sequence[TextEnvironment] | None = None
+    data: Recorded | None = None
+    evaluation: Evaluation | None = None
+    models: Mapping[str, LanguageModel] | None = None
+    trained: bool = False
+
+
+NOTHING = Given()
 
 
 def execute(
     config: RunConfig,
-    out: str | Path | RunFolder,
+    out: str | Path | RunFolder | None = None,
+    given: Given = NOTHING,
     *,
     budget: Budget | None = None,
+    callbacks: Sequence[Callback] = (),
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
-    """Execute a run, or the rest of it, in its folder.
+    """Execute a run, or the rest of it.
 
     Args:
         config: All settings. For an existing run, ``steps`` may be larger, which extends it.
-        out: The folder; if it is open already, it is closed at the end.
+        out: Its folder; if it is open already, it is closed at the end. None keeps nothing.
+        given: What a program made itself.
         budget: Limits on model calls; not part of the settings, so that it can be raised.
+        callbacks: See :func:`hunch.train`.
         stop: See :func:`hunch.train`.
         report: See :func:`hunch.train`.
 
     Raises:
-        UsageError: if a setting is invalid or the folder holds another run, before anything is loaded; if a
-            model was trained on the games to play, or has no price for a budget of money, before anything is
-            written.
+        UsageError: if a setting is invalid or the folder holds another run, before anything is loaded; if an
+            environment breaks its contract, a model was trained on the games to play, or has no price for a
+            budget of money, before anything is written.
         HunchError: if the run fails.
     """
     check(config)
-    refuse_other(out.path if isinstance(out, RunFolder) else Path(out), config.settings())
-    data = recorded(config)
-    envs = [] if data and not config.online else environments(config, config.envs)
-    judge = evaluation(config)
-    limit_threads(config.threads)
-    agent, models = build(config)
-    asked = Asked(agent, models, [*envs, *(judge.places if judge else ())])
-    refuse_known_games(asked)
-    if budget is not None:
-        budget.check_prices([model for _, model in asked])
-    folder = out if isinstance(out, RunFolder) else RunFolder(out)
-    try:
-        folder.begin(config.record(asked))
-        done = finished(folder.path)
-        return done or train(
-            agent,
-            envs,
-            config.steps,
-            data=data,
-            seed=config.seed,
-            out=folder,
-            evaluation=judge,
-            models=models,
-            budget=budget,
-            task_seed=config.task_seed,
-            lifetime=config.lifetime,
-            processes=config.processes,
-            stop=stop,
-            report=report,
-        )
-    finally:
-        folder.close()
+    require_callbacks(callbacks)
+    if out is not None:
+        path = out.path if isinstance(out, RunFolder) else Path(out)
+        refuse_other(path, config.settings())
+        done = finished(path)
+        if done and done.asked >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
+            return done
+    with threads(config.threads):
+        places = places_of(config, given)
+        examine(places.all)
+        agent, models = _made(config, given)
+        asked = Asked(agent, models, places.all)
+        refuse_known_games(asked)
+        if budget is not None:
+            budget.check_prices([model for _, model in asked])
+        folder = RunFolder(out) if isinstance(out, (str, Path)) else out
+        return _run(config, asked, places, folder, budget, Watch(callbacks, stop, report))
 
 
-def evaluation(config: RunConfig) -> Evaluation | None:
-    """Return when and where a run evaluates; None if it does not.
+@dataclass(frozen=True)
+class Places:
+    """Where a run learns and is judged: environments to step, recorded episodes, and evaluations."""
 
-    With recorded data only, there are always evaluations, because there is nothing else to see.
+    envs: Sequence[TextEnvironment]
+    data: Sequence[Episode]
+    judge: Evaluation | None
+
+    @property
+    def all(self) -> list[TextEnvironment]:
+        """The environments, those of evaluations last."""
+        return [*self.envs, *(self.judge.places if self.judge else ())]
+
+
+def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
+    """Make environments and data that are not given, and check that the method can use them.
+
+    Raises:
+        UsageError: if it cannot, or there is nothing to learn from.
     """
-    every = config.eval_every or (max(1, config.steps // 10) if config.offline else 0)
+    data, stored = _data(config, given)
+    envs = [] if config.offline else list(given.envs or ())
+    if not envs and not config.offline and "env" not in config.objects:
+        envs = environments(config, config.envs, stored)
+    places = Places(envs, data, given.evaluation or _evaluation(config, given, stored))
+    if not envs and not data:
+        raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
+    if {id(env.unwrapped) for env in envs} & {id(env.unwrapped) for env in places.all[len(envs) :]}:
+        raise UsageError("An evaluation needs environments of its own, not those of the training.")
+    if config.processes and any(map(asked_by, envs)):
+        raise UsageError(
+            "The environment asks a model, which is counted in this process: leave processes out."
+        )
+    if given.agent is None or "agent" not in config.objects:
+        for env in places.all[:1]:
+            require_fit(config.method, env)
+        if config.offline:
+            require_recorded(config.method, data)
+    return places
+
+
+def _data(config: RunConfig, given: Given) -> tuple[Sequence[Episode], Dataset | None]:
+    """Return the recorded episodes, and the data set that they come from."""
+    found = recorded(config) if given.data is None else given.data
+    if found is None:
+        return (), None
+    from hunch.rl.dataset import Dataset, as_episodes, same_environment
+
+    if not isinstance(found, Dataset):
+        return as_episodes(found), None
+    if "env" not in config.objects:
+        same_environment(found, config.env)
+    return as_episodes(found), found
+
+
+def _without_raw(data: Sequence[Episode]) -> Sequence[Episode]:
+    from hunch.rl.dataset import without_raw
+
+    return without_raw(data)
+
+
+def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Evaluation | None:
+    """Return when to evaluate, in environments like those of the run; None if it does not.
+
+    A method that only learns from a data set is always evaluated, because there is nothing else to see.
+    """
+    always = config.offline and given.agent is None and stored is not None
+    every = config.eval_every or (max(1, config.steps // 10) if always else 0)
     if not every:
         return None
-    envs = environments(config, min(config.envs, config.eval_episodes))
+    n = min(config.envs, config.eval_episodes)
+    envs = copies(given.envs or (), n) if "env" in config.objects else environments(config, n, stored)
     return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
 
 
-def finished(folder: Path) -> Result | None:
-    """Read the result of a complete run from its folder; None if it is not complete.
+def _made(config: RunConfig, given: Given) -> tuple[Agent, Mapping[str, LanguageModel]]:
+    """Return the agent and the models to be metered besides its own."""
+    if given.agent is None:
+        agent, models = build(config, lm=given.lm)
+        return agent, models if given.models is None else given.models
+    return given.agent, given.models or {}
 
-    Raises:
-        HunchError: if a file is damaged or cut short.
-    """
-    summary, config = read_json(folder / "summary.json"), read_json(folder / "config.json")
-    records = read_lines(folder / "episodes.jsonl")
+
+def _run(
+    config: RunConfig,
+    asked: Asked,
+    places: Places,
+    folder: RunFolder | None,
+    budget: Budget | None,
+    watch: Watch,
+) -> Result:
+    """Begin the run or its rest, and go through the loop."""
+    agent, rollout = asked.agent, None
+    raw = methods.reads_raw(agent)
     try:
-        if summary is None or config is None or summary["steps"] < config["run"]["steps"]:
-            return None
-        return _result(folder, summary, config["run"]["steps"], records)
-    except (KeyError, TypeError) as error:  # only files without checksums get here
-        raise HunchError(f"{folder} holds a damaged file: {error} is missing or wrong.") from error
+        if folder:
+            folder.begin(config.record(asked))
+        ledger = Ledger(asked, budget, folder.journal() if folder and budget else None)
+        with ledger.enforced():  # the first reset may ask a model
+            rollout = _rollout(config, places.envs, raw) if places.envs else None
+        data = places.data if raw or not places.data else _without_raw(places.data)
+        env = next(iter(places.all), None)
+        training = Training(agent, rollout, env, data, config.seed, config.steps, ledger, folder, asked)
+        ledger.add(asked)  # a model that is trained may be new after begin
+        training.restore()
+        if folder:
+            training.boards = Boards(folder.path, training.steps)
+        result = training.result(loop.run(training, places.judge, watch))
+        if folder:
+            folder.write_json("summary.json", {**result.summary(), "records": len(kept(folder.path))})
+        return result
+    except UsageError:
+        if folder:
+            folder.forsake()
+        raise
+    finally:
+        if rollout:
+            rollout.close()
+        if folder:
+            folder.close()
 
 
-def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
-    episodes = [read_episode(r) for r in records if not r["evaluation"]]
-    evaluations = [read_episode(r) for r in records if r["evaluation"]]
-    for name, found in ("episodes", episodes), ("evaluations", evaluations):
-        if len(found) != summary.get(name, len(found)):
-            count = f"{len(found):,} of {summary[name]:,}"
-            raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} {name}.")
-    return Result(
-        steps=summary["steps"],
-        asked=asked,
-        success=late_success(episodes, evaluations, asked),
-        episodes=episodes,
-        evaluations=evaluations,
-        usage=summary["usage"],
-        models=summary["models"],
-        seconds=summary["seconds"],
-        evidence=summary["evidence"],
+def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], raw: bool) -> Rollout:
+    return Rollout(
+        envs,
+        config.seed,
+        task_seed=config.task_seed,
+        lifetime=config.lifetime,
+        processes=config.processes,
+        raw=raw,
     )
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Set the number of torch threads for a while."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -108,6 +108,20 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
     return state
 
 
+@contextmanager
+def restoring(path: Path) -> Iterator[None]:
+    """Turn the error of an agent that cannot load a checkpoint into one clear sentence."""
+    try:
+        yield
+    except HunchError:
+        raise
+    except Exception as error:
+        raise HunchError(
+            f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
+            f"({type(error).__name__}: {error})."
+        ) from error
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object atomically, with its checksum."""
     write_atomically(path, sealed_json(value, indent=2))

@@ -261,11 +261,30 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
             f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
             "another --out."
         )
+    _refuse_earlier(folder, known, settings)
     longer = {**known, "steps": max(known.get("steps", 0), settings["steps"])}
     if longer != settings:
         differing = differences(leaves(known), leaves(settings))
         raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
+    done = (read_json(folder / "summary.json") or {}).get("steps", 0)
+    if done < settings["steps"] and not (folder / CHECKPOINT).exists():
+        raise UsageError(
+            f"{folder} holds the results of {done:,} steps, but its checkpoint is gone, so the run cannot go "
+            "on: choose another --out."
+        )
     return True
+
+
+def _refuse_earlier(folder: Path, known: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse the run of a version in which the same method had fewer settings."""
+    parts = [(known, settings), (known.get("options"), settings["options"])]
+    pairs = [(there, asked) for there, asked in parts if isinstance(there, dict) and isinstance(asked, dict)]
+    lacking = sorted(name for there, asked in pairs for name in asked.keys() - there.keys() - {"objects"})
+    if lacking and known.get("method") == settings["method"]:
+        raise UsageError(
+            f"{folder} holds a run of another version of Hunch, without {', '.join(lacking)}: choose another "
+            "--out."
+        )
 
 
 def differences(there: dict[str, Any], asked: dict[str, Any]) -> str:

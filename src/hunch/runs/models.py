@@ -116,16 +116,21 @@ class Asked:
         return weakest((self.agent.evidence, *(model.evidence for _, _, model in self.of_environments())))
 
 
+def layers(env: TextEnvironment) -> list[TextEnvironment]:
+    """Return an environment with all environments inside it, the outermost first."""
+    found = [env]
+    while isinstance(found[-1], gymnasium.Wrapper):
+        found.append(found[-1].env)
+    return found
+
+
 def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     """Return the models that an environment or one of its wrappers asks, by name.
 
     Raises:
         UsageError: if one has no meter.
     """
-    layers = [env]
-    while isinstance(layers[-1], gymnasium.Wrapper):
-        layers.append(layers[-1].env)
-    found = {name: model for layer in layers for name, model in getattr(layer, "models", {}).items()}
+    found = {name: model for layer in layers(env) for name, model in getattr(layer, "models", {}).items()}
     for name, model in found.items():
         if not hasattr(model, "usage"):
             raise UsageError(f"The model {name} of {name_of(env)} has no meter: load it with hunch.lm.load.")

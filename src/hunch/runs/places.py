@@ -14,6 +14,7 @@ from hunch.core import UsageError
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.models import layers
 
 Place: TypeAlias = (
     "str | TextEnvironment | gym.vector.VectorEnv[Any, Any, Any] | Sequence[TextEnvironment] | None"
@@ -43,6 +44,8 @@ def places(place: Place, n: int = 1) -> list[TextEnvironment]:
         if not isinstance(env, gym.Env):
             raise UsageError(f"An environment must be an id or a Gymnasium environment, not {env!r}.")
         hunch.envs.require_text(env)
+    if len(named := dict.fromkeys(map(name_of, envs))) > 1:
+        raise UsageError(f"The streams of a run are in one environment, not in {' and '.join(named)}.")
     return envs
 
 
@@ -76,20 +79,14 @@ def _identify(env: TextEnvironment) -> tuple[str, dict[str, Any], bool]:
     spec = env.spec
     if spec is None:
         return name_of(env), {}, False
-    histories = [layer.n for layer in _layers(env) if isinstance(layer, hunch.envs.History)]
+    wrappers = layers(env)[:-1]
+    histories = [layer.n for layer in wrappers if isinstance(layer, hunch.envs.History)]
     options = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
     n = histories[0] if histories else 0
     if n != env.metadata.get("history", 0):
         options["history"] = n
-    known = [layer for layer in _layers(env) if _is_usual(layer)]
-    again = len(known) == len(list(_layers(env))) and len(histories) <= 1 and _is_plain(options)
-    return spec.id, options if again else {}, again
-
-
-def _layers(env: TextEnvironment) -> Iterable[TextEnvironment]:
-    while isinstance(env, gym.Wrapper):
-        yield env
-        env = env.env
+    again = all(map(_is_usual, wrappers)) and len(histories) <= 1 and _is_plain(options)
+    return hunch.envs.full_id(spec), options if again else {}, again
 
 
 def _is_usual(layer: TextEnvironment) -> bool:

@@ -5,34 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from hunch import methods
-from hunch.core import Agent, Transition, UsageError
-from hunch.envs import make
+from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget
 from hunch.methods.settings import configure
-from hunch.rl import dataset
 from hunch.rl import episodes as whole
+from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.runs import loop
-from hunch.runs.build import build, parts_of, require_fit, require_recorded
 from hunch.runs.callbacks import Callback
-from hunch.runs.config import RunConfig, check, loading
+from hunch.runs.config import RunConfig, loading
 from hunch.runs.describe import can_be_loaded, describe
-from hunch.runs.folder import RunFolder, refuse_other
-from hunch.runs.models import Asked, Models, refuse_known_games
+from hunch.runs.evaluations import Evaluation
+from hunch.runs.execute import Given, execute
+from hunch.runs.execute import threads as limited
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.trained import Trained, require_agent
-from hunch.runs.training import Evaluation
 from hunch.suggest import suggest
 
-Recorded: TypeAlias = dataset.Dataset | Sequence[Sequence[Transition]]
 Data: TypeAlias = str | Path | Recorded | None
 
 
@@ -109,15 +104,13 @@ def train(
         HunchError: if the agent fails, the folder cannot be written, or its checkpoint is damaged.
     """
     recorded, data_folder = _read(data)
-    offline = recorded is not None and env is None
     where = places(env, envs)
-    config = _config(agent, lm, options)
-    config = _placed(config, where, recorded)
-    given = ("data",) if recorded is not None and not data_folder else ()
+    own = None if isinstance(agent, str) else _agent(agent)
+    config = _placed(_config(agent, lm, options), where, recorded)
     config = replace(
         config,
         data=data_folder,
-        online=recorded is not None and not offline,
+        online=recorded is not None and env is not None,
         steps=steps,
         seed=seed,
         envs=max(1, len(where)),
@@ -128,55 +121,21 @@ def train(
         eval_episodes=evaluation.episodes if evaluation else eval_episodes,
         episodes_per_player=evaluation.episodes_per_player if evaluation else episodes_per_player,
         threads=threads,
-        objects=config.objects + given,
+        objects=(*config.objects, *(("data",) if recorded is not None and not data_folder else ())),
     )
-    check(config)
     if budget is not None and not isinstance(budget, Budget):
         raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
-    if isinstance(callbacks, Callback):
-        raise UsageError("callbacks is a list: write callbacks=[...].")
-    for callback in callbacks:
-        if not isinstance(callback, Callback):
-            raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
-    judge = evaluation or _evaluation(config, where, recorded, by_name=isinstance(agent, str))
-    if isinstance(agent, str) or "agent" not in config.objects:
-        for place in (where or (judge.places if judge else ()))[:1]:
-            require_fit(config.method, place)
-        if offline and recorded is not None:
-            require_recorded(config.method, recorded)
-    if out is not None:
-        refuse_other(Path(out), config.settings())
-    with _threads(threads), _shown(config, progress, report) as told:
-        made, own = _made(agent, config, lm)
-        metered = own if models is None else models
-        asked = Asked(made, metered, [*where, *(judge.places if judge else ())])
-        refuse_known_games(asked)
-        if budget is not None:
-            budget.check_prices([model for _, model in asked])
-        folder = RunFolder(out) if out is not None else None
-        try:
-            if folder:
-                folder.begin(config.record(asked))
-            return loop.train(
-                made,
-                [] if offline else where,
-                steps,
-                data=recorded,
-                seed=seed,
-                out=folder,
-                evaluation=judge,
-                models=metered,
-                budget=budget,
-                task_seed=task_seed,
-                lifetime=lifetime,
-                processes=processes,
-                callbacks=callbacks,
-                stop=stop,
-                report=told,
-            )
-        finally:
-            if folder:
-                folder.close()
+    given = Given(
+        agent=own,
+        lm=None if isinstance(lm, str) else lm,
+        envs=where,
+        data=recorded,
+        evaluation=evaluation,
+        models=models,
+        trained=True,
+    )
+    with _shown(config, progress, report) as told:
+        return execute(config, out, given, budget=budget, callbacks=callbacks, stop=stop, report=told)
 
 
 def evaluate(
@@ -205,7 +164,7 @@ def evaluate(
         UsageError: if the environment does not exist, or a number is out of range.
     """
     who = _agent(agent)
-    with _threads(threads):
+    with limited(threads):
         return whole.evaluate(
             who.player,
             places(env),
@@ -222,9 +181,9 @@ def evaluate(
 def _read(data: Data) -> tuple[Recorded | None, str]:
     """Return the recorded data, and their folder if they were given as a folder."""
     if isinstance(data, (str, Path)):
-        return dataset.load(data), str(data)
+        return load(data), str(data)
     episodes = isinstance(data, Sequence) and data and all(isinstance(each, Sequence) for each in data)
-    if not (data is None or isinstance(data, dataset.Dataset) or episodes):
+    if not (data is None or isinstance(data, Dataset) or episodes):
         raise UsageError(f"data is a data set, its folder, or a list of episodes, not {data!r}.")
     return data, ""
 
@@ -284,61 +243,9 @@ def _placed(config: RunConfig, where: Sequence[TextEnvironment], recorded: Recor
         return replace(
             config, env=env, env_options=options, objects=config.objects + (() if again else ("env",))
         )
-    if isinstance(recorded, dataset.Dataset):
+    if isinstance(recorded, Dataset):
         return replace(config, env=recorded.env, env_options=dict(recorded.env_options))
     return replace(config, objects=(*config.objects, "env"))
-
-
-def _evaluation(
-    config: RunConfig, where: Sequence[TextEnvironment], recorded: Recorded | None, *, by_name: bool
-) -> Evaluation | None:
-    """Return how to evaluate, in environments like those of the run."""
-    always = by_name and not where and isinstance(recorded, dataset.Dataset)
-    every = config.eval_every or (max(1, config.steps // 10) if always else 0)
-    if not every:
-        return None
-    if not where and "env" in config.objects:
-        raise UsageError(
-            "There is no environment to evaluate in: pass evaluation=hunch.Evaluation(env, every)."
-        )
-    n = min(config.envs, config.eval_episodes)
-    if "env" in config.objects:
-        envs = [deepcopy(env) for env in where[:n]]
-    else:
-        envs = [make(config.env, **config.env_options) for _ in range(n)]
-    return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
-
-
-def _made(
-    agent: str | Agent | Trained, config: RunConfig, lm: str | LanguageModel
-) -> tuple[Agent, Mapping[str, LanguageModel]]:
-    """Return the agent and its language models."""
-    if isinstance(agent, str) and isinstance(lm, str):
-        return build(config)
-    if isinstance(agent, str):
-        others = {name: spec for name, spec in config.specs().items() if name != "lm"}
-        models: dict[str, Any] = {**Models(others), "lm": lm}
-        return methods.find(agent).build(config.options, models, **parts_of(config.options)), models
-    found = _agent(agent)
-    return found, getattr(found, "models", {})
-
-
-# ---- around the run ---------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _threads(n: int) -> Iterator[None]:
-    """Set the number of torch threads for a while, if torch has been imported."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -119,6 +119,9 @@ def require_agent(agent: Any) -> Agent:
         lacking = [verb for verb in _VERBS if not hasattr(agent, verb)]
         missing = ", ".join(lacking) or "settings or evidence"
         raise UsageError(f"{agent!r} is not an agent: it has no {missing}.")
+    own = type(agent)
+    if empty := [verb for verb in ("act", "observe", "player") if getattr(own, verb) is getattr(Agent, verb)]:
+        raise UsageError(f"{own.__name__} is not a whole agent: it has no {', '.join(empty)} of its own.")
     return agent
 
 

@@ -8,50 +8,22 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import groupby
 from math import isfinite
 from typing import Any
 
-import gymnasium as gym
-
-from hunch.core import Agent, Episode, HunchError, Transition, UsageError
+from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
-from hunch.rl.comparison import difference
-from hunch.rl.dataset import digest
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
+from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.files import write_atomically
+from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
+from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
-
-EVALUATION_SEED = 1_000_003
-"""Added to a run's seed to get the seeds of its evaluation episodes."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """When and in which environments to evaluate.
-
-    Attributes:
-        envs: One text environment, or several to play in side by side.
-        every: Training steps between evaluations.
-        episodes: Episodes per evaluation.
-        episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
-    """
-
-    envs: TextEnvironment | Sequence[TextEnvironment]
-    every: int
-    episodes: int = 20
-    episodes_per_player: int | None = None
-
-    @property
-    def places(self) -> list[TextEnvironment]:
-        """The environments as a list."""
-        return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
 
 
 @dataclass
@@ -142,24 +114,30 @@ class Training:
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
-        changed = None if before is None else difference(before, self.agent.state_dict())
+        if before is not None:
+            self._require_same(before)
+        earlier = best_score(self.evaluations)
+        recorded = self._record(played, self.evaluations, evaluation=True)
+        if self.folder and (earlier is None or score(recorded) > earlier):
+            self._remember(score(recorded)[0])
+        return recorded
+
+    def _require_same(self, before: dict[str, Any]) -> None:
+        from hunch.rl.comparison import difference
+
+        changed = difference(before, self.agent.state_dict())
         if changed is not None:
             name = type(self.agent).__name__
             raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
         self.trusted = True
-        earlier = max(map(_score, _by_step(self.evaluations)), default=None)
-        recorded = self._record(played, self.evaluations, evaluation=True)
-        if self.folder and (earlier is None or _score(recorded) > earlier):
-            self._remember(_score(recorded)[0])
-        return recorded
 
     def _remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
         state = {"agent": self.agent.state_dict(), "identity": self.identity}
         self.best = deepcopy({**state, "step": self.steps, "success": success})
 
-    def _failing(self, doing: str) -> _Failing:
-        return _Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
+    def _failing(self, doing: str) -> Failing:
+        return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
 
     # ---- records --------------------------------------------------------------------------------------
 
@@ -276,7 +254,8 @@ class Training:
         if state["identity"] != self.identity:
             what = differences(leaves(state["identity"]), leaves(self.identity))
             raise UsageError(f"{self.folder.path} holds another run ({what}).")
-        self.agent.load_state_dict(state["agent"])
+        with restoring(self.folder.path):
+            self.agent.load_state_dict(state["agent"])
         if self.rollout:
             self.rollout.load_state_dict(state["rollout"])
         self.updates, self.pending = state["updates"], state["pending"]
@@ -300,7 +279,7 @@ class Training:
                 "task_seed": self.rollout.task_seed if self.rollout else None,
                 **({"lifetime": self.rollout.lifetime} if self.rollout and self.rollout.lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
-                "data": digest(self.data) if self.data else "",
+                "data": _digest(self.data),
             }
         )
 
@@ -321,6 +300,14 @@ class Training:
         )
 
 
+def _digest(data: Sequence[Episode]) -> str:
+    if not data:
+        return ""
+    from hunch.rl.dataset import digest
+
+    return digest(data)
+
+
 def who(agent: Agent) -> dict[str, Any]:
     """Return what a checkpoint must share with the agent that loads it."""
     return {"agent": type(agent).__name__, "settings": dict(agent.settings), "evidence": agent.evidence}
@@ -330,31 +317,6 @@ def plain(value: dict[str, Any]) -> dict[str, Any]:
     """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
     read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
     return read
-
-
-class _Failing:
-    """Turns an exception of an agent into a one-sentence HunchError; a HunchError passes unchanged."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, HunchError):
-            raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error
-
-
-def _by_step(episodes: Sequence[Finished]) -> list[list[Finished]]:
-    """Group evaluation episodes by the training step after which they were played."""
-    return [list(group) for _, group in groupby(episodes, key=lambda episode: episode.step)]
-
-
-def _score(episodes: Sequence[Finished]) -> tuple[float, float]:
-    """Return the key by which evaluations are ranked: success rate, then mean return."""
-    rate = sum(episode.success for episode in episodes) / len(episodes)
-    return rate, mean_return(episodes).get("return", float("-inf"))
 
 
 def _options(env: TextEnvironment) -> dict[str, Any]:

@@ -79,20 +79,27 @@ class Answering:
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one vector per text, shape (len(texts), dim)."""
-        asked = [Question("embed", (text,)) for text in texts]
+        asked = [Question("embed", (text,)) for text in _several(texts)]
         known = self._answers(asked)
         vectors = [known[question] for question in asked]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
     def _seen(self, prompts: Sequence[Prompt]) -> list[Prompt]:
         """Return prompts in hashable form, after a check that the model can see their pictures."""
-        kept: list[Prompt] = [as_prompt(prompt) for prompt in prompts]
+        kept: list[Prompt] = [as_prompt(prompt) for prompt in _several(prompts)]
         if "see" not in self.verbs and any(map(shown, kept)):
             raise UsageError(f"The model {self.name} cannot see pictures: it lacks the verb 'see'.")
         return kept
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         raise NotImplementedError
+
+
+def _several(texts: Sequence[Any]) -> Sequence[Any]:
+    """Refuse a single text, which would be read letter by letter."""
+    if isinstance(texts, str):
+        raise UsageError(f"A model is asked a list of texts, as in [{texts[:20]!r}], not a single text.")
+    return texts
 
 
 def as_sampling(question: Question) -> Sampling:

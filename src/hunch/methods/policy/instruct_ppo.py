@@ -50,8 +50,6 @@ class InstructPPOConfig(PerceptronPPOConfig):
     """Its final value; it falls linearly over the run (released code: 0.01, in stages)."""
     players: tuple[NonNegativeInt, ...] = ()
     """Players to whom the prior applies, numbered from 0; none given: all."""
-    of: PositiveInt = 2
-    """Number of players, for --players."""
     samples: PositiveInt = 20
     """Answers per state, for a model that can only generate (our choice)."""
     floor: Share = 0.01
@@ -104,7 +102,7 @@ class InstructPPO(PPO):
     def pulls(self, state: State) -> bool:
         """Return whether the prior applies to the player of a state."""
         players = self.config.players
-        return not players or state.stream % self.config.of in players
+        return not players or state.seat in players
 
 
 def build(

@@ -19,12 +19,12 @@ buffer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, State, Transition, World
+from hunch.core import EvidenceLevel, FloatArray, State
 from hunch.methods.prior.leaning import Leaning, LeaningConfig, build
 from hunch.ranges import Decay, NonNegativeFloat, PositiveFloat, Share
 
@@ -56,15 +56,10 @@ class InstructQ(Leaning):
         """The evidence level of the prior; None if it has no weight."""
         return self.prior.evidence if any(self.config.weight) else None
 
-    def begin(self, world: World, seed: int) -> None:
-        """Begin again; recorded steps do not name a player, so they count as the first player's."""
-        data = [episode.with_steps(map(_of_the_first, episode)) for episode in world.data]
-        super().begin(replace(world, data=data), seed)
-
     def weight(self, state: State) -> float:
-        """Return the lambda of a stream's player."""
+        """Return the lambda of the player whose state it is."""
         weights = self.config.weight or (0.0,)
-        return weights[state.stream % len(weights)]
+        return weights[state.seat % len(weights)]
 
     def leans(self, state: State) -> bool:
         """Return whether the player's lambda is above 0."""
@@ -77,8 +72,3 @@ class InstructQ(Leaning):
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
         """Return Q + lambda log p."""
         return q + np.array(leaning) if leaning else q
-
-
-def _of_the_first(t: Transition) -> Transition:
-    """Return a step as one of stream 0."""
-    return replace(t, state=replace(t.state, stream=0), next_state=replace(t.next_state, stream=0))

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, IntArray, State
+from hunch.core import EvidenceLevel, FloatArray, IntArray, State, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,34 @@ class Proposal:
     indices: IntArray
     weights: FloatArray
     fallbacks: float = float("nan")
+
+    def __post_init__(self) -> None:
+        """Check that there is a candidate, and that the weights are those of draws."""
+        shares = np.asarray(self.weights)
+        usual = len(self.indices) == len(shares) > 0 and abs(shares.sum() - 1) < _ROUNDING
+        if not (usual and shares.min() > 0):
+            raise UsageError(
+                f"A prior's proposal needs candidates, and a weight for each, which sum to one; it has "
+                f"{len(self.indices)} candidates with the weights {shares.tolist()[:_SHOWN]}."
+            )
+
+
+_ROUNDING = 1e-5
+_SHOWN = 8
+
+
+def require_distribution(probabilities: FloatArray, state: State) -> FloatArray:
+    """Return a prior's probabilities for a state.
+
+    Raises:
+        UsageError: if they are not one finite number from 0 for each action, with the sum one.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.shape != (n := len(state.options),):
+        raise UsageError(f"The prior gives {p.size} probabilities for {n} actions.")
+    if not (abs(p.sum() - 1) < _ROUNDING and p.min() >= 0):
+        raise UsageError(f"The prior's probabilities are no distribution: {p.tolist()[:_SHOWN]}.")
+    return probabilities if isinstance(probabilities, np.ndarray) else p
 
 
 class ActionPrior(Protocol):
@@ -58,6 +86,14 @@ def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> 
     return Proposal(indices, shares[indices])
 
 
+def _drawn(p: FloatArray, k: int | None, rng: np.random.Generator, state: State) -> Proposal:
+    try:
+        return draw(p if len(p) == len(state.options) else require_distribution(p, state), k, rng)
+    except ValueError:
+        require_distribution(p, state)  # says what is wrong with p
+        raise
+
+
 class DistributionPrior:
     """A prior with an explicit p(a|s); a proposal is k draws from it."""
 
@@ -69,12 +105,14 @@ class DistributionPrior:
         """Return p(a|s) over ``state.actions`` for each state; the model is asked once per state."""
         new = [state for state in dict.fromkeys(states) if state not in self._known]
         if new:
-            self._known.update(zip(new, self._compute(new), strict=True))
+            found = zip(new, self._compute(new), strict=True)
+            self._known.update((state, require_distribution(p, state)) for state, p in found)
         return [self._known[state] for state in states]
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Draw k candidates for each state; see :class:`ActionPrior`."""
-        return [draw(p, k, rng) for p in self.probabilities(states)]
+        found = zip(self.probabilities(states), states, strict=True)
+        return [_drawn(p, k, rng, state) for p, state in found]
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         raise NotImplementedError

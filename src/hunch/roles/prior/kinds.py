@@ -17,15 +17,17 @@ Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.lm.scoring.choose import Tie
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
-from hunch.roles.prior.language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
+
+if TYPE_CHECKING:
+    from hunch.roles.prior.language import MappedPrior
 
 TEMPERATURES = {"similarity": 0.1, "novelty": 0.1}
 """Default temperature of the softmax of each kind, if it is not 1."""
@@ -83,6 +85,18 @@ def build_prior(
         return UniformPrior("L0")
     if kind == "novelty":
         return NoveltyPrior(temperature=temperature, repeat=config.repeat)
+    if kind in ("mapped", "likelihood", "labelled"):
+        return _asking(kind, config, lm, temperature)
+    source = table if table is not None and table.lm is lm else lm
+    return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
+
+
+def _asking(
+    kind: str, config: PriorConfig, lm: LanguageModel, temperature: float
+) -> DistributionPrior | MappedPrior:
+    """Make a prior that asks the model for words or for their probabilities."""
+    from hunch.roles.prior.language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
+
     if kind == "mapped":
         sampling = replace(RELEASED_SAMPLING, temperature=temperature)
         return MappedPrior(lm, tie=config.tie, sampling=sampling, listed=config.listed)
@@ -94,10 +108,7 @@ def build_prior(
             over=config.over,
             listed=config.listed,
         )
-    if kind == "labelled":
-        return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
-    source = table if table is not None and table.lm is lm else lm
-    return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
+    return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
 
 
 def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:

@@ -112,7 +112,11 @@ class Rewarded(Wrapper):
         self.agent.observe(self._relabelled(transitions))
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
-        rewards = self._shaped(transitions, self.source.rewards(transitions)) if transitions else []
+        found = self.source.rewards(transitions) if transitions else []
+        if len(found) != len(transitions) or not np.all(np.isfinite(np.asarray(found, dtype=float))):
+            who, n = type(self.source).__name__, len(transitions)
+            raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {found!r}.")
+        rewards = self._shaped(transitions, found) if transitions else []
         self.told += rewards
         joined = [
             replace(t, reward=self.extrinsic * t.reward + self.weight * reward)

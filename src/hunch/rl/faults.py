@@ -1,0 +1,66 @@
+"""Faults of environments and agents that are found while they are used, with rules that cost no time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, isnan
+from typing import Any
+
+from hunch.core import HunchError, InadmissibleActionError, UsageError
+
+
+def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
+    """Return a reward: a finite float, or nan for a program that failed.
+
+    Raises:
+        UsageError: if it is something else.
+    """
+    if isinstance(reward, float) and (isfinite(reward) or (isnan(reward) and info.get("free_text") is True)):
+        return float(reward)
+    raise UsageError(
+        f"The environment rewards {action!r} with {reward!r}, a {type(reward).__name__}: a reward has to be "
+        "a finite float, or nan for a program that failed."
+    )
+
+
+def require_texts(observation: Any, actions: Sequence[Any] | None) -> None:
+    """Check that the observation is a text, and that the admissible actions are different ones.
+
+    Raises:
+        UsageError: if they are not.
+    """
+    if not isinstance(observation, str):
+        raise UsageError(f"An observation has to be a text, and the environment's is {observation!r}.")
+    if actions and not _are_texts(actions):
+        raise UsageError(f"The environment's actions have to be different, non-empty texts, not {actions!r}.")
+
+
+def _are_texts(actions: Sequence[Any]) -> bool:
+    """Return whether actions are different texts, and none is empty."""
+    distinct = set(actions)
+    texts = set(map(type, actions)) == {str} or all(isinstance(action, str) for action in actions)
+    return texts and len(distinct) == len(actions) and "" not in distinct
+
+
+def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:
+    """Return what to raise instead of an environment's own exception, with the calls that led to it."""
+    if isinstance(error, InadmissibleActionError):  # of an action that the environment listed
+        return UsageError(f"The environment refused an action that it lists as admissible: {error}")
+    if isinstance(error, HunchError):
+        return error
+    asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
+    return HunchError(f"The environment raised {type(error).__name__} in {asked}: {error}")
+
+
+class Failing:
+    """Turns an exception of an agent or callback into a HunchError, which passes unchanged itself."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (Exception, SystemExit)) and not isinstance(error, HunchError):
+            raise HunchError(f"{self.what}: {type(error).__name__}: {error}") from error

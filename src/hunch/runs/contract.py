@@ -1,0 +1,56 @@
+"""Checks environments that are not Hunch's own before a run, in a copy, so that no fault is trained on."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Sequence
+
+from hunch import envs as known
+from hunch.core import HunchWarning, UsageError
+from hunch.rl.episodes import name_of
+from hunch.rl.rollout import TextEnvironment
+from hunch.runs.models import asked_by, layers
+
+SECONDS = 5.0
+"""Longest time that the check of an environment takes, about."""
+NEEDED = ("shape", "observation", "actions", "event", "reward", "end", "admissible", "seed", "copy")
+"""The rules without which a run would be wrong; the others are for :func:`hunch.envs.check`."""
+
+
+def examine(envs: Sequence[TextEnvironment]) -> None:
+    """Check the contract in a copy of each kind of environment.
+
+    Hunch's own are tested elsewhere. One that asks a model, or that cannot be copied, is only checked at
+    every step.
+
+    Raises:
+        UsageError: with the broken rule.
+
+    Warns:
+        HunchWarning: if ``metadata["reproducible"]`` is False, so that resuming is not exact.
+    """
+    for env in _kinds(envs):
+        if not env.metadata.get("reproducible", True):
+            said = f"{name_of(env)} does not repeat its episodes: rules of seeds and copies are not checked."
+            warnings.warn(said, HunchWarning, stacklevel=2)
+        try:
+            twin = copy.deepcopy(env)
+        except Exception:
+            continue
+        try:
+            known.check(twin, episodes=1, seconds=SECONDS)
+        except known.ContractError as broken:
+            if broken.rule in NEEDED:
+                raise UsageError(f"{name_of(env)} cannot be used. {broken}") from broken
+
+
+def _kinds(envs: Iterable[TextEnvironment]) -> list[TextEnvironment]:
+    """Return one environment of each kind that is not made by one of our ids, and asks no model."""
+    own = [env for env in envs if not _is_ours(env) and not asked_by(env)]
+    return list({tuple(map(type, layers(env))): env for env in own}.values())
+
+
+def _is_ours(env: TextEnvironment) -> bool:
+    made = env.spec is not None and env.spec.id in known.names()
+    return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))

@@ -1,0 +1,70 @@
+"""When and where a run evaluates, and which of its evaluations is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import groupby
+
+import gymnasium as gym
+
+from hunch.core import UsageError
+from hunch.rl.rollout import Finished, TextEnvironment
+from hunch.runs.result import mean_return
+
+EVALUATION_SEED = 1_000_003
+"""Added to a run's seed to get the seeds of its evaluation episodes."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """When and in which environments to evaluate.
+
+    Attributes:
+        envs: One text environment, or several to play in side by side.
+        every: Training steps between evaluations.
+        episodes: Episodes per evaluation.
+        episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
+    """
+
+    envs: TextEnvironment | Sequence[TextEnvironment]
+    every: int
+    episodes: int = 20
+    episodes_per_player: int | None = None
+
+    @property
+    def places(self) -> list[TextEnvironment]:
+        """The environments as a list."""
+        return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
+
+
+def copies(envs: Sequence[TextEnvironment], n: int) -> list[TextEnvironment]:
+    """Copy environments that were made in Python, to evaluate in.
+
+    Raises:
+        UsageError: if there are none, or one cannot be copied.
+    """
+    if not envs:
+        raise UsageError(
+            "There is no environment to evaluate in: pass evaluation=hunch.Evaluation(env, every)."
+        )
+    try:
+        return [deepcopy(env) for env in envs[:n]]
+    except Exception as error:
+        raise UsageError(
+            f"The environment cannot be copied to evaluate in it ({error}): pass "
+            "evaluation=hunch.Evaluation(env, every)."
+        ) from error
+
+
+def score(episodes: Sequence[Finished]) -> tuple[float, float]:
+    """Return the key by which evaluations are ranked: success rate, then mean return."""
+    rate = sum(episode.success for episode in episodes) / len(episodes)
+    return rate, mean_return(episodes).get("return", float("-inf"))
+
+
+def best_score(episodes: Sequence[Finished]) -> tuple[float, float] | None:
+    """Return the highest score of evaluations, each after another training step; None if there are none."""
+    grouped = groupby(episodes, key=lambda episode: episode.step)
+    return max((score(list(group)) for _, group in grouped), default=None)

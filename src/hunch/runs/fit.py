@@ -1,0 +1,56 @@
+"""Whether a method can use an environment, or recorded data: compared before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hunch import methods
+from hunch.core import Episode, Transition, UsageError
+from hunch.envs.offers import acts, declared
+from hunch.rl.episodes import name_of
+from hunch.rl.rollout import TextEnvironment
+
+
+def require_fit(method: str, env: TextEnvironment) -> None:
+    """Refuse an environment with other actions than a method takes, or without what the method reads.
+
+    An environment that declares nothing is refused only if the method does not choose from listed actions.
+
+    Raises:
+        UsageError: naming both.
+    """
+    wants, offers, name = methods.find(method), declared(env), name_of(env)
+    if wants.acts != (takes := acts(offers)):
+        hint = ": use a design problem (hunch envs)" if wants.acts == "program" else ""
+        raise UsageError(f"{method} {_ACTS[wants.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
+    lacking = sorted(wants.reads - wants.optional - (wants.reads if offers is None else offers))
+    if lacking:
+        raise UsageError(f"{method} reads {_READS[lacking[0]]}, and {name} offers none.")
+
+
+def require_recorded(method: str, data: Sequence[Episode]) -> None:
+    """Refuse data that hold no events, raw states or pictures, if a method reads them.
+
+    Raises:
+        UsageError: naming what is missing.
+    """
+    wants = methods.find(method)
+    for what in sorted((wants.reads - wants.optional) & _SHOWN.keys()):
+        if not any(_SHOWN[what](t) for episode in data for t in episode):
+            raise UsageError(f"{method} reads {_READS[what]}, and the recorded data hold none.")
+
+
+_ACTS = {"listed": "chooses from listed actions", "text": "writes any text", "program": "writes programs"}
+_TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
+_READS = {
+    "events": "events (what happened, in words)",
+    "raw": "raw states (the environment's own)",
+    "pictures": "pictures",
+    "wording": "how states and actions are written in prompts",
+}
+_SHOWN: dict[str, Callable[[Transition], Any]] = {
+    "events": lambda t: t.event,
+    "raw": lambda t: t.next_state.raw is not None,
+    "pictures": lambda t: t.next_state.pictures,
+}

@@ -1,0 +1,184 @@
+"""Faults of environments and of parts made by others are named as theirs, before they are trained on."""
+
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hunch
+from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
+from hunch.roles import UniformPrior
+from hunch.roles.prior.action import Proposal
+from hunch.roles.reward.rewarded import Rewarded
+
+LAKE = "hunch/FrozenLake-v0"
+
+
+class Walk(gymnasium.Env):
+    """Five steps that keep the contract, but for one fault, which may come only late in the run."""
+
+    offers = ()
+
+    def __init__(self, fault="", after=0, metadata=None):
+        self.fault, self.after, self.taken, self.left = fault, after, 0, None
+        self.metadata = metadata or {}
+
+    def told(self):
+        faulty = self.taken >= self.after
+        listed = {"text": "ab", "twice": ("a", "a"), "number": ("a", 1), "blank": ("a", "")}
+        actions = listed.get(self.fault, ("a", "b")) if faulty else ("a", "b")
+        return {"actions": actions, "success": False, "task": "walk"}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 5
+        return "here", self.told()
+
+    def step(self, action):
+        if not self.left:
+            raise RuntimeError("over")
+        name = ("a", "b")[action] if action in (0, 1) else action
+        if name not in ("a", "b"):
+            raise InadmissibleActionError(f"{action!r} is not admissible.")
+        self.taken += 1
+        self.left -= 1
+        faulty = self.taken >= self.after
+        if faulty and self.fault == "raises":
+            raise ValueError("boom")
+        if faulty and self.fault == "exits":
+            sys.exit(0)
+        if faulty and self.fault == "refuses":
+            raise InadmissibleActionError("I take no more.")
+        rewards = {"nan": float("nan"), "infinite": float("inf"), "worded": "1", "whole": 1}
+        reward = rewards.get(self.fault, 0.0) if faulty else 0.0
+        seen = 3 if faulty and self.fault == "observation" else "here"
+        seen = f"here {np.random.random()}" if faulty and self.fault == "chance" else seen
+        return seen, reward, self.left == 0, False, self.told()
+
+
+class Plain(Agent):
+    """Takes the first action."""
+
+    def act(self, states):
+        return [state.options[0] for state in states]
+
+    def observe(self, transitions):
+        pass
+
+    def player(self, seed):
+        return self
+
+
+AT_A_STEP = {
+    "nan": "rewards 'a' with nan",
+    "infinite": "rewards 'a' with inf",
+    "worded": "rewards 'a' with '1', a str",
+    "whole": "rewards 'a' with 1, a int",
+    "text": "one text",
+    "twice": "different, non-empty texts",
+    "number": "different, non-empty texts",
+    "blank": "different, non-empty texts",
+    "observation": "An observation has to be a text",
+    "raises": "The environment raised ValueError in step\\('a'\\): boom",
+    "exits": "The environment raised SystemExit in step\\('a'\\)",
+    "refuses": "refused an action that it lists",
+}
+
+
+@pytest.mark.parametrize("fault", [*AT_A_STEP, "chance"])
+def test_a_broken_contract_is_found_before_the_run(fault, tmp_path):
+    with pytest.raises(UsageError, match=r"Walk cannot be used|one text"):
+        hunch.train(Plain(), Walk(fault), 20, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("fault", "said"), AT_A_STEP.items())
+def test_a_fault_that_comes_late_ends_the_run(fault, said, tmp_path):
+    with pytest.raises(HunchError, match=said):
+        hunch.train(Plain(), Walk(fault, after=2_000), 3_000, out=tmp_path / "run")
+
+
+def test_where_episodes_do_not_repeat_only_rules_of_form_are_checked():
+    with pytest.warns(hunch.core.HunchWarning, match="does not repeat its episodes"):
+        hunch.train(Plain(), Walk("chance", metadata={"reproducible": False}), 20)
+    with (
+        pytest.warns(hunch.core.HunchWarning, match="does not repeat"),
+        pytest.raises(UsageError, match="reward"),
+    ):
+        hunch.train(Plain(), Walk("nan", metadata={"reproducible": False}), 20)
+
+
+def test_a_run_in_a_sound_environment_is_not_disturbed(tmp_path):
+    """The check plays in a copy: the environment itself has taken the steps of the run only."""
+    env = Walk()
+    hunch.train(Plain(), env, 20)
+    assert env.taken == 20
+
+
+def test_the_command_checks_an_environment(capsys):
+    from hunch.cli.lists import envs
+
+    gymnasium.register("Walk-v0", Walk)
+    envs(["Walk-v0", "--check"])
+    assert "keeps the contract" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="Broken rule 'reward'"):
+        envs(["Walk-v0", "--check", "--env.fault", "nan"])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (np.full(99, 1 / 99), "99 probabilities for 4 actions"),
+        (np.array([]), "0 probabilities for 4 actions"),
+        (np.full(4, np.nan), "no distribution"),
+        (np.ones(4), "no distribution"),
+        (np.array([2.0, -1.0, 0.0, 0.0]), "no distribution"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["probabilities", "_compute"])
+def test_what_a_prior_gives_is_a_distribution(verb, numbers, said):
+    prior = type("Mine", (UniformPrior,), {verb: lambda self, states: [numbers for _ in states]})()
+    with pytest.raises(UsageError, match=said):
+        hunch.train(hunch.methods.ZeroShot(prior), LAKE, 10)
+
+
+@pytest.mark.parametrize("weights", [(), (0.5,), (0.5, float("nan")), (0.5, 0.6)])
+def test_a_proposal_has_weights_that_sum_to_one(weights):
+    with pytest.raises(UsageError, match="A prior's proposal"):
+        Proposal(np.arange(2), np.array(weights))
+
+
+@pytest.mark.parametrize("found", [float("nan"), float("inf")])
+def test_a_source_gives_finite_rewards(found):
+    source = type("Mine", (), {"evidence": None, "rewards": lambda self, ts: [found for _ in ts]})()
+    with pytest.raises(UsageError, match="Mine has to give 1 finite rewards"):
+        hunch.train(Rewarded(Plain(), source), LAKE, 10)
+
+
+@pytest.mark.parametrize("error", [KeyError("oops"), SystemExit(0)])
+def test_a_callback_or_agent_that_fails_is_named(error):
+    def fail(*_):
+        raise error
+
+    kind = type(error).__name__
+    with pytest.raises(HunchError, match=f"The callback Mine failed after 1 steps: {kind}"):
+        hunch.train(Plain(), LAKE, 10, callbacks=[type("Mine", (hunch.Callback,), {"on_step": fail})()])
+    with pytest.raises(HunchError, match=f"Mine failed to learn after 1 steps: {kind}"):
+        hunch.train(type("Mine", (Plain,), {"learn": fail})(), LAKE, 10)
+
+
+def test_an_agent_has_methods_of_its_own():
+    with pytest.raises(UsageError, match="no act, observe, player of its own"):
+        hunch.train(type("Mine", (Agent,), {})(), LAKE, 10)
+
+
+def test_streams_are_in_one_environment():
+    with pytest.raises(UsageError, match="in one environment, not in hunch/FrozenLake-v0 and hunch/Door"):
+        hunch.train(Plain(), [hunch.make(LAKE), hunch.make("hunch/DoorKey-v0")], 10)
+
+
+@pytest.mark.parametrize("verb", ["generate", "embed"])
+def test_a_model_is_not_asked_letter_by_letter(verb):
+    with pytest.raises(UsageError, match="not a single text"):
+        getattr(hunch.lm.load("uniform"), verb)("a text")

@@ -1,0 +1,167 @@
+"""One path from settings to a result: the command and ``hunch.train`` leave the same folder."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hunch
+from hunch import methods
+from hunch.core import HunchError, UsageError
+from hunch.methods.settings import configure
+from hunch.rl.comparison import difference
+from hunch.runs.build import load_agent
+from hunch.runs.config import RunConfig
+from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.execute import execute
+from hunch.runs.files import CHECKPOINT, read_checkpoint, read_json, write_checkpoint, write_json
+from hunch.runs.result import finished
+
+LAKE = "hunch/FrozenLake-v0"
+LINES = 10_000
+"""Of our code, environments excepted, that a run from the command loads."""
+LOADED = """
+import sys
+from pathlib import Path
+from hunch.cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert not end.code, end
+ours = [module for name, module in sys.modules.items() if name == "hunch" or name.startswith("hunch.")]
+files = [module.__file__ for module in ours if not module.__name__.startswith("hunch.envs")]
+print(sum(len(Path(file).read_text().splitlines()) for file in files))
+"""
+
+
+def settings(**changes):
+    method = methods.find("dqn")
+    options = configure(method.agent_class, method.config_class(), {})
+    return RunConfig(
+        method="dqn", options=options, env=LAKE, steps=60, eval_every=30, eval_episodes=2, **changes
+    )
+
+
+def test_settings_and_python_give_the_same_folder(tmp_path):
+    execute(settings(), tmp_path / "settings")
+    hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path / "python")
+    for name in ("config.json", "episodes.jsonl"):
+        one, other = ((tmp_path / who / name).read_text() for who in ("settings", "python"))
+        assert one == other
+    one, other = (read_checkpoint(tmp_path / who) for who in ("settings", "python"))
+    for part in ("agent", "rollout", "identity", "pending"):
+        assert difference(one[part], other[part]) is None
+
+
+def test_a_finished_run_is_read_and_not_made_again(tmp_path):
+    first = execute(settings(), tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert execute(settings(), tmp_path).episodes == first.episodes
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_finished_run_without_its_checkpoint_keeps_its_results(tmp_path):
+    execute(settings(), tmp_path)
+    shutil.rmtree(tmp_path / "checkpoint")
+    assert execute(settings(), tmp_path).complete
+    assert hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path).agent is None
+    for longer in (
+        lambda: execute(replace(settings(), steps=90), tmp_path),
+        lambda: hunch.train("dqn", LAKE, 90, eval_every=30, eval_episodes=2, out=tmp_path),
+    ):
+        with pytest.raises(UsageError, match="checkpoint is gone"):
+            longer()
+    assert finished(tmp_path).steps == 60
+
+
+def test_a_run_of_another_version_is_named_as_such(tmp_path):
+    execute(settings(), tmp_path)
+    config = read_json(tmp_path / "config.json")
+    del config["run"]["lifetime"]
+    write_json(tmp_path / "config.json", config)
+    with pytest.raises(UsageError, match="another version of Hunch, without lifetime"):
+        execute(settings(), tmp_path)
+
+
+def test_an_agent_of_another_version_is_named_as_such(tmp_path):
+    execute(settings(), tmp_path)
+    state = read_checkpoint(tmp_path)
+    write_checkpoint(tmp_path / CHECKPOINT, {**state, "agent": {"weights": 1}})
+    with pytest.raises(HunchError, match="another version of Hunch"):
+        load_agent(tmp_path)
+    with pytest.raises(HunchError, match="another version of Hunch"):
+        execute(replace(settings(), steps=90), tmp_path)
+
+
+def test_evaluations_of_a_run_keep_its_task_and_lifetime(tmp_path):
+    """With a fixed task, the commands of an evaluation come from one task only, as in the training."""
+    env = "hunch/Household-Pick-v0"
+    config = RunConfig(method="zero-shot", lm="uniform", env=env, steps=20, task_seed=7)
+    execute(config, tmp_path)
+    seen = []
+
+    class Noted(hunch.core.Player):
+        def act(self, states):
+            seen.extend(state.task for state in states)
+            return [state.options[0] for state in states]
+
+        def observe(self, transitions):
+            pass
+
+    agent_class = type(load_agent(tmp_path)[0])
+    original, agent_class.player = agent_class.player, lambda self, seed: Noted()
+    try:
+        evaluate_run(Trial(run=tmp_path, episodes=6))
+    finally:
+        agent_class.player = original
+    assert len(set(seen)) == 1
+
+
+def test_a_run_from_the_command_loads_little(tmp_path):
+    words = f"run dqn-prior --env {LAKE} --lm minilm --steps 50 --out {tmp_path / 'run'}".split()
+    done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) <= LINES, done.stderr
+
+
+def test_an_environment_of_ones_own_is_found_again(tmp_path, monkeypatch):
+    """By the installed command in its folder; and from a run made in Python, also of an object."""
+    (tmp_path / "my_bell.py").write_text(BELL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    hunch.train("dqn", hunch.make("my_bell:Bell-v0"), 20, out="python")
+    assert json.loads(Path("python/config.json").read_text())["run"]["env"] == "my_bell:Bell-v0"
+    monkeypatch.undo()
+    command = [str(Path(sys.executable).with_name("hunch"))]
+    for words in ("run dqn --env my_bell:Bell-v0 --steps 20 --out command", "evaluate python --episodes 2"):
+        done = subprocess.run([*command, *words.split()], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+BELL = """
+import gymnasium
+
+
+class Bell(gymnasium.Env):
+    offers = ()
+    rung = True
+
+    def told(self):
+        return {"actions": ("ring", "wait"), "success": self.rung, "task": "ring the bell"}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.rung = False
+        return "A bell.", self.told()
+
+    def step(self, action):
+        assert not self.rung
+        self.rung = action in ("ring", 0)
+        return "A bell.", float(self.rung), self.rung, False, self.told()
+
+
+gymnasium.register("Bell-v0", Bell)
+"""
