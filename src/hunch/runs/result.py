@@ -210,9 +210,10 @@ def finished(folder: Path) -> Result | None:
 def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
     episodes = [read_episode(r) for r in records if not r["evaluation"]]
     evaluations = [read_episode(r) for r in records if r["evaluation"]]
+    counted = {"evaluations": len(evaluations), **summary}  # summaries of before do not count evaluations
     for name, found in ("episodes", episodes), ("evaluations", evaluations):
-        if len(found) != summary.get(name, len(found)):
-            count = f"{len(found):,} of {summary[name]:,}"
+        if len(found) != counted[name]:
+            count = f"{len(found):,} of {counted[name]:,}"
             raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} {name}.")
     return Result(
         steps=summary["steps"],
