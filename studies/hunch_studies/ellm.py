@@ -20,7 +20,8 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.goal.ellm import ELLM, ELLMConfig, SuggestionConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
-from hunch.methods.reward.novelty import CountBonus, CountBonusConfig, RNDConfig
+from hunch.methods.reward.count_bonus import CountBonus, CountBonusConfig
+from hunch.methods.reward.rnd import RNDConfig
 from hunch.report.table import final_return
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Rollout

@@ -21,7 +21,7 @@ from hunch.envs.craft import RULES
 from hunch.lm import load
 from hunch.methods.goal.rl_adapter import SUMMARIES, Mentor, MentorConfig, RLAdapter, RLAdapterConfig, Sayer
 from hunch.methods.learners import learner
-from hunch.methods.policy.ppo import PerceptronPPOConfig
+from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
 from hunch.runs.compare import folder_name
@@ -36,7 +36,7 @@ ENV: Final = "hunch/Craft-v0"
 STEPS: Final = 6_000
 RULE: Final = "scripted:mentor"
 CLOSED: Final = "closed loop"
-PPO_SETTINGS: Final = PerceptronPPOConfig(gamma=0.95, gae=0.65, learning_rate=1e-3)
+PPO_SETTINGS: Final = PPOConfig(gamma=0.95, gae=0.65, learning_rate=1e-3)
 """The paper's discounts; its learning rate is a tenth, for millions of steps."""
 
 

@@ -1,4 +1,4 @@
-"""The table of methods, and the contract of agents held by every method in it."""
+"""The rows of methods, and the contract of agents held by every method in it."""
 
 import dataclasses
 from pathlib import Path
@@ -56,13 +56,15 @@ def small(method, spec=None):
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, batch=2, stages=2))
+    if method.name == "rewarded":
+        config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     config = methods.settings.configure(method.agent_class, config, {})
     generates = "generate" in method.models.get("lm", ())
     default = "scripted:icpi" if "ICPI" in method.environments else "scripted:frozenlake?error=0.3"
     if method.environments == "design problems":
         default = "scripted:mutator"
     if method.name == "worldcoder":
-        default = method.lm
+        default = method.suggested[-1]
     model = lm.load(spec or (default if generates else "uniform"))
     models = {
         "lm": model,
@@ -70,14 +72,14 @@ def small(method, spec=None):
         "encoder": lm.load("bag-of-words"),
         "proposer": lm.load("uniform"),
     }
-    return method.build(config, models)
+    return method.build(config, {name: own for name, own in models.items() if name not in method.unnamed})
 
 
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
 def test_every_method_builds_its_agent(method):
     agent = small(method)
     assert isinstance(agent, Agent)
-    assert type(agent) is getattr(methods, method.agent.split(":")[1])
+    assert type(agent) is getattr(methods, method.agent_class.__name__)
     assert type(agent.config) is getattr(methods, method.config_class.__name__)
 
 

@@ -8,8 +8,9 @@ from typing import Literal
 from hunch.core import Agent
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.ppo import PPO, PerceptronPPOConfig
-from hunch.methods.prior.dqn_prior import DQN, DQNPriorConfig
+from hunch.methods.policy.ppo import PPO, PPOConfig
+from hunch.methods.prior.dqn import DQN
+from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.roles.encoder.features import TextTable
 
@@ -24,7 +25,7 @@ class LearnerConfig:
     """Settings of the table."""
     dqn: DQNPriorConfig = field(default_factory=DQNPriorConfig)
     """Settings of DQN, except those that its method fixes."""
-    ppo: PerceptronPPOConfig = field(default_factory=PerceptronPPOConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
     """Settings of PPO, except those that its method fixes."""
     encoder: str = "bag-of-words"
     """Frozen text encoder for DQN and PPO."""

@@ -122,8 +122,7 @@ class RunConfig(Setting):
     def specs(self) -> dict[str, str]:
         """Return the spec of each model that the method uses, by the option's name."""
         method = methods.find(self.method)
-        options = self.options or method.config_class()
-        return {name: str(getattr(options, name, "") or self.lm or method.lm) for name in method.models}
+        return method.specs(self.options or method.config_class(), self.lm)
 
     def record(self, asked: Asked) -> dict[str, Any]:
         """Return the contents of ``config.json``: settings, models, versions and evidence level."""

@@ -28,6 +28,7 @@ from hunch.lm import Sampling, choose, load
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
@@ -216,6 +217,17 @@ class ELLM(Goaled):
         super().__init__(rewarded, Suggestions(lm, c.suggestions, c.nonsense), achievement, renew=True)
 
 
-def build(agent: type[ELLM], config: ELLMConfig, models: Mapping[str, LanguageModel]) -> ELLM:
-    """Fill the role of the goal source with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "ellm",
+    ELLM,
+    "learn by reaching goals that a model suggests in every state",
+    "Du et al., Guiding Pretraining in Reinforcement Learning with LLMs, ICML 2023",
+    leaf="LLM4RL / goal",
+    environments="environments that tell events",
+    reads={"events"},
+    models={"lm": PROPOSES, **ENCODER},
+    lm="minilm",
+    suggested=("openai:gpt-4o-mini", "scripted:suggest"),
+    roles=("goal source",),
+    control="uniform goals",
+)

@@ -26,14 +26,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
-import torch
 
 from hunch.core import EvidenceLevel, Player, State, Transition, World, weakest
 from hunch.lm import Sampling, load, trainable
 from hunch.lm.base import LanguageModel
-from hunch.lm.training import Learner, Trainable, new
 from hunch.lm.usage import count_fallbacks
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
@@ -113,8 +112,12 @@ class Adapter(Sayer):
     """
 
     def __init__(self, config: MentorConfig, seed: int) -> None:
+        import torch
+
+        from hunch.lm.training import Learner, new
+
         self.config = config
-        self.model: Trainable = trainable(config.start, context=256) if config.start else new(seed, 256)
+        self.model = trainable(config.start, context=256) if config.start else new(seed, 256)
         self.model.take(config.summaries)
         self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=config.adapter_rate))
 
@@ -125,6 +128,8 @@ class Adapter(Sayer):
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
         """Draw a summary according to the model's probabilities after the prompt."""
+        import torch
+
         with torch.no_grad():
             [found] = self.model.scores([prompt], [self.config.summaries], ended=True)
         scores = found.double().cpu().numpy()
@@ -133,6 +138,8 @@ class Adapter(Sayer):
 
     def train(self, pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> float:
         """Make the updates of a stage on prompts with summaries; return the mean loss."""
+        import torch
+
         self.model.take(text for pair in pairs for text in pair)
         losses = []
         for _ in range(self.config.updates if pairs else 0):
@@ -196,7 +203,7 @@ class Mentor(GoalSource):
     ) -> None:
         self.lm, self.config = lm, config
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
-        self.models: dict[str, LanguageModel | Trainable] = {"lm": lm, "encoder": encoder}
+        self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)
 
     @property
@@ -385,6 +392,16 @@ class RLAdapter(Goaled):
         return GoaledPlayer(self.agent.player(seed), Goals(mentor, mentor, renew=False))
 
 
-def build(agent: type[RLAdapter], config: RLAdapterConfig, models: Mapping[str, LanguageModel]) -> RLAdapter:
-    """Fill the large model's role with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "rl-adapter",
+    RLAdapter,
+    "pursue sub-goals of a model to which a small trained model reports the player's progress",
+    "Zhang and Lu, AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback, NAACL 2024",
+    leaf="LLM4RL / goal",
+    environments="environments that tell events",
+    reads={"events"},
+    models={"lm": ("generate",), **ENCODER},
+    suggested=("openai:gpt-4o-mini", "scripted:mentor"),
+    roles=("goal source",),
+    control="random sub-goals",
+)

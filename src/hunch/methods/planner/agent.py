@@ -68,6 +68,11 @@ class Planner(Agent):
             false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
         )
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Planner:
+        """Fill the planner's role with the model ``lm``."""
+        return cls(build_scorer(config.prior, models["lm"]), skills, config)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The weakest evidence level of the planner and the skills."""
@@ -329,13 +334,3 @@ class Planner(Agent):
             if player:
                 plan.player.load_state_dict(player)  # type: ignore[attr-defined]
         return plan
-
-
-def build(
-    agent: type[Planner],
-    config: PlannerConfig,
-    models: Mapping[str, LanguageModel],
-    skills: Sequence[Skill] = (),
-) -> Planner:
-    """Fill the planner's role with the model ``lm``."""
-    return agent(build_scorer(config.prior, models["lm"]), skills, config)

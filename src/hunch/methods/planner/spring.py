@@ -26,10 +26,9 @@ from hunch.lm import require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.scoring.choose import project
 from hunch.lm.usage import count_fallbacks
+from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt
-
-__all__ = ["SPRING", "SPRINGConfig", "build"]
 
 
 @dataclass(frozen=True)
@@ -235,6 +234,17 @@ class SPRING(Agent):
         return list(self.lines)
 
 
-def build(agent: type[SPRING], config: SPRINGConfig, models: Mapping[str, LanguageModel]) -> SPRING:
-    """Build the agent; the model ``lm`` answers all questions."""
-    return agent(models["lm"], config)
+METHOD = Method(
+    "spring",
+    SPRING,
+    "answer a graph of questions about a manual and observations; the last answer is the action",
+    "Wu et al., SPRING: Studying the Paper and Reasoning to Play Games, NeurIPS 2023",
+    leaf="LLM4RL / policy",
+    environments="environments with listed actions; the craft world has a manual",
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:player"),
+    roles=("policy",),
+    control="uninformed answers",
+    data="none",
+    changeable=("ask", "window", "temperature"),
+)

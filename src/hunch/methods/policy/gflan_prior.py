@@ -21,20 +21,23 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from hunch.core import EvidenceLevel, Explanation, State, World, weakest
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.glam import GLAM, GLAMConfig
+from hunch.methods.method import PROPOSES, Method
+from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
 from hunch.methods.policy.ppo import LISTED, View
+from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.prior.action import ActionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,11 @@ class GFlanPrior(GLAM):
         self.prior, self.models = filled(prior, "propose"), models_of(proposer=prior)
         super().__init__(config, **options)
 
+    @classmethod
+    def build(cls, config: GFlanPriorConfig, models: Mapping[str, LanguageModel]) -> GFlanPrior:
+        """Make the prior from ``proposer``; ``lm`` names the model that is trained."""
+        return cls(build_prior(config.prior, models["proposer"]), config)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The weaker evidence level of the two models."""
@@ -94,6 +102,8 @@ class GFlanPrior(GLAM):
 
     def expected(self, states: Sequence[State]) -> Tensor:
         """Return log shares of the proposals, smoothed and padded with -inf; shape (n, max. actions)."""
+        import torch
+
         rows = []
         for state, own in zip(states, self.proposals(states), strict=True):
             counts = np.full(len(state.options), self.config.smooth)
@@ -172,8 +182,14 @@ class Proposals:
         self.rng.bit_generator.state = state["rng"]
 
 
-def build(
-    agent: type[GFlanPrior], config: GFlanPriorConfig, models: Mapping[str, LanguageModel]
-) -> GFlanPrior:
-    """Build the agent: ``proposer`` becomes the prior, ``lm`` names the model that is trained."""
-    return agent(build_prior(config.prior, models["proposer"]), config)
+METHOD = Method(
+    "gflan-prior",
+    GFlanPrior,
+    "glam with its policy pulled towards the proposals of a frozen model",
+    YAN,
+    leaf="LLM4RL / policy",
+    models={"proposer": PROPOSES},
+    lm=WALKS,
+    roles=("policy",),
+    data="none",
+)

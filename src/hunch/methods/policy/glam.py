@@ -22,16 +22,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
-from hunch.lm.base import LanguageModel
+from hunch.methods.method import Method
 from hunch.methods.policy.ppo import LISTED, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy_gradient import UpdateConfig
-from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig
+from hunch.rl.settings import UpdateConfig
+from hunch.roles.policy.settings import LMPolicyConfig
+
+if TYPE_CHECKING:
+    from hunch.roles.policy.language import LMPolicy
 
 WALKS = "pocket?corpus=walks"
 """The default model, a small one trained by this project."""
@@ -93,9 +96,19 @@ class GLAM(PolicyAgent):
 
     def make_policy(self, seed: int) -> LMPolicy:
         """Restore the model's initial weights."""
+        from hunch.roles.policy.language import LMPolicy
+
         return LMPolicy(self.lm, self.config, seed, apart=self.apart)
 
 
-def build(agent: type[GLAM], config: GLAMConfig, models: Mapping[str, LanguageModel]) -> GLAM:
-    """Build the agent; ``lm`` names the model that is trained, which belongs to the agent."""
-    return agent(config)
+METHOD = Method(
+    "glam",
+    GLAM,
+    "a language model is the policy, and PPO trains all its weights",
+    "Carta et al., Grounding Large Language Models in Interactive Environments with Online Reinforcement "
+    "Learning, ICML 2023",
+    leaf="LLM4RL / policy",
+    lm=WALKS,
+    roles=("policy",),
+    data="none",
+)

@@ -19,23 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel, State, World
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.ppo import LISTED, PPO, PerceptronPPOConfig
+from hunch.methods.method import ENCODER, PROPOSES, Method
+from hunch.methods.policy.ppo import LISTED, PPO, PPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import ActionPrior, Instructed
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 @dataclass(frozen=True, kw_only=True)
-class InstructPPOConfig(PerceptronPPOConfig):
+class InstructPPOConfig(PPOConfig):
     """PPO regularised by a prior."""
 
     instruction: str = ""
@@ -77,6 +78,11 @@ class InstructPPO(PPO):
         super().__init__(encoder, config, **options)
         self.models |= models_of(lm=prior)
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> InstructPPO:
+        """Make the prior from the model ``lm``, and embed with ``encoder``."""
+        return cls(build_prior(config.prior, models["lm"]), TextTable(models["encoder"]), config)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The evidence level of the prior; None if it has no weight."""
@@ -91,6 +97,8 @@ class InstructPPO(PPO):
 
     def expected(self, states: Sequence[State]) -> Tensor:
         """Return the log prior, shape (n, max. actions), padded with -inf; all -inf if it does not apply."""
+        import torch
+
         pulled = [state for state in states if self.pulls(state)]
         known = dict(zip(pulled, self.told(pulled), strict=True))
         rows = [
@@ -107,8 +115,15 @@ class InstructPPO(PPO):
         return not players or state.stream % self.config.of in players
 
 
-def build(
-    agent: type[InstructPPO], config: InstructPPOConfig, models: Mapping[str, LanguageModel]
-) -> InstructPPO:
-    """Fill the prior's role with the model ``lm``, and embed with the model ``encoder``."""
-    return agent(build_prior(config.prior, models["lm"]), TextTable(models["encoder"]), config)
+METHOD = Method(
+    "instruct-ppo",
+    InstructPPO,
+    "PPO that an instruction, read by a language model, pulls towards one of many good policies",
+    "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
+    leaf="LLM4RL / policy",
+    models={"lm": PROPOSES, **ENCODER},
+    lm="minilm",
+    roles=("action prior",),
+    control="uninformed prior",
+    data="none",
+)

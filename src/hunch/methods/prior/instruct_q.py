@@ -25,10 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, World
-from hunch.methods.prior.leaning import Leaning, LeaningConfig, build
+from hunch.methods.method import PROPOSES, Method
+from hunch.methods.prior.leaning import Leaning, LeaningConfig
 from hunch.ranges import Decay, NonNegativeFloat, PositiveFloat, Share
-
-__all__ = ["InstructQ", "InstructQConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,3 +81,18 @@ class InstructQ(Leaning):
 def _of_the_first(t: Transition) -> Transition:
     """Return a step as one of stream 0."""
     return replace(t, state=replace(t.state, stream=0), next_state=replace(t.next_state, stream=0))
+
+
+METHOD = Method(
+    "instruct-q",
+    InstructQ,
+    "Q-learning in which an instruction to a language model selects one of many good policies",
+    "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
+    leaf="LLM4RL / policy",
+    environments="small text environments",
+    models={"lm": PROPOSES},
+    lm="minilm",
+    roles=("action prior",),
+    control="uninformed prior",
+    changeable=("prior", "instruction", "weight", "floor", "samples"),
+)

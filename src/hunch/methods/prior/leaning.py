@@ -56,6 +56,11 @@ class Leaning(QLearning):
         self.prior, self.models = filled(prior, "propose"), models_of(lm=prior)
         super().__init__(config, **options)
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> Leaning:
+        """Make the prior from the model ``lm``."""
+        return cls(build_prior(config.prior, models["lm"]), config)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The evidence level of the prior."""
@@ -87,8 +92,3 @@ class Leaning(QLearning):
         score = self.scores(self.q(state), self.leaning(state))
         prior = {"prior": np.exp(self.logprobs(state))} if self.leans(state) else {}
         return Explanation({**prior, **told.columns, "score": score}, told.chosen)
-
-
-def build(agent: type[Leaning], config: Any, models: Mapping[str, LanguageModel]) -> Leaning:
-    """Fill the prior's role with the model ``lm``."""
-    return agent(build_prior(config.prior, models["lm"]), config)

@@ -11,7 +11,7 @@ A program is an action and its fitness is the reward, so this is the loop of :mo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,7 +19,6 @@ import numpy as np
 
 from hunch.core import Explanation, Memoryless, Player, State, Transition, World
 from hunch.envs.design.problem import Problem, Trial
-from hunch.lm.base import LanguageModel
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.rollout import StoppedError
@@ -193,10 +192,3 @@ def _trial(t: Transition) -> Trial:
         return t.next_state.raw
     failed = t.reward != t.reward
     return Trial(None if failed else t.reward, t.event, error=t.event if failed else "")
-
-
-def build(
-    agent: type[ProgramAgent], config: ProgramConfig, models: Mapping[str, LanguageModel]
-) -> ProgramAgent:
-    """Build the agent; the model ``lm`` is the writer."""
-    return agent(models["lm"], config)

@@ -41,6 +41,11 @@ class WritingAgent(Agent):
     config_class: ClassVar[type[Any]] = WritingConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> WritingAgent:
+        """Let the model ``lm`` write."""
+        return cls(models["lm"], config)
+
     def __init__(self, writer: Writer | LanguageModel, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.writer: Writer = self._asking(writer) if hasattr(writer, "verbs") else writer

@@ -33,6 +33,7 @@ from hunch.lm import Sampling, load, require
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
@@ -442,6 +443,16 @@ class Motif(Rewarded):
         )
 
 
-def build(agent: type[Motif], config: MotifConfig, models: Mapping[str, LanguageModel]) -> Motif:
-    """Fill the judge's role with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "motif",
+    Motif,
+    "fit a reward to a model's preferences between captions, and learn from it",
+    "Klissarov et al., Motif: Intrinsic Motivation from Artificial Intelligence Feedback, ICLR 2024",
+    leaf="LLM4RL / reward",
+    environments="environments that tell events",
+    reads={"events"},
+    models={"lm": ("generate",), **ENCODER},
+    suggested=("openai:gpt-4o-mini", "scripted:captions"),
+    roles=("reward source",),
+    control="uninformed judge",
+)

@@ -24,7 +24,8 @@ import numpy as np
 
 from hunch.core import State, Transition, World
 from hunch.lm.backends.bag_of_words import words
-from hunch.methods.planner.agent import Planner, build
+from hunch.methods.method import PROPOSES, Method
+from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.ranges import PositiveFloat, Share
 from hunch.roles.planner.skills import Skill
@@ -114,9 +115,6 @@ class WordReporter:
         """Restore a state from :meth:`state_dict`."""
         self.weights, self.counts = dict(state["weights"]), dict(state["counts"])
         self.bias, self.baseline, self.events, self.episodes = state["rest"]
-
-
-__all__ = ["PlannerActorReporter", "PlannerActorReporterConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,3 +210,21 @@ class PlannerActorReporter(Planner):
         self.trained.load_state_dict(state["reporter"])
         self.reports = {s: [(event, said) for event, said in own] for s, own in state["reports"]}
         self.returns = dict(state["returns"])
+
+
+METHOD = Method(
+    "planner-actor-reporter",
+    PlannerActorReporter,
+    "a frozen planner, a trained actor, and a reporter that learns what to report from the reward",
+    "Dasgupta et al., Collaborating with language models for embodied reasoning, 2023",
+    leaf="LLM4RL / planner",
+    reads={"raw"},
+    optional={"raw"},  # for trained skills
+    models={"lm": PROPOSES},
+    lm="minilm",
+    roles=("planner",),
+    control="uniform planner",
+    data="none",
+    suggested=("minilm", "scripted:examiner"),
+    changeable=("score", "affordance", "pick", "prior"),
+)

@@ -1,0 +1,99 @@
+"""Any learner with a reward source of your own: ``--reward module:Class``.
+
+The class implements :class:`hunch.roles.reward.rewarded.RewardSource`. Its constructor takes nothing, or with
+``--lm`` the language model as ``lm``; then it says so in ``models`` and ``evidence``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+from hunch.core import UsageError
+from hunch.lm.base import LanguageModel
+from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, PROPOSES, Method
+from hunch.methods.settings import configure
+from hunch.ranges import NonNegativeFloat
+from hunch.roles.reward.rewarded import Rewarded, RewardSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardedLearnerConfig(LearnerConfig):
+    """A learner with a reward source."""
+
+    reward: str = ""
+    """The reward source, as module:Class; the module may be a file of the current folder."""
+    weight: NonNegativeFloat = 1.0
+    """Weight of the source's rewards."""
+    extrinsic: NonNegativeFloat = 0.0
+    """Weight of the environment's reward."""
+
+
+class RewardedLearner(Rewarded):
+    """The agent.
+
+    Args:
+        source: The reward source.
+        config: All settings; ``options`` change single ones.
+        encoder: Embeds states for the learners DQN and PPO. Default: that of the config.
+
+    Raises:
+        UsageError: on an unknown option, or a setting out of range.
+    """
+
+    config_class: ClassVar[type[Any]] = RewardedLearnerConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(
+        self, source: RewardSource, config: Any = None, encoder: LanguageModel | None = None, **options: Any
+    ) -> None:
+        c: RewardedLearnerConfig = configure(type(self), config, options)
+        self.config = c
+        super().__init__(learner(c, encoder), source, weight=c.weight, extrinsic=c.extrinsic)
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RewardedLearner:
+        """Make the source, with the model of ``--lm`` if one is named."""
+        made = source(config.reward, {name: models[name] for name in models if name == "lm"})
+        return cls(made, config, models["encoder"])
+
+
+def source(place: str, models: Mapping[str, LanguageModel]) -> RewardSource:
+    """Import and make the reward source at ``module:Class``.
+
+    Raises:
+        UsageError: if there is none, or it takes another number of models.
+    """
+    module, _, name = place.partition(":")
+    if not (module and name):
+        raise UsageError(f"--reward is a class of yours, as module:Class, not {place!r}.")
+    try:
+        found = getattr(import_module(module), name)
+    except Exception as error:  # the import of a package may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
+    try:
+        made: RewardSource = found(**models)
+    except TypeError as error:
+        hint = "it takes no --lm" if models else "it may need a model, --lm"
+        raise UsageError(f"The reward source {place} cannot be made ({error}): {hint}.") from error
+    if not callable(getattr(made, "rewards", None)):
+        raise UsageError(f"{place} is no reward source: it has no method 'rewards'.")
+    return made
+
+
+METHOD = Method(
+    "rewarded",
+    RewardedLearner,
+    "learn from a reward source of your own",
+    "yours",
+    leaf="LLM4RL / reward",
+    reads={"events", "raw", "pictures"},
+    optional={"events", "raw", "pictures"},
+    models={"lm": PROPOSES, **ENCODER},
+    unnamed={"lm"},
+    roles=("reward source",),
+)
