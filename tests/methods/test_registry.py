@@ -55,7 +55,7 @@ def small(method, spec=None):
     known = {entry.name for entry in dataclasses.fields(method.config_class)} - set(method.agent_class.fixed)
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
-        config = dataclasses.replace(config, mentor=MentorConfig(updates=1, batch=2, stages=2))
+        config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
     if method.name == "rewarded":
         config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     config = methods.settings.configure(method.agent_class, config, {})

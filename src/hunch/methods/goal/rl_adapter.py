@@ -48,6 +48,9 @@ SUMMARIES = (
     "The player is an expert.",
 )
 
+BATCH = 8
+"""Summaries per update of the adapter (our choice)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MentorConfig:
@@ -67,8 +70,6 @@ class MentorConfig:
     """Stages per run, after each of which the adapter is trained (released code)."""
     updates: NonNegativeInt = 20
     """Updates per stage (our choice; released code: one pass)."""
-    batch: PositiveInt = 8
-    """Summaries per update (our choice)."""
     adapter_rate: PositiveFloat = 1e-3
     """Learning rate of the adapter; use about 1e-5 for a pretrained model (released code: 2e-4 with LoRA)."""
     goals: PositiveInt = 3
@@ -143,7 +144,7 @@ class Adapter(Sayer):
         self.model.take(text for pair in pairs for text in pair)
         losses = []
         for _ in range(self.config.updates if pairs else 0):
-            drawn = [pairs[i] for i in rng.integers(len(pairs), size=self.config.batch)]
+            drawn = [pairs[i] for i in rng.integers(len(pairs), size=BATCH)]
             prompts, summaries = zip(*drawn, strict=True)
             logprobs = self.model.scores(prompts, [[summary] for summary in summaries], ended=True)
             losses.append(self.learner.update(-torch.cat(logprobs).mean()))

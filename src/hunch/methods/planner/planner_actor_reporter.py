@@ -16,7 +16,7 @@ uses it well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -139,6 +139,7 @@ class PlannerActorReporter(Planner):
     """The agent; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     config_class: ClassVar[type[Any]] = PlannerActorReporterConfig
+    fixed: ClassVar[Mapping[str, Any]] = {"stop_can": 0.2, "false_positives": 0.0, "false_negatives": 0.0}
 
     def __init__(
         self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any

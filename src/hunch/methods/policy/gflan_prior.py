@@ -12,8 +12,8 @@ Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Mod
 It is variational inference with the prior p_LM: the best policy is prior(a|s) exp(Q(s, a) / kl) / Z. With
 ``space=proposals`` the policy chooses only among C^k(s), the paper's variant with a smaller action space.
 
-Departure: the draws leave most actions at 0, where KL is infinite, so ``smooth`` draws are added to each
-action.
+Departure: the draws leave most actions at 0, where KL is infinite, so a tenth of a draw is added to each
+action (our choice).
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from hunch.core import EvidenceLevel, Explanation, State, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
-from hunch.methods.policy.ppo import LISTED, View
+from hunch.methods.policy.ppo import LISTED, TOGETHER, View
 from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import filled, models_of
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.prior.action import ActionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+SMOOTH = 0.1
+"""Draws added to the count of each admissible action."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +55,6 @@ class GFlanPriorConfig(GLAMConfig):
     """Proposals per state (paper)."""
     kl: NonNegativeFloat = 0.1
     """Weight of KL(policy || prior) (paper: alpha, 0.01 to 0.1)."""
-    smooth: PositiveFloat = 0.1
-    """Draws added to the count of each admissible action (our choice)."""
     space: Literal["all", "proposals"] = "all"
     """Choose among all admissible actions, or only among the proposals."""
 
@@ -67,7 +68,10 @@ class GFlanPrior(GLAM):
     """
 
     config_class: ClassVar[type[Any]] = GFlanPriorConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, "separate": False, "warmup": 0, "value_batch_size": 128}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{**LISTED, **TOGETHER, "kl_end": None},
+        **{"gae": 0.99, "clip": 0.2, "value": 0.5, "temperature": 1.0, "scale": 1.0},
+    }
 
     def __init__(self, prior: ActionPrior, config: Any = None, **options: Any) -> None:
         self.prior, self.models = filled(prior, "propose"), models_of(proposer=prior)
@@ -106,7 +110,7 @@ class GFlanPrior(GLAM):
 
         rows = []
         for state, own in zip(states, self.proposals(states), strict=True):
-            counts = np.full(len(state.options), self.config.smooth)
+            counts = np.full(len(state.options), SMOOTH)
             counts[own.indices] += own.weights * self.config.k
             rows.append(torch.from_numpy(np.log(counts / counts.sum())))
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)

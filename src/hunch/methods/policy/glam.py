@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
 from hunch.methods.method import Method
-from hunch.methods.policy.ppo import LISTED, UNPULLED, PolicyAgent
+from hunch.methods.policy.ppo import LISTED, TOGETHER, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.settings import UpdateConfig
@@ -74,9 +74,7 @@ class GLAM(PolicyAgent):
     """
 
     config_class: ClassVar[type[Any]] = GLAMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{**LISTED, **UNPULLED, "separate": False, "warmup": 0, "value_batch_size": 128}
-    }
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
     apart: ClassVar[bool] = False
     """True if the value is read off the model as it was before training."""
     default: ClassVar[str] = WALKS

@@ -24,15 +24,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hunch.core import EvidenceLevel, State, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
-from hunch.methods.policy.ppo import LISTED, PPO, PPOConfig
+from hunch.methods.policy.ppo import LISTED, PPO, TOGETHER, PPOConfig
 from hunch.methods.settings import filled, models_of
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import ActionPrior, Instructed
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+SHARPEN = 2
+"""Factor of the prior's log-probabilities (released code)."""
+SAMPLES = 20
+"""Answers per state, for a model that can only generate (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +48,6 @@ class InstructPPOConfig(PPOConfig):
     """Instruction for the prior, instead of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
-    sharpen: PositiveFloat = 2.0
-    """Factor of the prior's log-probabilities (released code: 2)."""
     kl: NonNegativeFloat = 0.05
     """Weight of KL(policy || prior) (released code)."""
     kl_end: NonNegativeFloat | None = 0.01
@@ -53,8 +56,6 @@ class InstructPPOConfig(PPOConfig):
     """Players to whom the prior applies, numbered from 0; none given: all."""
     of: PositiveInt = 2
     """Number of players, for --players."""
-    samples: PositiveInt = 20
-    """Answers per state, for a model that can only generate (our choice)."""
     floor: Share = 0.01
     """Share of the prior spread evenly over all actions, so that none has probability 0 (our choice)."""
 
@@ -69,7 +70,10 @@ class InstructPPO(PPO):
     """
 
     config_class: ClassVar[type[Any]] = InstructPPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, "separate": False, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{**LISTED, **TOGETHER, "standardise": True, "micro": 128},
+        **{"gae": 0.95, "clip": 0.2, "value": 0.5, "scale": 1.0},
+    }
 
     def __init__(
         self, prior: ActionPrior, encoder: TextTable | None = None, config: Any = None, **options: Any
@@ -91,7 +95,7 @@ class InstructPPO(PPO):
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy; the prior has not been asked yet."""
         c = self.config
-        self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
+        self.told = Instructed(self.prior, c.instruction, SAMPLES, c.floor, seed)
         super().begin(world, seed)
         self.policy.prior = self.expected
 
@@ -102,7 +106,7 @@ class InstructPPO(PPO):
         pulled = [state for state in states if self.pulls(state)]
         known = dict(zip(pulled, self.told(pulled), strict=True))
         rows = [
-            torch.log_softmax(self.config.sharpen * torch.tensor(known[state]), dim=0)
+            torch.log_softmax(SHARPEN * torch.tensor(known[state]), dim=0)
             if self.pulls(state)
             else torch.full((len(state.options),), -torch.inf)
             for state in states

@@ -35,8 +35,15 @@ if TYPE_CHECKING:
     from hunch.roles.policy.perceptron import PerceptronPolicy
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
-LISTED: Final[Mapping[str, Any]] = {"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None}
+LISTED: Final[Mapping[str, Any]] = {
+    **{"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None},
+    **{"clip_value": True, "max_norm": 0.5, "anneal": False},
+}
 """What PPO over listed actions fixes."""
+TOGETHER: Final[Mapping[str, Any]] = {
+    **{"separate": False, "warmup": 0, "value_batch_size": 128, "value_rate": 0.0, "target_kl": 0.0},
+}
+"""What a method fixes that learns values and actions at once."""
 UNPULLED: Final[Mapping[str, Any]] = {"kl": 0.0, "kl_end": None}
 """What a method without a prior fixes."""
 
@@ -196,7 +203,7 @@ class PPO(PolicyAgent):
 
     config_class = PPOConfig
     policy: PerceptronPolicy
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, "separate": False, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
 
     def __init__(
         self, encoder: TextTable | None = None, config: PPOConfig | None = None, **options: Any

@@ -15,7 +15,10 @@ class CQL(DQN):
 
     config_class = CQLPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {**DQN.fixed, **CQLPrior.fixed}
-    rule = CQLPrior.rule
+
+    def rule(self) -> dict[str, Any]:
+        """Add the conservative term."""
+        return {**super().rule(), "beta": self.config.beta, "floor": self.config.floor}
 
 
 METHOD = Method(

@@ -50,7 +50,7 @@ class CQLPrior(DQNPrior):
 
     def rule(self) -> dict[str, Any]:
         """Add the conservative term."""
-        return {**DQNPrior.rule(self), "beta": self.config.beta, "floor": self.config.floor}
+        return {**super().rule(), "beta": self.config.beta, "floor": self.config.floor}
 
 
 METHOD = Method(

@@ -13,9 +13,9 @@ sections 3.1 and 3.2)::
 As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z, the policy that maximises
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).
 
-The language model fills one role, the action prior. With :class:`hunch.roles.prior.action.UniformPrior` and
-``k=None`` (all admissible actions) it is :mod:`hunch.methods.prior.dqn`. If the world has recorded data and no
-streams, the agent learns from the data only, one update per pass of the loop; if it has both, from both.
+The language model fills one role, the action prior. With an uninformed prior and ``k=None`` (all admissible
+actions) it is :mod:`hunch.methods.prior.dqn`. If the world has recorded data and no streams, the agent learns
+from the data only, one update per pass of the loop; if it has both, from both.
 
 Departures: states and actions are embedded separately by default, not as one text (``joint`` is the paper's
 setting); the squared error is averaged over the batch, not summed; alpha divides Q, as in the paper's text,
@@ -115,6 +115,7 @@ class DQNPrior(Agent):
     config_class: ClassVar[type[DQNPriorConfig]] = DQNPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Settings that define this method; they are not options of its command."""
+    moved: ClassVar[Mapping[str, str]] = {"preset": "the authors' protocol is the method dqn-prior-released"}
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class DQNPrior(Agent):
         new = [i for i in range(len(states)) if i not in here]
         numbers = self.features.number([states[i] for i in new])
         found = self._proposals([states[i] for i in new], numbers)
-        here |= {i: Arrival(*own) for i, *own in zip(new, numbers, found, strict=True)}
+        here |= {i: Arrival(n, own) for i, n, own in zip(new, numbers, found, strict=True)}
         return [here[i] for i in range(len(states))]
 
     def _proposals(self, states: Sequence[State], numbers: Sequence[int]) -> list[Proposal]:
@@ -230,8 +231,8 @@ class DQNPrior(Agent):
         for i, (t, s) in enumerate(zip(transitions, before, strict=True)):
             n = after.get(i, s)  # nothing follows a terminal state, so any value will do
             action = t.state.options.index(t.action)
-            sets = [a.proposal.indices.tolist() if self.learner.replay.k else () for a in (s, n)]
-            rows.append((s.state, action, n.state, t.reward, t.terminated, *sets))
+            own, later = (a.proposal.indices.tolist() if self.learner.replay.k else () for a in (s, n))
+            rows.append((s.state, action, n.state, t.reward, t.terminated, own, later))
             if not t.done:
                 self.here[t.stream] = n
         return rows
@@ -239,7 +240,7 @@ class DQNPrior(Agent):
     @property
     def due(self) -> int:
         """Number of updates that should have been made so far."""
-        return max(0, self.steps - self.config.warmup) // self.config.update_every
+        return int(max(0, self.steps - self.config.warmup) // self.config.update_every)
 
     def learn(self) -> dict[str, float]:
         """Make the updates that are due, or one if there are only data."""
