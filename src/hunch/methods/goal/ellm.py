@@ -27,6 +27,7 @@ from hunch.core import EvidenceLevel, State, UsageError, World
 from hunch.lm import Sampling, choose, load
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure
@@ -98,8 +99,10 @@ class Suggestions(GoalSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config and the model."""
-        return {**asdict(self.config), "suggests": self.lm.name, "nonsense": list(self.nonsense)}
+        """The config, the model, and the version of the prompts."""
+        words = version(Suggestions.prompt, Suggestions._approved)
+        own = {"suggests": self.lm.name, "nonsense": list(self.nonsense), "wording": words}
+        return {**asdict(self.config), **own}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all suggestions."""
@@ -129,7 +132,7 @@ class Suggestions(GoalSource):
         listed = "\n".join(f"- {option}" for option in state.options)
         return (
             f"{state.observation}\n\nWhat would be sensible and useful to do here and now? Name up to "
-            f"{self.config.goals} things of this list, one a line.\n{listed}\nAnswer:"
+            f"{self.config.goals} things of this list, one per line.\n{listed}\nAnswer:"
         )
 
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:

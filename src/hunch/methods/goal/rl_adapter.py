@@ -31,6 +31,7 @@ from hunch.core import EvidenceLevel, Player, State, Transition, World, weakest
 from hunch.lm import Sampling, load, trainable
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
@@ -215,7 +216,8 @@ class Mentor(GoalSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config and the models."""
-        return {**asdict(self.config), "suggests": self.lm.name, "compares": self.table.lm.name}
+        named = {"suggests": self.lm.name, "compares": self.table.lm.name}
+        return {**asdict(self.config), **named, "wording": version(Mentor.question)}
 
     def begin(self, world: World, seed: int) -> None:
         """Start with a new adapter and no lessons."""
@@ -269,7 +271,7 @@ class Mentor(GoalSource):
         summary = f"Summary: {lesson.summary}\n" if lesson.summary else ""
         return (
             f"{state.observation}\n{lesson.prompt}\n{summary}\nWhich {self.config.goals} things of this list "
-            f"should the player try next? One a line.\n{listed}\nAnswer:"
+            f"should the player try next? One per line.\n{listed}\nAnswer:"
         )
 
     def _read(self, answer: str, options: Sequence[str]) -> list[str]:

@@ -35,6 +35,7 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, State, World, weakest
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
+from hunch.lm.wording import version
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
 from hunch.ranges import NonNegativeInt
@@ -42,7 +43,7 @@ from hunch.rl.search import RolloutPolicy, roll_out
 from hunch.roles.policy.in_context import InContextPolicy
 from hunch.roles.world_model.experience import Experience
 from hunch.roles.world_model.prompting import Completer, PromptConfig
-from hunch.roles.world_model.text import InContextWorldModel, TextWorldModel
+from hunch.roles.world_model.text import InContextWorldModel, TextWorldModel, question
 
 BROOKS = "Brooks et al., Large Language Models can Implement Policy Iteration, NeurIPS 2023"
 
@@ -146,6 +147,11 @@ class ICPI(Planner):
             self.actor = Completer(policy_lm, self.config)
         self.world_model = partial(InContextWorldModel, self.completer)
         self.policy = partial(InContextPolicy, self.actor)
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(question, Completer._prompt, InContextWorldModel.blank)
 
     @property
     def evidence(self) -> EvidenceLevel | None:

@@ -13,7 +13,6 @@ factors that count are settings, so every baseline is the same code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,11 +81,7 @@ class Planner(Agent):
     def settings(self) -> dict[str, Any]:
         """The config, the model, and digests of the skills' runs instead of their folders."""
         origins = sorted({skill.origin or skill.name for skill in self.skills.values()})
-        return {
-            **asdict(self.config),
-            "skills": origins,
-            **{name: model.name for name, model in self.models.items()},
-        }
+        return {**super().settings, "skills": origins}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans."""

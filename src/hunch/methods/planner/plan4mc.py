@@ -30,10 +30,11 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError, World, weakest
 from hunch.lm.base import LanguageModel
+from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
-from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract
+from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, question
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import Says, Skill
 from hunch.roles.prior.action import UniformPrior
@@ -175,6 +176,11 @@ class Plan4MC(Planner):
     def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Plan4MC:
         """Let the model ``lm`` write the skill graph."""
         return cls(models["lm"], skills, config)
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(question)
 
     @property
     def evidence(self) -> EvidenceLevel | None:

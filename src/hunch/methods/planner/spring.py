@@ -26,6 +26,7 @@ from hunch.lm import require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.scoring.choose import project
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt
@@ -140,13 +141,18 @@ class SPRING(Agent):
         self.sampling = Sampling(self.config.max_tokens, self.config.temperature, stop=("\n\n",))
 
     @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(SPRING.prompt, repr(self.questions))
+
+    @property
     def evidence(self) -> EvidenceLevel:
         """The evidence level of the model."""
         return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, the model, and the questions if they are your own."""
+        """The config, the model, the version of the prompts, and the questions if they are your own."""
         own = {} if self.given is None else {"questions": repr(self.given)}
         return {**super().settings, **own}
 

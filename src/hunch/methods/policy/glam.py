@@ -26,12 +26,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
+from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.policy.ppo import LISTED, TOGETHER, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import LMPolicyConfig
+from hunch.roles.prior.language import prompt
 
 if TYPE_CHECKING:
     from hunch.roles.policy.language import LMPolicy
@@ -86,6 +88,11 @@ class GLAM(PolicyAgent):
         self.models: Mapping[str, Any] = {"lm": self.lm, **getattr(self, "models", {})}
         super().__init__(own)
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(prompt)
 
     @property
     def evidence(self) -> EvidenceLevel | None:

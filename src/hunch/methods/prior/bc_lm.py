@@ -22,6 +22,7 @@ import numpy as np
 from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.lm import trainable
 from hunch.lm.base import Normalisation, OptionScores, count_words
+from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import configure
@@ -69,8 +70,8 @@ class BCLM(Agent):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config."""
-        return asdict(self.config)
+        """The config, and the version of the prompt."""
+        return {**asdict(self.config), "wording": version(text)}
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and keep recorded data only."""

@@ -32,6 +32,7 @@ from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Tran
 from hunch.lm import Sampling, load, require
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
@@ -119,8 +120,9 @@ class Preference(RewardSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and the names of judge and encoder."""
-        return {**asdict(self.config), "judge": self.lm.name, "encoder": self.table.lm.name}
+        """The config, the names of judge and encoder, and the version of the prompt."""
+        named = {"judge": self.lm.name, "encoder": self.table.lm.name}
+        return {**asdict(self.config), **named, "wording": version(Preference.prompt)}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all captions and rewards; fit at once if there are recorded data."""
