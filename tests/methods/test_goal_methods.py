@@ -123,7 +123,7 @@ def test_walls_are_crossed_at_doors_alone():
 
 def test_a_run_trains_the_adapter_after_each_stage():
     """That the contract is kept, tests/methods/test_registry.py holds."""
-    config = methods.RLAdapterConfig(mentor=MentorConfig(updates=1, batch=2, stages=2))
+    config = methods.RLAdapterConfig(mentor=MentorConfig(updates=1, stages=2))
     agent = RLAdapter(lm.load("scripted:mentor"), config, WORDS)
     hunch.train(agent, hunch.make("hunch/Craft-v0", max_steps=10), 40, seed=0)
     assert agent.mentor.stage == 2

@@ -17,6 +17,8 @@ SMALL = {**Q_SMALL, "horizon": 8, "width": 8}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
+    "dqn-prior-released": ("dqn_prior",),
+    "rewarded": ("rewarded", "q_learning"),
     "bc": ("cql_prior", "dqn_prior"),
     "bc-lm": ("cql_prior",),
     "cql": ("cql_prior", "dqn_prior"),

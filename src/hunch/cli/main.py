@@ -119,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _warn
+    if not {"", os.getcwd()} & set(sys.path):
+        sys.path.append("")  # modules of the user's own, in the current folder
     arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
