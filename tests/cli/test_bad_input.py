@@ -133,8 +133,16 @@ BAD = [
         "The reward source nope:X cannot be imported",
     ),
     (
-        ("run", "rewarded", "--env", "hunch/FrozenLake-v0", "--reward", "hunch.core:State"),
-        "The reward source hunch.core:State cannot be made",
+        (
+            "run",
+            "rewarded",
+            *RUN[2:],
+            "--lm",
+            "minilm",
+            "--reward",
+            "hunch.methods.reward.count_bonus:Counts",
+        ),
+        "takes no language model; leave --lm out",
     ),
     (
         ("run", "rewarded", "--env", "hunch/FrozenLake-v0", "--reward", "hunch.core:World"),

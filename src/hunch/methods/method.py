@@ -97,6 +97,12 @@ class Method:
             raise UsageError(f"{self.name} needs a language model: name one with --lm, such as {such}.")
         return {name: spec for name, spec in found.items() if spec}
 
+    def check(self, options: Any, lm: str) -> None:
+        """Check options by the agent's classmethod ``check(config, specs)``, if it has one."""
+        specs, refuse = self.specs(options, lm), getattr(self.agent_class, "check", None)
+        if refuse:
+            refuse(options, specs)
+
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
         """Build the agent from its options, its models, and other parts that ``hunch.runs`` loaded.
 

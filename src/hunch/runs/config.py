@@ -166,6 +166,7 @@ def _check_method(config: RunConfig) -> None:
         raise UsageError(f"{config.method} learns from recorded data: give a data set with --data FOLDER.")
     if config.lm and not method.takes_lm:
         raise UsageError(f"{config.method} uses no language model; leave --lm out.")
+    method.check(config.options or method.config_class(), config.lm)
     needs = dict(method.models)
     kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
     if "lm" in needs and kind in NEEDS:

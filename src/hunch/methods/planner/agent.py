@@ -29,11 +29,19 @@ from hunch.core import (
     weakest,
 )
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import PROPOSES
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
 from hunch.roles.planner.skills import ASKS, Detector, Skill, asked, feedback, refuse_twins, single
 from hunch.roles.prior.action import ActionPrior, DistributionPrior
+
+PLANNER: Mapping[str, Any] = {
+    **{"reads": {"raw"}, "optional": {"raw"}},  # for trained skills
+    **{"leaf": "LLM4RL / planner", "models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("planner",)},
+    **{"control": "uniform planner", "data": "none"},
+}
+"""What the rows of these methods share."""
 
 
 class Planner(Agent):

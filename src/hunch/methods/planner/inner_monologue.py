@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hunch.methods.method import PROPOSES, Method
-from hunch.methods.planner.agent import Planner
+from hunch.methods.method import Method
+from hunch.methods.planner.agent import PLANNER, Planner
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.roles.planner.skills import Channel
 
@@ -37,13 +37,6 @@ METHOD = Method(
     InnerMonologue,
     "SayCan with feedback on whether its skills worked and what is seen",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
-    leaf="LLM4RL / planner",
-    reads={"raw"},
-    optional={"raw"},  # for trained skills
-    models={"lm": PROPOSES},
-    lm="minilm",
-    roles=("planner",),
-    control="uniform planner",
-    data="none",
+    **PLANNER,
     changeable=("score", "affordance", "pick", "prior", "feedback"),
 )

@@ -24,8 +24,8 @@ import numpy as np
 
 from hunch.core import State, Transition, World
 from hunch.lm.backends.bag_of_words import words
-from hunch.methods.method import PROPOSES, Method
-from hunch.methods.planner.agent import Planner
+from hunch.methods.method import Method
+from hunch.methods.planner.agent import PLANNER, Planner
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.ranges import PositiveFloat, Share
 from hunch.roles.planner.skills import Skill
@@ -218,14 +218,7 @@ METHOD = Method(
     PlannerActorReporter,
     "a frozen planner, a trained actor, and a reporter that learns what to report from the reward",
     "Dasgupta et al., Collaborating with language models for embodied reasoning, 2023",
-    leaf="LLM4RL / planner",
-    reads={"raw"},
-    optional={"raw"},  # for trained skills
-    models={"lm": PROPOSES},
-    lm="minilm",
-    roles=("planner",),
-    control="uniform planner",
-    data="none",
+    **PLANNER,
     suggested=("minilm", "scripted:examiner"),
     changeable=("score", "affordance", "pick", "prior"),
 )

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hunch.methods.method import PROPOSES, Method
-from hunch.methods.planner.agent import Planner
+from hunch.methods.method import Method
+from hunch.methods.planner.agent import PLANNER, Planner
 
 
 class SayCan(Planner):
@@ -30,13 +30,13 @@ METHOD = Method(
     SayCan,
     "choose the skill that a language model finds useful and whose own value says it will work",
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
-    leaf="LLM4RL / planner",
-    reads={"raw"},
-    optional={"raw"},  # for trained skills
-    models={"lm": PROPOSES},
-    lm="minilm",
-    roles=("planner",),
-    control="uniform planner",
-    data="none",
+    **PLANNER,
     changeable=("score", "affordance", "pick", "prior"),
+    files=(
+        "methods/planner/saycan.py",
+        "methods/planner/agent.py",
+        "methods/planner/plan.py",
+        "methods/planner/examples.py",
+        "roles/planner/skills.py",
+    ),
 )

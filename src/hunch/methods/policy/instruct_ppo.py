@@ -28,7 +28,8 @@ from hunch.methods.policy.ppo import LISTED, PPO, TOGETHER, PPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.prior.action import ActionPrior, Instructed
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.instructed import Instructed
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hunch.methods.method import ENCODER, PROPOSES, Method
-from hunch.methods.prior.dqn_prior import YAN, DQNPrior, DQNPriorConfig
+from hunch.methods.method import Method
+from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig
 from hunch.ranges import NonNegativeFloat
 
 
@@ -57,12 +57,6 @@ METHOD = Method(
     "cql-prior",
     CQLPrior,
     "conservative Q-learning from recorded data, over k proposals of a model",
-    YAN,
-    leaf="LLM4RL / policy",
-    models={"lm": PROPOSES, **ENCODER},
-    lm="minilm",
-    roles=("action prior",),
-    control="random k",
+    **PRIOR,
     data="needed",
-    changeable=("k", "proposals", "prior", "alpha"),
 )

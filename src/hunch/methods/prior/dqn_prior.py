@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     from hunch.rl.q_learning import Row
 
 YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
+PRIOR: Mapping[str, Any] = {
+    **{"paper": YAN, "leaf": "LLM4RL / policy", "models": {"lm": PROPOSES, **ENCODER}, "lm": "minilm"},
+    **{"roles": ("action prior",), "control": "random k"},
+    "changeable": ("k", "proposals", "prior", "alpha"),
+}
+"""What the rows of methods with a prior and a Q share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,11 +385,11 @@ METHOD = Method(
     "dqn-prior",
     DQNPrior,
     "Q-learning restricted to k actions that a language model proposes",
-    YAN,
-    leaf="LLM4RL / policy",
-    models={"lm": PROPOSES, **ENCODER},
-    lm="minilm",
-    roles=("action prior",),
-    control="random k",
-    changeable=("k", "proposals", "prior", "alpha"),
+    **PRIOR,
+    files=(
+        "methods/prior/dqn_prior.py",
+        "rl/q_learning.py",
+        "roles/prior/action.py",
+        "roles/prior/kinds.py",
+    ),
 )

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from hunch.core import FloatArray, Transition, World
-from hunch.methods.method import ENCODER, PROPOSES, Method
-from hunch.methods.prior.dqn_prior import YAN, DQNPrior, DQNPriorConfig, choose
+from hunch.methods.method import Method
+from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig, choose
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.prior.action import Proposal
 
@@ -131,11 +131,5 @@ METHOD = Method(
     "dqn-prior-released",
     DQNPriorReleased,
     "dqn-prior by the protocol of the authors' code, for ALFWorld or for the kitchens",
-    YAN,
-    leaf="LLM4RL / policy",
-    models={"lm": PROPOSES, **ENCODER},
-    lm="minilm",
-    roles=("action prior",),
-    control="random k",
-    changeable=("k", "proposals", "prior", "alpha"),
+    **PRIOR,
 )

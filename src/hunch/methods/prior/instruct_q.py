@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, World
-from hunch.methods.method import PROPOSES, Method
-from hunch.methods.prior.leaning import Leaning, LeaningConfig
+from hunch.methods.method import Method
+from hunch.methods.prior.leaning import LEANING, Leaning, LeaningConfig
 from hunch.ranges import Decay, NonNegativeFloat, PositiveFloat, Share
 
 
@@ -88,11 +88,5 @@ METHOD = Method(
     InstructQ,
     "Q-learning in which an instruction to a language model selects one of many good policies",
     "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
-    leaf="LLM4RL / policy",
-    environments="small text environments",
-    models={"lm": PROPOSES},
-    lm="minilm",
-    roles=("action prior",),
-    control="uninformed prior",
-    changeable=("prior", "instruction", "weight", "floor", "samples"),
+    **LEANING,
 )

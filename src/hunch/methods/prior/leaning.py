@@ -17,11 +17,20 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, State, World
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import PROPOSES
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.prior.action import ActionPrior, Instructed
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.instructed import Instructed
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+LEANING: Mapping[str, Any] = {
+    **{"leaf": "LLM4RL / policy", "environments": "small text environments", "control": "uninformed prior"},
+    **{"models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("action prior",)},
+    "changeable": ("prior", "instruction", "weight", "floor", "samples"),
+}
+"""What the rows of these methods share."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition
-from hunch.methods.method import PROPOSES, Method
-from hunch.methods.prior.leaning import Leaning, LeaningConfig
+from hunch.methods.method import Method
+from hunch.methods.prior.leaning import LEANING, Leaning, LeaningConfig
 from hunch.ranges import NonNegativeFloat, PositiveFloat, Share
 
 
@@ -85,11 +85,5 @@ METHOD = Method(
     LikelihoodValue,
     "choose actions by a language model's likelihood times a learnt probability of success",
     "the rule of Ahn et al., Do As I Can, Not As I Say, CoRL 2022, for the actions of any environment",
-    leaf="LLM4RL / policy",
-    environments="small text environments",
-    models={"lm": PROPOSES},
-    lm="minilm",
-    roles=("action prior",),
-    control="uninformed prior",
-    changeable=("prior", "instruction", "weight", "floor", "samples"),
+    **LEANING,
 )

@@ -11,7 +11,7 @@ A program is an action and its fitness is the reward, so this is the loop of :mo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,12 @@ from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.rollout import StoppedError
 from hunch.roles.writer.programs import Attempt, Feedback, Request, Search, best, same, shown
+
+PROGRAM: Mapping[str, Any] = {
+    **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
+    **{"roles": ("program",), "data": "none"},
+}
+"""What the rows of these methods share."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.methods.method import Method
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.writer.programs import Search
 from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
@@ -57,11 +57,7 @@ METHOD = Method(
     "write the policy as a program, and revise it after its episodes",
     "Liang et al., Code as Policies, ICRA 2023; search as in FunSearch",
     leaf="LLM4RL / policy",
-    environments="design problems",
-    acts="program",
-    reads={"raw"},
     models={"lm": ("generate",)},
     suggested=("openai:gpt-4o-mini", "scripted:mutator"),
-    roles=("program",),
-    data="none",
+    **PROGRAM,
 )

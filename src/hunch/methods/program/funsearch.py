@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal
 from hunch.core import UsageError, World
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
@@ -109,11 +109,14 @@ METHOD = Method(
     "search for a heuristic on islands of programs, with two programs in every prompt",
     "Romera-Paredes et al., Mathematical discoveries from program search with LLMs, Nature 2023",
     leaf="LLM4RL / policy",
-    environments="design problems",
-    acts="program",
-    reads={"raw"},
     models={"lm": ("generate",)},
     suggested=("openai:gpt-4o-mini", "scripted:mutator"),
-    roles=("program",),
-    data="none",
+    **PROGRAM,
+    files=(
+        "methods/program/funsearch.py",
+        "methods/program/agent.py",
+        "methods/program/writing.py",
+        "roles/writer/programs.py",
+        "roles/writer/search.py",
+    ),
 )

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.methods.program.program_tree import ProgramTree
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.writer.programs import Attempt, Request, Search, best, chat_prompt
@@ -104,11 +104,7 @@ METHOD = Method(
     "Dainese et al., Generating Code World Models with Large Language Models Guided by Monte Carlo Tree "
     "Search, NeurIPS 2024",
     leaf="LLM4RL / world model",
-    environments="design problems",
-    acts="program",
-    reads={"raw"},
     models={"lm": ("generate",)},
     suggested=("openai:gpt-4o-mini", "scripted:modeller?repair=0.3"),
-    roles=("program",),
-    data="none",
+    **PROGRAM,
 )

@@ -445,4 +445,9 @@ METHOD = Method(
     suggested=("openai:gpt-4o-mini", "scripted:captions"),
     roles=("reward source",),
     control="uninformed judge",
+    files=(
+        "methods/reward/motif.py",
+        "roles/reward/rewarded.py",
+        "methods/q_learning.py",
+    ),
 )

@@ -6,9 +6,10 @@ The class implements :class:`hunch.roles.reward.rewarded.RewardSource`. Its cons
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from typing import Any, ClassVar
 
 from hunch.core import UsageError
@@ -55,34 +56,38 @@ class RewardedLearner(Rewarded):
         super().__init__(learner(c, encoder), source, weight=c.weight, extrinsic=c.extrinsic)
 
     @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse a source that cannot be imported, or that asks for another number of models."""
+        lm = signature(source(config.reward)).parameters.get("lm")
+        if lm is None and "lm" in specs:
+            raise UsageError(f"The reward source {config.reward} takes no language model; leave --lm out.")
+        if lm is not None and lm.default is lm.empty and "lm" not in specs:
+            raise UsageError(f"The reward source {config.reward} needs a language model: name one with --lm.")
+
+    @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RewardedLearner:
         """Make the source, with the model of ``--lm`` if one is named."""
-        made = source(config.reward, {name: models[name] for name in models if name == "lm"})
-        return cls(made, config, models["encoder"])
+        named = {name: models[name] for name in models if name == "lm"}
+        return cls(source(config.reward)(**named), config, models["encoder"])
 
 
-def source(place: str, models: Mapping[str, LanguageModel]) -> RewardSource:
-    """Import and make the reward source at ``module:Class``.
+def source(place: str) -> Callable[..., RewardSource]:
+    """Import the reward source at ``module:Class``.
 
     Raises:
-        UsageError: if there is none, or it takes another number of models.
+        UsageError: if there is none.
     """
     module, _, name = place.partition(":")
     if not (module and name):
         raise UsageError(f"--reward is a class of yours, as module:Class, not {place!r}.")
     try:
-        found = getattr(import_module(module), name)
+        found: Callable[..., RewardSource] = getattr(import_module(module), name)
     except Exception as error:  # the import of a package may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
-    try:
-        made: RewardSource = found(**models)
-    except TypeError as error:
-        hint = "it takes no --lm" if models else "it may need a model, --lm"
-        raise UsageError(f"The reward source {place} cannot be made ({error}): {hint}.") from error
-    if not callable(getattr(made, "rewards", None)):
+    if not callable(getattr(found, "rewards", None)):
         raise UsageError(f"{place} is no reward source: it has no method 'rewards'.")
-    return made
+    return found
 
 
 METHOD = Method(
