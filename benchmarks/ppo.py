@@ -27,8 +27,8 @@ import hunch
 from hunch import lm
 from hunch.core import State
 from hunch.methods.policy.ppo import PPO, PolicyAgent
-from hunch.rl.policy import ListedPolicy, padded
-from hunch.rl.policy_gradient import UpdateConfig
+from hunch.rl.listed import ListedPolicy, padded
+from hunch.rl.settings import UpdateConfig
 from hunch.roles import TextTable
 
 STREAMS = 4

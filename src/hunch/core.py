@@ -335,10 +335,12 @@ class Agent(Player, Source, Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The fields of the dataclass ``config`` and the names of the ``models``, if there are any."""
+        """The fields of ``config``, the names of the ``models``, and the ``wording`` of prompts, if any."""
         config = getattr(self, "config", None)
+        words = getattr(self, "wording", "") or getattr(getattr(self, "prior", None), "wording", "")
         named = {name: model.name for name, model in getattr(self, "models", {}).items()}
-        return {**(asdict(config) if is_dataclass(config) else {}), **named}  # type: ignore[arg-type]
+        own = asdict(config) if is_dataclass(config) else {}  # type: ignore[arg-type]
+        return {**own, **named, **({"wording": words} if words else {})}
 
     def player(self, seed: int) -> Player:
         """Return a player for evaluation: same weights, but its own randomness and memory."""

@@ -6,7 +6,7 @@ how many different things an agent learns to do without the environment's reward
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import Agent, Transition, World
-from hunch.lm.base import LanguageModel
+from hunch.core import Transition, World
 from hunch.methods import find
 from hunch.methods.goal.ellm import ELLM, ELLMConfig, SuggestionConfig
 from hunch.methods.q_learning import QLearningConfig
-from hunch.methods.reward.novelty import CountBonus, CountBonusConfig, RNDConfig
+from hunch.methods.reward.count_bonus import CountBonus, CountBonusConfig
+from hunch.methods.reward.rnd import RNDConfig
 from hunch.ranges import NonNegativeInt
 from hunch.report.table import final_return
 from hunch.rl.statistics import above, over_seeds
@@ -172,18 +172,8 @@ class TurningCount(Turning, CountBonus):
     config_class = TurningCountConfig
 
 
-TURNING = replace(find("ellm"), name=f"{__name__}:TURNING", agent=f"{__name__}:TurningELLM")
-COUNTING = replace(find("count-bonus"), name=f"{__name__}:COUNTING", agent=f"{__name__}:TurningCount")
-
-
-def build(agent: type[Any], config: Any, models: Mapping[str, LanguageModel]) -> Agent:
-    """Build one of both."""
-    made: Agent
-    if issubclass(agent, ELLM):
-        made = agent(models["lm"], config, models["encoder"])
-    else:
-        made = agent(config, models["encoder"])
-    return made
+TURNING = replace(find("ellm"), name=f"{__name__}:TURNING", agent_class=TurningELLM)
+COUNTING = replace(find("count-bonus"), name=f"{__name__}:COUNTING", agent_class=TurningCount)
 
 
 def later(steps: int, more: int) -> tuple[Arm, ...]:

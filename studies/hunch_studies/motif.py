@@ -19,8 +19,9 @@ from hunch.core import Episode, World
 from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.q_learning import QLearningConfig
+from hunch.methods.reward.count_bonus import CountBonusConfig
 from hunch.methods.reward.motif import MotifConfig, Pair, Preference, PreferenceConfig
-from hunch.methods.reward.novelty import CountBonusConfig, RNDConfig
+from hunch.methods.reward.rnd import RNDConfig
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_seeds

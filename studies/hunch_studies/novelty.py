@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.methods.q_learning import QLearningConfig
-from hunch.methods.reward.novelty import CountBonusConfig, RNDConfig
+from hunch.methods.reward.count_bonus import CountBonusConfig
+from hunch.methods.reward.rnd import RNDConfig
 from hunch.rl.statistics import above, over_seeds
 from hunch.runs.compare import SEED, Arm, jobs
 from hunch.runs.execute import RunConfig, finished

@@ -18,12 +18,12 @@ from hunch.lm import trainable
 from hunch.lm.base import Normalisation
 from hunch.methods.policy.gflan_prior import GFlanPriorConfig
 from hunch.methods.policy.glam import WALKS, GLAMConfig
-from hunch.methods.policy.ppo import PerceptronPPOConfig
+from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.policy.twosome import TWOSOMEConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import over_seeds
-from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig
+from hunch.roles import LMPolicy, LMPolicyConfig
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, jobs
@@ -77,7 +77,7 @@ def glam(scale: Scale, data: Path) -> list[Part]:
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
         *(arm(f"GLAM, {lm}", "glam", steps, GLAMConfig(**EVEN), lm) for lm in scale.lms),
         arm("pretrained, not trained", "zero-shot", steps, ZeroShotConfig(prior=AS_IT_IS), WALKS),
-        arm("PPO on bags of words", "ppo", steps, PerceptronPPOConfig(encoder="bag-of-words", horizon=40)),
+        arm("PPO on bags of words", "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
         arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform"),
     )
     return [

@@ -20,7 +20,7 @@ from hunch.envs.design.reward_grammar import Part as PartOfReward
 from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch.envs.design.worlds import WORLDS
 from hunch.methods import find
-from hunch.methods.program.eureka import Eureka, EurekaConfig, build
+from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter, Writer
 from hunch.roles.writer.similarity import SimilarityWriter
@@ -43,7 +43,7 @@ from hunch_studies.programs_rewards import (
 )
 from hunch_studies.study import Part, Scale, Study, kept
 
-__all__ = ["EVEN", "STUDIES", "Even", "build"]
+__all__ = ["EVEN", "STUDIES", "Even"]
 
 CONTROLS: dict[str, Feedback] = {
     "Eureka": "own",
@@ -101,7 +101,7 @@ class Even(Eureka):
         return SimilarityWriter(lm, math.inf)
 
 
-EVEN = replace(find("eureka"), name=f"{__name__}:EVEN", agent=f"{__name__}:Even")
+EVEN = replace(find("eureka"), name=f"{__name__}:EVEN", agent_class=Even)
 
 
 def scripted(

@@ -97,18 +97,15 @@ def attempts_of(run: Path) -> list[Attempt]:
 class Mutated(FunSearch):
     """FunSearch with the mutator as its writer, which no text is shown."""
 
-    def __init__(self, config: FunSearchConfig) -> None:
-        super().__init__(Mutator(), config)
-
-
-def build(agent: type[Any], config: Any, models: Mapping[str, Any]) -> Any:
-    """Build an agent whose writer is the mutator."""
-    return agent(config)
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, Any]) -> Mutated:
+        """Let the mutator write."""
+        return cls(Mutator(), config)
 
 
 MUTATED = Method(
     f"{__name__}:MUTATED",
-    f"{__name__}:Mutated",
+    Mutated,
     "FunSearch with a random mutator of syntax trees as its writer",
     "Romera-Paredes et al., Mathematical discoveries from program search with LLMs, Nature 2023",
     acts="program",

@@ -5,6 +5,7 @@ hunch study code-policies
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.writer.programs import Mutator, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch_studies.programs_funsearch import attempts_of, build, tried
+from hunch_studies.programs_funsearch import attempts_of, tried
 from hunch_studies.study import Part, Scale, Study, runs_of
 
 __all__ = ["MUTATED", "STUDIES", "Mutated", "build"]
@@ -46,13 +47,15 @@ STREAMS = 4
 class Mutated(CodePolicy):
     """A search of policies with the mutator as its writer."""
 
-    def __init__(self, config: CodePolicyConfig) -> None:
-        super().__init__(Mutator(), config)
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, Any]) -> Mutated:
+        """Let the mutator write."""
+        return cls(Mutator(), config)
 
 
 MUTATED = Method(
     f"{__name__}:MUTATED",
-    f"{__name__}:Mutated",
+    Mutated,
     "policies as code, with a random mutator of syntax trees as the writer",
     "search as in FunSearch",
     acts="program",

@@ -19,7 +19,7 @@ from hunch.envs.design.reward import RewardDesign
 from hunch.methods import Method, find
 from hunch.methods.program.agent import ProgramConfig
 from hunch.methods.program.song import SongConfig
-from hunch.methods.program.text2reward import Text2Reward, Text2RewardConfig, build
+from hunch.methods.program.text2reward import Text2Reward, Text2RewardConfig
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.writer.programs import Writer
 from hunch.roles.writer.similarity import SimilarityWriter
@@ -38,7 +38,7 @@ from hunch_studies.programs_rewards import (
 )
 from hunch_studies.study import Part, Scale, Study, kept
 
-__all__ = ["EVEN", "STUDIES", "Even", "build"]
+__all__ = ["EVEN", "STUDIES", "Even"]
 
 PROGRAMS = 16
 """Programs, and so trainings, per run."""
@@ -62,7 +62,7 @@ class Even(Text2Reward):
         return SimilarityWriter(lm, math.inf)
 
 
-EVEN = replace(find("text2reward"), name=f"{__name__}:EVEN", agent=f"{__name__}:Even")
+EVEN = replace(find("text2reward"), name=f"{__name__}:EVEN", agent_class=Even)
 REFINED, SONG = Text2RewardConfig(give_up=0), SongConfig(give_up=0)
 RULE = writer(*MAIN)
 """The scripted writer at the rates of Eureka's main comparison."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hunch.envs import make
 from hunch.envs.secret import VERBS
-from hunch.methods.planner.reporter import PlannerActorReporter
+from hunch.methods.planner.planner_actor_reporter import PlannerActorReporter
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds

@@ -24,9 +24,8 @@ from hunch.methods.goal.rl_adapter import (
     RLAdapter,
     RLAdapterConfig,
     Sayer,
-    build,
 )
-from hunch.methods.policy.ppo import PerceptronPPOConfig
+from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
 from hunch.runs.build import load_agent
@@ -38,13 +37,13 @@ from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
-__all__ = ["RULED", "STUDIES", "ToldByRule", "build"]
+__all__ = ["RULED", "STUDIES", "ToldByRule"]
 
 ENV: Final = "hunch/Craft-v0"
 STEPS: Final = 6_000
 RULE: Final = "scripted:mentor"
 CLOSED: Final = "closed loop"
-PPO_SETTINGS: Final = PerceptronPPOConfig(gamma=0.95, gae=0.65, learning_rate=1e-3)
+PPO_SETTINGS: Final = PPOConfig(gamma=0.95, gae=0.65, learning_rate=1e-3)
 """The paper's discounts; its learning rate is a tenth, for millions of steps."""
 
 
@@ -83,7 +82,7 @@ class ToldByRule(RLAdapter):
     mentor_class = Ruled
 
 
-RULED = replace(find("rl-adapter"), name=f"{__name__}:RULED", agent=f"{__name__}:ToldByRule")
+RULED = replace(find("rl-adapter"), name=f"{__name__}:RULED", agent_class=ToldByRule)
 
 
 @dataclass(frozen=True)

@@ -100,14 +100,62 @@ BAD = [
         "broken, which should register X-v0, cannot be imported: ValueError",
     ),
     (("run", "dqn", "--env", "json:X-v0"), "Importing json registers no environment 'X-v0'"),
-    (("run", "funsearch", "--env", "hunch/FrozenLake-v0"), "funsearch writes programs"),
+    (
+        ("run", "funsearch", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:mutator"),
+        "funsearch writes programs",
+    ),
     (("run", "dqn", "--env", "hunch/Heuristic-CapSet-v0"), "dqn chooses from listed actions"),
     (
         ("run", "icpi", "--env", "hunch/Kitchen-v0"),
         "icpi reads how states and actions are written in prompts",
     ),
-    (("compare", "motif", "--env", "hunch/Taxi-v0"), "motif reads events (what happened, in words)"),
-    (("run", "worldcoder", "--env", "hunch/Household-Pick-v0"), "worldcoder reads raw states"),
+    (
+        ("compare", "motif", "--env", "hunch/Taxi-v0", "--lm", "scripted:captions"),
+        "motif reads events (what happened, in words)",
+    ),
+    (
+        ("run", "worldcoder", "--env", "hunch/Household-Pick-v0", "--lm", "scripted:modeller"),
+        "worldcoder reads raw states",
+    ),
+    (
+        ("run", "motif", "--env", "hunch/DoorKey-v0"),
+        "motif needs a language model: name one with --lm, such as",
+    ),
+    (("run", "dqn-prior", "--preset", "released"), "the authors' protocol is the method dqn-prior-released"),
+    (
+        ("run", "kwon", "--env", "hunch/DoorKey-v0", "--dqn.hidden", "8"),
+        "--dqn.hidden belongs to the learner dqn",
+    ),
+    (("run", "kwon", "--learner", "ppo", "--table.gamma=1"), "the learner is ppo: add --learner table"),
+    (("run", "rewarded", "--env", "hunch/FrozenLake-v0"), "--reward is a class of yours, as module:Class"),
+    (
+        ("run", "rewarded", "--env", "hunch/FrozenLake-v0", "--reward", "nope:X"),
+        "The reward source nope:X cannot be imported",
+    ),
+    (
+        (
+            "run",
+            "rewarded",
+            *RUN[2:],
+            "--lm",
+            "minilm",
+            "--reward",
+            "hunch.methods.reward.count_bonus:Counts",
+        ),
+        "takes no language model; leave --lm out",
+    ),
+    (
+        ("run", "rewarded", "--env", "hunch/FrozenLake-v0", "--reward", "hunch.core:World"),
+        "hunch.core:World is no reward source",
+    ),
+    (
+        ("run", "nowhere:METHOD", "--env", "hunch/FrozenLake-v0"),
+        "The method nowhere:METHOD cannot be imported",
+    ),
+    (
+        ("run", "hunch.core:State", "--env", "hunch/FrozenLake-v0"),
+        "hunch.core:State must be a new hunch.methods.Method",
+    ),
     (
         (*COMPARE[:2], "--env", "hunch/TextCraft-v0"),
         "dqn-prior chooses from listed actions, and hunch/TextCraft-v0 takes any text.",

@@ -83,9 +83,9 @@ def test_an_environment_is_shown_with_options_and_an_example(hunch):
 PLUGIN = """
 import gymnasium
 from hunch.methods import Method
-from hunch.methods.prior.zero_shot import ZeroShot, build
+from hunch.methods.prior.zero_shot import ZeroShot
 METHOD = Method(
-    "mine", "plug_in:ZeroShot", "a method of my own", "a paper", models={"lm": ("generate",)}, lm="uniform"
+    "mine", ZeroShot, "a method of my own", "a paper", models={"lm": ("generate",)}, lm="uniform"
 )
 gymnasium.register("Mine-v0", "hunch.envs.frozen_lake:FrozenLake")
 """

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from hunch.lm.training import Trainable  # noqa: E402
-from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig  # noqa: E402
+from hunch.roles import LMPolicy, LMPolicyConfig  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>"]
 OPTIONS = ["go left", "go", "open the fridge 1", "open the fridge"]

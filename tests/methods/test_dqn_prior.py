@@ -11,7 +11,8 @@ import hunch
 from hunch import lm
 from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
-from hunch.rl.q_learning import values
+from hunch.methods.prior.dqn_prior_released import SCRIPTS, DQNPriorReleased
+from hunch.rl.q_learning import forward
 from hunch.roles import LikelihoodPrior, SimilarityPrior, TextTable, UniformPrior
 from hunch.roles.prior.language import prompt
 
@@ -24,6 +25,17 @@ EAGER = {
     "epsilon": (1.0, 0.05, 300),
 }
 SMALL = {"hidden": 16, "warmup": 20, "batch_size": 16, "update_every": 4}
+ROUNDS = {"hidden": 16, "batch_size": 16}
+
+
+class Counting(UniformPrior):
+    """Counts what it proposes."""
+
+    drawn = 0
+
+    def propose(self, states, k, rng):
+        self.drawn += len(states)
+        return super().propose(states, k, rng)
 
 
 @pytest.fixture(scope="module")
@@ -58,33 +70,35 @@ def test_only_proposals_are_taken(table, lake, proposals):
     """The agent never leaves C^k(s), and a set of k draws has at most k members."""
     agent = begun(DQNPrior(UniformPrior(), table, k=2, proposals=proposals, **SMALL))
     hunch.train(agent, lake, 300)
-    assert all(len(p.indices) <= 2 for p in agent.sets.values())
     batch = agent.learner.replay.sample(500, np.random.default_rng(0))
-    for action, candidates in zip(batch.action, batch.candidates, strict=True):
-        assert action in agent.sets[candidates].indices
+    for action, own in zip(batch.action, agent.candidates(batch.state, batch.candidates), strict=True):
+        assert action in own
+        assert len(own) <= 2
 
 
 def test_when_candidates_are_drawn(table, lake):
     """kept: once a state; visited: on every arrival, where an episode begins and after every step."""
-    kept, visited = (DQNPrior(UniformPrior(), table, k=2, proposals=p, **SMALL) for p in ("kept", "visited"))
+    priors = Counting(), Counting()
+    kept, visited = (
+        DQNPrior(prior, table, k=2, proposals=p, **SMALL)
+        for prior, p in zip(priors, ("kept", "visited"), strict=True)
+    )
     hunch.train(kept, lake, 300)
-    assert len(kept.sets) == len(kept.features.states)
+    assert priors[0].drawn == len(kept.kept) == len(kept.features.states)
     result = hunch.train(visited, lake, 300)
-    nowhere = visited.learner.replay.rows[:300, 6].sum()  # in a hole, or at the goal
+    nowhere = visited.learner.replay.rows[:300, 4].sum()  # in a hole, or at the goal
     arrived = len(result.episodes) + (sum(episode.length for episode in result.episodes) < 300)
-    assert len(visited.sets) == 300 - nowhere + arrived
+    assert priors[1].drawn == 300 - nowhere + arrived
 
 
-@pytest.mark.parametrize("surplus", [None, 0])
-def test_candidates_that_no_stored_step_needs_are_forgotten(table, lake, surplus):
-    """However long a run, and without a trace in what it does."""
-    small = {**SMALL, "replay": 20, "surplus": surplus}
-    agents = [begun(DQNPrior(UniformPrior(), table, k=2, **small)) for _ in range(2)]
-    agents[1]._forget = lambda: None
-    first, second = (actions(hunch.train(agent, lake, 200)) for agent in agents)
-    assert first == second
-    assert len(agents[0].sets) <= 2 * 20 < len(agents[1].sets)
-    hunch.methods.check(agents[0], lake)
+def test_candidates_drawn_on_arrival_are_in_the_rows_only(table, lake):
+    """However long a run is, nothing grows but the replay buffer, which holds k indices per state."""
+    agent = begun(DQNPrior(UniformPrior(), table, k=3, **SMALL))
+    hunch.train(agent, lake, 200)
+    batch = agent.learner.replay.sample(100, np.random.default_rng(0))
+    assert batch.candidates.shape == batch.following.shape == (100, 3)
+    assert not agent.kept
+    assert len(agent.here) <= 1
 
 
 def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
@@ -98,7 +112,7 @@ def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
     agent.begin(World(streams=4), 0)
     for number, each in enumerate((state, same, *others)):
         agent.act([replace(each, stream=number)])
-        assert len(agent.sets) == max(1, number)
+        assert len(agent.kept) == max(1, number)
 
 
 def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
@@ -107,11 +121,11 @@ def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
     s = State("here", "go", tuple("abcdefghijkl"))
     for _ in range(50):
         (action,) = agent.act([s])
-        (drawn,) = [s.options[i] for i in agent.sets[agent.here[0].candidates].indices]
+        (drawn,) = [s.options[i] for i in agent.here[0].proposal.indices]
         assert action == drawn
         agent.observe([Transition(s, action, 0.0, s, False, False)])
     rows = agent.learner.replay.rows[:50]
-    assert (rows[1:, 3] == rows[:-1, 4]).all()
+    assert (rows[1:, 5] == rows[:-1, 6]).all()
 
 
 def test_targets_by_hand(table):
@@ -121,10 +135,14 @@ def test_targets_by_hand(table):
     agent.observe([Transition(s, "right", 0.5, t, False, False), Transition(s, "left", 1.0, t, True, False)])
     learner, everything = agent.learner, [np.arange(2), np.arange(3)]
     batch = learner.replay.sample(64, np.random.default_rng(0))
-    own, later = (values(q, agent.features, [0, 1], everything) for q in (learner.network, learner.target))
-    y = np.where(batch.terminated == 1, 1.0, 0.5 + 0.9 * later[1].max())
-    expected = 0.5 * np.mean((own[0][batch.action] - y) ** 2)
-    assert learner.update(batch, agent._candidates) == pytest.approx(expected, abs=1e-6)
+    with torch.no_grad():
+        own, later = (
+            torch.split(forward(q, agent.features, np.array([0, 1]), everything), [2, 3])
+            for q in (learner.network, learner.target)
+        )
+    y = np.where(batch.terminated == 1, 1.0, 0.5 + 0.9 * later[1].max().numpy())
+    expected = 0.5 * np.mean((own[0].numpy()[batch.action] - y) ** 2)
+    assert learner.update(batch, agent.candidates) == pytest.approx(expected, abs=1e-6)
 
 
 def test_truncation_still_bootstraps(table):
@@ -134,15 +152,12 @@ def test_truncation_still_bootstraps(table):
     assert agent.learner.replay.sample(1, np.random.default_rng(0)).terminated[0] == 0
 
 
-@pytest.mark.parametrize("target", ["soft", "hard"])
+@pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("explore", ["posterior", "epsilon"])
-def test_learning_solves_a_one_step_choice(table, target, explore):
+def test_learning_solves_a_one_step_choice(table, hard, explore):
     """A bandit in words: after learning, the posterior is on the rewarded action."""
-    agent = begun(
-        DQNPrior(
-            UniformPrior(), table, DQNPriorConfig(target=target, explore=explore, target_every=20, **EAGER)
-        )
-    )
+    agent = begun(DQNPrior(UniformPrior(), table, DQNPriorConfig(explore=explore, **EAGER)))
+    agent.learner.moves = (1.0, 20) if hard else agent.learner.moves
     s = State("A coin lies on the table.", "take the coin", ("take the coin", "leave"))
     for _ in range(600):
         action = agent.act([s])[0]
@@ -183,13 +198,14 @@ def test_state_dict_goes_on_as_the_original(table, lake, joint):
 
 
 def test_kept_candidates_of_another_prior_are_forgotten(table, lake):
-    agent = begun(DQNPrior(SimilarityPrior(table), table, k=3, **SMALL))
+    keeps = {**SMALL, "proposals": "kept"}
+    agent = begun(DQNPrior(SimilarityPrior(table), table, k=3, **keeps))
     hunch.train(agent, lake, 60)
-    same, fewer = (begun(DQNPrior(SimilarityPrior(table), table, k=k, **SMALL)) for k in (3, 2))
+    same, fewer = (begun(DQNPrior(SimilarityPrior(table), table, k=k, **keeps)) for k in (3, 2))
     for other in (same, fewer):
         other.load_state_dict(agent.state_dict())
-    assert same.sets.keys() == agent.sets.keys()
-    assert not fewer.sets
+    assert same.kept.keys() == agent.kept.keys()
+    assert not fewer.kept
 
 
 @pytest.mark.parametrize(
@@ -207,7 +223,7 @@ def test_a_checkpoint_of_another_encoder_is_refused(table, lake, spec, message):
     with pytest.raises(UsageError, match=message) as caught:
         other.load_state_dict(agent.state_dict())
     assert "\n" not in str(caught.value)
-    assert other.schedule.steps == 60
+    assert other.steps == 60
     assert all(torch.equal(weight, before[name]) for name, weight in other.learner.network.named_parameters())
 
 
@@ -248,9 +264,9 @@ def test_scored_prior_drives_the_same_agent(table, lake):
 
 
 def test_more_draws_than_actions_are_draws_with_replacement(table, lake):
-    agent = begun(DQNPrior(UniformPrior(), table, k=9, **SMALL))
+    agent = begun(DQNPrior(UniformPrior(), table, k=9, proposals="kept", **SMALL))
     hunch.train(agent, lake, 30)
-    assert all(p.weights.sum() == pytest.approx(1) and len(p.indices) <= 4 for p in agent.sets.values())
+    assert all(p.weights.sum() == pytest.approx(1) and len(p.indices) <= 4 for p in agent.kept.values())
 
 
 def test_an_environment_without_listed_actions_is_refused(table):
@@ -262,38 +278,37 @@ def test_data_and_streams_together(table, lake):
     """Recorded transitions are in the buffer from the beginning, and stay there beside those of its own."""
     s = State("here", "go", ("left", "right"))
     data = [[Transition(s, "left", 1.0, s, True, False)]] * 5
-    agent = begun(DQNPrior(UniformPrior(), table, **{**SMALL, "replay": 10}))
+    agent = begun(DQNPrior(UniformPrior(), table, **SMALL))
     hunch.train(agent, lake, 8, data=data)
     assert len(agent.learner.replay) == 13
+    assert agent.learner.replay.capacity == 50_000 + 5
     assert agent.learner.updates == 0, "its own warm-up is still on"
     agent.begin(World(streams=0, data=data), 0)
     assert agent.learn()["loss"] > 0
 
 
-def test_a_preset_changes_what_was_left_at_our_defaults(table):
-    agent = begun(DQNPrior(UniformPrior(), table, preset="released", gamma=0.95))
-    assert (agent.config.target, agent.config.target_every, agent.config.clip) == ("hard", 20, 1.0)
-    assert (agent.config.proposals, agent.config.round, agent.config.copies) == ("visited", 10, 1)
-    assert agent.config.gamma == 0.95
-    dqn = hunch.methods.DQN(table, preset="released-kitchen")
-    assert (dqn.config.proposals, dqn.config.k, dqn.config.explore, dqn.config.copies) == (
-        "kept",
-        None,
-        "epsilon",
-        2,
-    ), "what makes DQN what it is stays"
-    assert hunch.methods.CQLPrior(UniformPrior(), table, preset="released").config.beta == 5
+def released(prior, table, **options):
+    return DQNPriorReleased(prior, table, joint=False, **options)
 
 
-@pytest.mark.parametrize("preset", ["released", "released-kitchen"])
-def test_a_preset_keeps_the_contract(table, preset):
+def test_a_script_sets_what_the_user_does_not(table):
+    alfworld, kitchens = (released(UniformPrior(), table, script=s).config for s in SCRIPTS)
+    assert (alfworld.mixed, alfworld.round, alfworld.round_updates) == (False, 10, 0)
+    assert (kitchens.mixed, kitchens.round, kitchens.round_updates) == (True, 5, 40)
+    assert (kitchens.proposals, kitchens.clip, kitchens.gamma) == ("visited", 1.0, 0.99)
+    assert released(UniformPrior(), table, script="kitchens", round=3, mixed=False).config.round == 3
+    assert not released(UniformPrior(), table, script="kitchens", mixed=False).config.mixed
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_authors_protocol_keeps_the_contract(table, script):
     """Resume, evaluation without a trace, and the like, with episodes that are held until they end."""
-    agent = begun(DQNPrior(UniformPrior(), table, preset=preset, k=2, joint=False))
+    agent = begun(released(UniformPrior(), table, script=script, k=2))
     hunch.methods.check(agent, hunch.make("hunch/FrozenLake-v0"))
 
 
 def test_failures_are_stored_while_they_do_not_outweigh_successes(table):
-    agent = begun(DQNPrior(UniformPrior(), table, surplus=1, copies=2, **SMALL))
+    agent = begun(released(UniformPrior(), table, surplus=1, copies=2, **ROUNDS))
     s = State("here", "go", ("left", "right"))
 
     def play(success):
@@ -314,7 +329,7 @@ def test_updates_in_rounds(table):
     """Four passes over what is stored, or a number, when an episode of so many ends."""
     s = State("here", "go", ("left", "right"))
     for options, after in (({"round_updates": 7}, [0, 7, 7, 14]), ({}, [0, 1, 1, 3])):
-        agent = begun(DQNPrior(UniformPrior(), table, **{**SMALL, "round": 2, "batch_size": 8, **options}))
+        agent = begun(released(UniformPrior(), table, **{**ROUNDS, "round": 2, "batch_size": 8, **options}))
         made = []
         for _ in range(4):
             agent.observe([Transition(s, "left", 0.0, s, True, False)])
@@ -330,7 +345,7 @@ def test_a_gradient_is_clipped(table):
     for clip in (0.0, 1.0):
         agent = begun(DQNPrior(UniformPrior(), table, clip=clip, **SMALL))
         agent.observe([Transition(s, "left", 1000.0, s, True, False)])
-        agent.learner.update(agent.learner.replay.sample(8, np.random.default_rng(0)), agent._candidates)
+        agent.learner.update(agent.learner.replay.sample(8, np.random.default_rng(0)), agent.candidates)
         grads = [p.grad for p in agent.learner.network.parameters() if p.grad is not None]
         norms.append(float(torch.linalg.vector_norm(torch.cat([g.flatten() for g in grads]))))
     assert norms[0] > 10
@@ -340,7 +355,7 @@ def test_a_gradient_is_clipped(table):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"preset": "paper"}, "preset must be one of own, released, released-kitchen"),
+        ({"explore": "mixed"}, "explore must be one of posterior, epsilon"),
         ({"k": 0}, "k must be at least 1"),
         ({"kk": 3}, "no option 'kk'; did you mean 'k'"),
         ({"gamma": float("nan")}, "gamma must be a finite number"),

@@ -123,7 +123,7 @@ def test_walls_are_crossed_at_doors_alone():
 
 def test_a_run_trains_the_adapter_after_each_stage():
     """That the contract is kept, tests/methods/test_registry.py holds."""
-    config = methods.RLAdapterConfig(mentor=MentorConfig(updates=1, batch=2, stages=2))
+    config = methods.RLAdapterConfig(mentor=MentorConfig(updates=1, stages=2))
     agent = RLAdapter(lm.load("scripted:mentor"), config, WORDS)
     hunch.train(agent, hunch.make("hunch/Craft-v0", max_steps=10), 40, seed=0)
     assert agent.mentor.stage == 2
@@ -133,7 +133,7 @@ def test_a_run_trains_the_adapter_after_each_stage():
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_the_learner_sees_the_sub_goals_and_is_rewarded_for_them_only_by_a_setting(weight):
-    ppo = methods.PerceptronPPOConfig(horizon=1_000)
+    ppo = methods.PPOConfig(horizon=1_000)
     agent = RLAdapter(lm.load("scripted:mentor"), encoder=WORDS, weight=weight, ppo=ppo, threshold=0.3)
     result = hunch.train(agent, hunch.make("hunch/Craft-v0"), 400, seed=0)
     [steps] = agent.agent.agent.kept.values()  # what PPO has not learnt from yet

@@ -14,7 +14,7 @@ from hunch import lm
 from hunch.core import Explanation, State, Transition, UsageError
 from hunch.envs.icpi.chain import Chain
 from hunch.envs.icpi.mini_invaders import MiniInvaders
-from hunch.methods import ICPI, ICPIConfig, Matching, NoArgMax, TabularQ
+from hunch.methods import ICPI, ICPIConfig, ICPINoArgMax, Matching, TabularQ
 from hunch.rl.tabular import QTable
 from hunch_studies.icpi import regret
 from hunch_studies.rules.icpi import answers
@@ -48,7 +48,7 @@ def agents():
     reader = model(error=0.2)
     return [
         begun(ICPI(reader, **SMALL)),
-        begun(NoArgMax(reader, **SMALL)),
+        begun(ICPINoArgMax(reader, **SMALL)),
         begun(Matching(**SMALL)),
         begun(TabularQ()),
     ]
@@ -122,7 +122,7 @@ def test_readiness_wants_an_example_of_everything():
 
 
 def test_no_argmax_is_ready_after_a_success_only():
-    agent = begun(NoArgMax(model(), **CHAIN))
+    agent = begun(ICPINoArgMax(model(), **CHAIN))
     for t in (step(3, "left", to=2), step(2, "right", to=3), step(3, "try_goal", over=True)):
         agent.observe([t])
     assert not agent.ready(place(3))
@@ -233,7 +233,8 @@ def test_the_table_looks_at_the_actions_of_the_next_state():
 def test_invaders_hit_too_late_are_no_success():
     ship = State("assert ship == C(0, 0) and aliens == [None, None]\n", "", ("left", "shoot", "right"))
     table, imitator = (
-        begun(make(texts=MiniInvaders.wording)) for make in (TabularQ, lambda **own: NoArgMax(model(), **own))
+        begun(make(texts=MiniInvaders.wording))
+        for make in (TabularQ, lambda **own: ICPINoArgMax(model(), **own))
     )
     for agent in (table, imitator):
         for t, reward in enumerate((1.0, 0.0, 0.0)):

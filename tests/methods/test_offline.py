@@ -12,7 +12,6 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior.cql_prior import CQLPrior
 from hunch.rl.dataset import Dataset, as_episodes
 from hunch.roles import TextTable, UniformPrior
-from hunch.roles.prior.action import Proposal
 from hunch.runs.record import collect, parse_mix
 
 SMALL = {"hidden": 16, "batch_size": 32}
@@ -39,6 +38,14 @@ def q_values(agent, network, i):
         return [float(network(vector, text, first, first)) for text in texts]
 
 
+def _columns(agent, batch):
+    sets = (
+        agent.candidates(batch.state, batch.candidates),
+        agent.candidates(batch.next_state, batch.following),
+    )
+    return zip(*batch[:5], *sets, strict=True)
+
+
 @pytest.mark.parametrize("proposals", ["kept", "visited"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_the_loss_of_cql_prior_by_hand(table, data, k, proposals):
@@ -51,14 +58,14 @@ def test_the_loss_of_cql_prior_by_hand(table, data, k, proposals):
             weight += 0.1
     batch = learner.replay.sample(16, np.random.default_rng(0))
     terms = []
-    for s, a, t, own, following, r, end in zip(*batch, strict=True):
+    for s, a, t, r, end, own, following in _columns(agent, batch):
         q, target = q_values(agent, learner.network, s), r
         if not end:
             later = q_values(agent, learner.target, t)
-            target += agent.config.gamma * max(later[i] for i in agent.sets[following].indices)
-        candidates = [q[i] for i in agent.sets[own].indices]
+            target += agent.config.gamma * max(later[i] for i in following)
+        candidates = [q[i] for i in own]
         terms.append(0.5 * (q[a] - target) ** 2 + 5.0 * (np.log(np.sum(np.exp(candidates))) - q[a]))
-    assert learner.update(batch, agent._candidates) == pytest.approx(np.mean(terms), rel=1e-5)
+    assert learner.update(batch, agent.candidates) == pytest.approx(np.mean(terms), rel=1e-5)
 
 
 def test_the_floor_keeps_the_conservative_term_above_zero(table):
@@ -68,8 +75,7 @@ def test_the_floor_keeps_the_conservative_term_above_zero(table):
     for floor in (False, True):
         agent = CQLPrior(UniformPrior(), table, k=1, floor=floor, learning_rate=0.01, **SMALL)
         agent.begin(World(streams=0, data=[[Transition(s, "open door", 1.0, end, True, False)]] * 8), 0)
-        for key in agent.sets:
-            agent.sets[key] = Proposal(np.array([1]), np.array([1.0]))
+        agent.learner.replay.rows[:8, 5] = 1
         losses[floor] = [agent.learn()["loss"] for _ in range(200)]
     assert min(losses[False]) < -1
     assert min(losses[True]) >= 0
@@ -79,10 +85,11 @@ def test_the_floor_keeps_the_conservative_term_above_zero(table):
 def test_a_sum_over_the_batch_is_the_mean_times_its_size(table, data):
     found = []
     for reduction in ("mean", "sum"):
-        agent = hunch.methods.DQN(table, reduction=reduction, **SMALL)
+        agent = hunch.methods.DQN(table, **SMALL)
         agent.begin(World(streams=0, data=as_episodes(data)), 0)
+        agent.learner.reduction = reduction
         found.append(
-            agent.learner.update(agent.learner.replay.sample(32, np.random.default_rng(0)), agent._candidates)
+            agent.learner.update(agent.learner.replay.sample(32, np.random.default_rng(0)), agent.candidates)
         )
     assert found[1] == pytest.approx(32 * found[0], rel=1e-5)
 
@@ -134,5 +141,5 @@ def test_success_is_that_of_the_evaluations(table, data):
 def test_settings_are_checked(table):
     with pytest.raises(UsageError, match="k must be at least 1"):
         CQLPrior(UniformPrior(), table, k=0)
-    with pytest.raises(UsageError, match="no option 'bellman'"):
-        CQLPrior(UniformPrior(), table, bellman=3)
+    with pytest.raises(UsageError, match="no option 'explore'"):
+        CQLPrior(UniformPrior(), table, explore="epsilon")

@@ -11,7 +11,7 @@ from hunch.lm import Cached
 from hunch.methods.reward.motif import Pair, Preference, PreferenceConfig, cycles, read_preference
 from hunch_studies.rules import ScriptedModel
 
-SMALL = PreferenceConfig(pairs=300, collect=80, epochs=40, ensemble=2)
+SMALL = PreferenceConfig(pairs=300, collect=80)
 ORDER = ("bad thing", "plain thing", "good thing", "best thing")
 
 
@@ -111,7 +111,7 @@ def test_the_contract_is_kept_through_the_fit(learner):
     agent = methods.Motif(
         lm.load("scripted:captions?error=0.1"),
         learner=learner,
-        preference=PreferenceConfig(pairs=60, collect=20, epochs=2, ensemble=2),
-        dqn=methods.DQNPriorConfig(hidden=8, warmup=10, batch_size=8),
+        preference=PreferenceConfig(pairs=60, collect=20),
+        **({"dqn": methods.DQNPriorConfig(hidden=8, warmup=10, batch_size=8)} if learner == "dqn" else {}),
     )
     methods.check(agent, hunch.make("hunch/DoorKey-v0"), steps=90)

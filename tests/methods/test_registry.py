@@ -1,6 +1,8 @@
-"""The table of methods, and the contract of agents held by every method in it."""
+"""The rows of methods, and the contract of agents held by every method in it."""
 
 import dataclasses
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +10,9 @@ import pytest
 
 import hunch
 from hunch import Evaluation, lm, methods
+from hunch.cli.help import of_method
 from hunch.core import Agent, Explanation, State, UsageError
+from hunch.lm.wording import version
 from hunch.methods.goal.rl_adapter import MentorConfig
 from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig, execute
@@ -19,6 +23,8 @@ SMALL = {**Q_SMALL, "horizon": 8, "width": 8}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
+    "dqn-prior-released": ("dqn_prior",),
+    "rewarded": ("rewarded", "q_learning"),
     "bc": ("cql_prior", "dqn_prior"),
     "bc-lm": ("cql_prior",),
     "cql": ("cql_prior", "dqn_prior"),
@@ -57,14 +63,16 @@ def small(method, spec=None):
     known = {entry.name for entry in dataclasses.fields(method.config_class)} - set(method.agent_class.fixed)
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
-        config = dataclasses.replace(config, mentor=MentorConfig(updates=1, batch=2, stages=2))
+        config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
+    if method.name == "rewarded":
+        config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     config = methods.settings.configure(method.agent_class, config, {})
     generates = "generate" in method.models.get("lm", ())
     default = "scripted:icpi" if "ICPI" in method.environments else "scripted:frozenlake?error=0.3"
     if method.environments == "design problems":
         default = "scripted:mutator"
     if method.name == "worldcoder":
-        default = method.lm
+        default = method.suggested[-1]
     model = lm.load(spec or (default if generates else "uniform"))
     models = {
         "lm": model,
@@ -72,14 +80,14 @@ def small(method, spec=None):
         "encoder": lm.load("bag-of-words"),
         "proposer": lm.load("uniform"),
     }
-    return method.build(config, models)
+    return method.build(config, {name: own for name, own in models.items() if name not in method.unnamed})
 
 
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
 def test_every_method_builds_its_agent(method):
     agent = small(method)
     assert isinstance(agent, Agent)
-    assert type(agent) is getattr(methods, method.agent.split(":")[1])
+    assert type(agent) is getattr(methods, method.agent_class.__name__)
     assert type(agent.config) is getattr(methods, method.config_class.__name__)
 
 
@@ -116,6 +124,61 @@ def test_every_setting_is_on_the_methods_page(method):
         for name in known - set(method.agent_class.fixed)
         if f"`{name}`" not in page and f"`{name}." not in page
     }
+
+
+SOURCE = Path(hunch.__file__).parent
+LINES = {"dqn-prior": 870, "motif": 900, "saycan": 900, "glam": 1000, "funsearch": 1100}
+"""Most lines of the files that a reader of a method has to open besides core.py."""
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_what_a_reader_has_to_open_is_short_and_on_the_page(name):
+    method = methods.find(name)
+    assert sum(len((SOURCE / file).read_text().splitlines()) for file in method.files) <= LINES[name]
+    assert method.name not in ("dqn-prior", "motif") or len(method.files) <= 4
+    page = (PAGES / f"{name.replace('-', '_')}.md").read_text()
+    assert all(f"`{file}`" in page for file in method.files)
+
+
+@pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
+def test_a_method_names_a_model_that_fits_and_no_rule_is_a_default(method):
+    assert "scripted" not in method.lm
+    assert method.lm or method.suggested or "lm" not in method.models or "lm" in method.unnamed
+
+
+def test_importing_the_methods_loads_no_heavy_library():
+    code = (
+        "import sys, hunch.methods as m; m.registered(); print(*{'torch', 'transformers'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
+@pytest.mark.parametrize("learner", ["", "table", "dqn", "ppo"])
+def test_a_method_shows_its_own_options_and_those_of_its_learner(method, learner):
+    if learner and "learner" not in method.config_class.__dataclass_fields__:
+        return
+    shown = of_method(method, ["--learner", learner] if learner else [])
+    assert len(shown) <= 21
+    others = {"table", "dqn", "ppo"} - {learner}
+    assert not learner or not others & {option.flag.partition(".")[0] for option in shown}
+
+
+def test_other_words_in_a_prompt_are_another_version():
+    def one(name):
+        """Not part of it."""
+        return f"Go to {name}, one per line."
+
+    def other(name):
+        return f"Go to {name}, one a line."
+
+    def same(name):
+        return f"Go to {name}, one per line."
+
+    assert version(one) == version(same) != version(other)
+    model = lm.load("scripted:frozenlake")
+    assert "wording" in hunch.methods.ZeroShot(hunch.roles.MappedPrior(model)).settings
 
 
 class Walker(Agent):

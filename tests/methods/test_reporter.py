@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hunch.methods.planner.reporter import Scripted, WordReporter
+from hunch.methods.planner.planner_actor_reporter import Scripted, WordReporter
 
 GOOD, BAD = "The vase is red, plain, warm.", "The vase is blue, plain, cold."
 

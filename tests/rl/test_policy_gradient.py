@@ -14,9 +14,11 @@ torch = pytest.importorskip("torch")
 from tests.rl.texts import EPISODES, GROUPS, START, Letters, answer  # noqa: E402
 
 from hunch.rl.advantages import ADVANTAGES, Rows, standardised  # noqa: E402
-from hunch.rl.policy import Decision, ListedPolicy  # noqa: E402
-from hunch.rl.policy_gradient import PRESETS, PolicyGradient, Step, UpdateConfig  # noqa: E402
+from hunch.rl.listed import ListedPolicy  # noqa: E402
+from hunch.rl.policy import Decision, Step  # noqa: E402
+from hunch.rl.policy_gradient import PRESETS, PolicyGradient  # noqa: E402
 from hunch.rl.preference_losses import dpo, kto, log_ratios  # noqa: E402
+from hunch.rl.settings import UpdateConfig  # noqa: E402
 
 
 class Table(ListedPolicy):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hunch.rl.q_learning import QConfig, QLearner, QNetwork, Replay, values
+from hunch.rl.q_learning import QLearner, QNetwork, Replay
 from hunch.rl.statistics import (
     above,
     area,
@@ -25,15 +25,17 @@ from hunch.rl.statistics import (
 
 @given(st.integers(1, 20), st.integers(0, 50))
 def test_replay_keeps_the_last(capacity, n):
-    replay = Replay(capacity)
+    replay = Replay(capacity, 2)
     for i in range(n):
-        replay.add(i, i + 1, i + 2, i + 3, i + 4, float(i), i % 2 == 0)
+        replay.add((i, i + 1, i + 2, float(i), i % 2 == 0, [i + 3], [i + 4, i + 5]))
     assert len(replay) == min(n, capacity)
     if n:
         batch = replay.sample(200, np.random.default_rng(0))
         assert set(batch.state) <= set(range(max(0, n - capacity), n))
-        for distance, column in enumerate(batch[:5]):
+        sets = [*batch.candidates.T, *batch.following.T]
+        for distance, column in enumerate((*batch[:3], sets[0], *sets[2:])):
             assert (column == batch.state + distance).all()
+        assert (sets[1] == -1).all()
         assert (batch.reward == batch.state).all()
         assert (batch.terminated == (batch.state % 2 == 0)).all()
 
@@ -41,7 +43,7 @@ def test_replay_keeps_the_last(capacity, n):
 def test_replay_grows_beyond_its_first_rows():
     replay = Replay(5_000)
     for i in range(3_000):
-        replay.add(i, 0, 0, 0, 0, float(i), False)
+        replay.add((i, 0, 0, float(i), False, (), ()))
     rewards = replay.sample(20_000, np.random.default_rng(0)).reward
     assert rewards.min() < 10
     assert rewards.max() > 2_990
@@ -76,12 +78,12 @@ def test_candidates_of_several_states_have_the_values_that_they_have_alone():
         vectors=np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32),
         matrix=np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32),
     )
-    learner = QLearner(features, QConfig(hidden=8), 0)
+    learner = QLearner(features, 0, hidden=8)
     candidates = [np.array([2, 0]), np.array([0]), np.array([0, 1])]
-    together = values(learner.network, features, [0, 1, 2], candidates)
+    together = learner.values(features, [0, 1, 2], candidates)
     table = learner.padded(learner.network, np.array([0, 1, 2]), candidates).detach().numpy()
     for i, (own, found) in enumerate(zip(candidates, together, strict=True)):
-        alone = values(learner.network, features, [i], [own])[0]
+        alone = learner.values(features, [i], [own])[0]
         assert found == pytest.approx(alone, abs=1e-6)
         assert table[i, : len(own)] == pytest.approx(alone, abs=1e-6)
         assert np.isneginf(table[i, len(own) :]).all()

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from hunch.core import State, Transition
-from hunch.rl.policy import Decision, Evaluated
-from hunch.rl.policy_gradient import Step
+from hunch.rl.policy import Decision, Evaluated, Step
 
 LETTERS, PLACES = "ab.", 4
 START = State("write", actions=None)

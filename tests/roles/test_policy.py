@@ -12,8 +12,12 @@ from hunch.core import State, UsageError
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from hunch.roles import TextTable  # noqa: E402
-from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig, PerceptronPolicy  # noqa: E402
+from hunch.roles import (  # noqa: E402
+    LMPolicy,
+    LMPolicyConfig,
+    PerceptronPolicy,
+    TextTable,
+)
 from hunch.roles.prior.kinds import PriorConfig, build_prior  # noqa: E402
 from hunch.roles.prior.language import prompt  # noqa: E402
 from hunch_studies.laboratory import walks  # noqa: E402

@@ -130,7 +130,7 @@ def test_labelled_prior_names_actions_by_letter():
     p = flat.probabilities([STATE])[0]
     assert p.sum() == pytest.approx(1)
     assert p.max() / p.min() < 1.5
-    built = build_prior(PriorConfig(kind="labelled", rotations=3), lm.load("uniform"))
+    built = build_prior(PriorConfig(kind="labelled"), lm.load("uniform"))
     assert built.probabilities([STATE])[0] == pytest.approx(np.full(4, 0.25))
     with pytest.raises(UsageError, match="at least one rotation"):
         LabelledPrior(lm.load("uniform"), rotations=0)

@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 import hunch
 from hunch import lm
 from hunch.core import Agent, InadmissibleActionError, UsageError, World
-from hunch.methods.reward.novelty import Counts
+from hunch.methods.reward.count_bonus import Counts
 from hunch.rl.rollout import Rollout
 from hunch.roles.reward.gym import RewardWrapper, Vectors
 from hunch.roles.reward.judge import Judge

@@ -171,20 +171,18 @@ def register():
 
     def registers(row):
         methods.METHODS[row.name] = row
-        methods.registered.cache_clear()
 
     before = dict(methods.METHODS)
     yield registers
     methods.METHODS.clear()
     methods.METHODS.update(before)
-    methods.registered.cache_clear()
 
 
 @pytest.mark.parametrize(("reads", "optional"), [((), ()), (("raw",), ()), (("raw",), ("raw",)), (None, ())])
 def test_raw_reaches_only_methods_that_declare_it(register, reads, optional):
     """None: an agent of one's own, of no method, finds all."""
     if reads is not None:
-        row = methods.Method("sees", f"{__name__}:Sees", "", "")
+        row = methods.Method("sees", Sees, "", "")
         register(dataclasses.replace(row, reads=frozenset(reads), optional=frozenset(optional)))
     agent = Sees()
     hunch.train(agent, Told(), steps=4, evaluation=hunch.Evaluation(Told(), 4, 1))

@@ -81,13 +81,13 @@ def compare(arguments: Sequence[str]) -> None:
     found = [methods.find(name) for name in names]
     rest, env_options = split_environment(arguments[len(names) :])
     rest = split_shared(rest, found)
-    parts = {"where_": CompareOptions, **{m.name.replace("-", "_"): options_of(m) for m in found}}
+    parts = {"where_": CompareOptions, **{m.prefix.replace("-", "_"): options_of(m, rest) for m in found}}
     parsed = parse(f"compare {' '.join(names)}", "methods side by side, with paired seeds", parts, rest)
     where: CompareOptions = parsed.where_
     if where.lm and not any(m.takes_lm for m in found):
         raise UsageError(f"None of {', '.join(names)} uses a language model; leave --lm out.")
     configs = [
-        run_config(m.name, where, env_options, getattr(parsed, m.name.replace("-", "_")), lm=model)
+        run_config(m.name, where, env_options, getattr(parsed, m.prefix.replace("-", "_")), lm=model)
         for m in found
         for model in (where.lm if m.takes_lm and where.lm else ("",))
     ]
@@ -117,7 +117,7 @@ def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
     names = " ".join(method.name for method in found) or "METHOD METHOD..."
     usage = f"hunch compare {names} --env ID [options]"
     groups: dict[str, Sequence[Option]] = dict(help.common(CompareOptions))
-    own = {method.name: help.of_method(method) for method in found}
+    own = {method.name: help.of_method(method, arguments) for method in found}
     shared = {o.flag: o for a in own for o in own[a] if any(o in own[b] for b in own if b != a)}
     groups["Options that several methods share (--METHOD.NAME VALUE for one of them)"] = list(shared.values())
     for name, listed in own.items():

@@ -72,9 +72,9 @@ def evaluate(arguments: Sequence[str]) -> None:
 
 def _changeable(config: RunConfig) -> list[str]:
     """Return the method's settings that an evaluation may change; none for an agent made in Python."""
-    method = methods.registered().get(config.method)
-    if method is None or config.options is None:
+    if "agent" in config.objects or config.options is None:
         return []
+    method = methods.find(config.method)
     return [name for name in method.changeable if name not in method.agent_class.fixed]
 
 

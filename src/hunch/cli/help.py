@@ -10,7 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.methods import Method, registered
+from hunch.methods.learners import LEARNERS, OPTIONS
 
 HELP = ("-h", "--help")
 ALL = "--help-all"
@@ -108,7 +109,6 @@ def options(
         default = entry.default_factory() if entry.default_factory is not MISSING else entry.default
         if is_dataclass(hint) and isinstance(hint, type):
             inner = NESTED.__contains__ if basic(name) else lambda _: False
-            inner = NESTED.__contains__ if basic(name) else lambda _: False
             yield from options(hint, f"{prefix}{_typed(name)}.", inner)
             continue
         shown = "required" if default is MISSING else _default(default)
@@ -157,16 +157,39 @@ def common(cls: type[Any]) -> dict[str, list[Option]]:
     return by_group
 
 
-def of_method(method: Method) -> list[Option]:
-    """Return a method's options; those that its config inherits from an algorithm are advanced."""
+def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
+    """Return a method's options and those of the learner that the command line chooses.
+
+    Those that its config inherits from an algorithm are advanced.
+    """
     cls = method.config_class
     own = set(vars(cls).get("__annotations__", ()))
     if len(own) < 4:  # a variant of another method
         own |= {name for base in cls.__mro__[1:2] for name in vars(base).get("__annotations__", ())}
     own |= {"gamma", "learning_rate", "hidden"}
-    hidden = {*method.agent_class.fixed, "lm"}
+    hidden = {_typed(name) for name in unseen(method, chosen(method, arguments))}
     listed = options(cls, basic=own.__contains__)
-    return [o for o in listed if o.flag.partition(".")[0].replace("-", "_") not in hidden]
+    return [o for o in listed if not hidden & set(accumulate(o.flag.split("."), "{}.{}".format))]
+
+
+def chosen(method: Method, arguments: Sequence[str]) -> str:
+    """Return the learner that a command line chooses, or else the default; empty if there are none."""
+    found = getattr(method.config_class, "learner", "")
+    for before, token in pairwise(["", *arguments]):
+        flag, equals, value = token.partition("=")
+        if (flag if equals else before) in ("--learner", f"--{method.prefix}.learner"):
+            found = value if equals else token
+    return found if found in LEARNERS else getattr(method.config_class, "learner", "")
+
+
+def unseen(method: Method, learner: str) -> list[str]:
+    """Return the settings, with dotted names, that are no options: what is fixed, and other learners'."""
+    found = [*method.agent_class.fixed, "lm"]
+    if learner:
+        found += [name for name in LEARNERS if name != learner]
+        every = (entry.name for entry in fields(LEARNERS[learner].config_class))
+        found += [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
+    return found
 
 
 def method_lines() -> list[tuple[str, str]]:

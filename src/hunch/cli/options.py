@@ -8,9 +8,9 @@ import io
 import json
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from hunch import methods
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
+from hunch.methods.learners import LEARNERS
 from hunch.runs.config import RunConfig, Setting
 
 
@@ -140,7 +141,7 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     from hunch.cli.help import of_method
     from hunch.cli.wrong import with_values
 
-    names = {method.name: {option.flag for option in of_method(method)} for method in found}
+    names = {m.prefix: {option.flag for option in of_method(m, arguments)} for m in found}
     shared, rest = list[str](), list[str]()
     for token, values in with_values(arguments):
         name, equals, value = token.removeprefix("--").partition("=")
@@ -154,18 +155,58 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     return [*shared, *rest]
 
 
-def options_of(method: Method) -> Any:
-    """Return the type of a method's options, without fixed settings and the model of --lm."""
-    cls, agent = method.config_class, method.agent_class
-    hidden = dict(agent.fixed)
-    if "lm" in cls.__dataclass_fields__:
-        hidden["lm"] = ""
-    # Suppressed with the value's own type: tyro caches by type and value, and False equals 0.0.
-    entries = [
-        (name, Annotated[type(value), tyro.conf.Suppress], field(default=value))
-        for name, value in hidden.items()
-    ]
+def options_of(method: Method, arguments: Sequence[str] = ()) -> Any:
+    """Return the type of a method's options, without fixed settings, the model of --lm and other learners.
+
+    Raises:
+        UsageError: if the arguments have an option of another learner than the one that they choose.
+    """
+    from hunch.cli.help import chosen, unseen
+
+    learner = chosen(method, arguments)
+    moved: Mapping[str, str] = getattr(method.agent_class, "moved", {})
+    if gone := next((name for name in moved for token in arguments if _is(token, name)), ""):
+        raise UsageError(f"There is no option --{gone} any more: {moved[gone]}.")
+    for token in arguments if learner else ():
+        other, dot, _ = token.removeprefix("--").removeprefix(f"{method.prefix}.").partition(".")
+        if token.startswith("--") and dot and other in LEARNERS and other != learner:
+            raise UsageError(
+                f"{token.partition('=')[0]} belongs to the learner {other}, and the learner is {learner}: "
+                f"add --learner {other}."
+            )
+    return _without(method.config_class, unseen(method, learner), dict(method.agent_class.fixed))
+
+
+def _is(token: str, name: str) -> bool:
+    return token.partition("=")[0].rpartition(".")[2].removeprefix("--") == name
+
+
+def _without(cls: Any, names: Sequence[str], values: Mapping[str, Any]) -> Any:
+    """Return a dataclass whose fields of these names, dotted ones inside others, are no options."""
+    default, entries = cls(), []
+    for entry in fields(cls):
+        name = entry.name
+        inner = [own.partition(".")[2] for own in names if own.startswith(f"{name}.")]
+        if name in names:
+            value = "" if name == "lm" else values.get(name, getattr(default, name))
+            # Suppressed with the value's own type: tyro caches by type and value, and False equals 0.0.
+            entries.append((name, Annotated[type(value), tyro.conf.Suppress], field(default=value)))
+        elif inner:
+            whole = getattr(default, name)
+            own = {each.name: getattr(whole, each.name) for each in fields(whole)}
+            less = _without(type(whole), inner, own)
+            entries.append((name, less, field(default=less(**own))))
     return make_dataclass(cls.__name__, entries, bases=(cls,), frozen=True, kw_only=True)
+
+
+def _again(cls: Any, options: Any) -> Any:
+    """Return options of a derived type as their dataclass, with those inside."""
+    default = cls()
+    values = {}
+    for entry in fields(cls):
+        value, ours = getattr(options, entry.name), getattr(default, entry.name)
+        values[entry.name] = _again(type(ours), value) if is_dataclass(ours) else value
+    return cls(**values)
 
 
 def run_config(
@@ -174,8 +215,7 @@ def run_config(
     """Make the settings of a run from the parts of the command line, with changes to the shared ones."""
     common = {entry.name: getattr(setting, entry.name) for entry in fields(Setting)} | changes
     cls = methods.find(method).config_class
-    own = cls(**{entry.name: getattr(options, entry.name) for entry in fields(cls)})
-    return RunConfig(method=method, env_options=env_options, options=own, **common)
+    return RunConfig(method=method, env_options=env_options, options=_again(cls, options), **common)
 
 
 def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:

@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> None:
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
     method = methods.find(arguments[0])
     rest, env_options = split_environment(arguments[1:])
-    parts = {"where_": RunOptions, "method_": options_of(method)}
+    parts = {"where_": RunOptions, "method_": options_of(method, rest)}
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
     config = run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
@@ -82,6 +82,6 @@ def _help(arguments: Sequence[str]) -> None:
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
         return
     method = methods.find(arguments[0])
-    groups = {**help.common(RunOptions), f"Options of {method.name}": help.of_method(method)}
+    groups = {**help.common(RunOptions), f"Options of {method.name}": help.of_method(method, arguments)}
     about = f"{method.summary} ({method.paper})"
     help.show(USAGE.replace("METHOD", method.name), about, groups, arguments)

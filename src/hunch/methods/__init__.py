@@ -1,12 +1,13 @@
 """The published systems, one file each, grouped by the role that the language model fills.
 
-A method is a module with an agent class and ``build(agent, config, models)`` that fills its roles with
-language models. It is registered by name in :mod:`hunch.methods.table`, so that listing the methods imports
-none of them.
+A method is a file with a config dataclass, an agent class and its row, ``METHOD``. The file is named after
+the method. No file loads torch when it is imported, so listing the methods and their help are quick.
 """
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -14,11 +15,27 @@ from typing import Any
 
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.method import Method as Method
-from hunch.methods.table import METHODS as METHODS
 from hunch.suggest import suggest
 
 GROUP = "hunch.methods"
 """Entry-point group for packages that provide methods."""
+_FOLDERS = (
+    ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
+    ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
+    ("prior", "instruct_q likelihood_value"),
+    ("in_context", "icpi icpi_no_argmax matching tabular_q"),
+    ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
+    ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),
+    ("", "q_learning"),
+    ("reward", "rewarded kwon motif"),
+    ("goal", "ellm task_explore rl_adapter"),
+    ("reward", "count_bonus rnd"),
+)
+_HOMES = {
+    file.replace("_", "-"): f"{__name__}.{folder}.{file}".replace("..", ".")
+    for folder, files in _FOLDERS
+    for file in files.split()
+}
 
 
 @cache
@@ -30,31 +47,46 @@ def registered() -> dict[str, Method]:
     Raises:
         HunchError: if one cannot be imported, or is not a method.
     """
-    return METHODS | {point.name: _plugin(point) for point in entry_points(group=GROUP)}
+    added = {point.name: _plugin(point) for point in entry_points(group=GROUP)}
+    return {name: _ours(name) for name in _HOMES} | added
+
+
+def _ours(name: str) -> Method:
+    found: Method = import_module(_HOMES[name]).METHOD
+    return found
 
 
 def _plugin(point: EntryPoint) -> Method:
-    try:
-        found = point.load()
-    except Exception as error:  # the import of a package may raise anything
-        problem = f"{type(error).__name__}: {error}"
-        raise HunchError(
-            f"The method {point.name} of {point.value} cannot be imported: {problem}."
-        ) from error
-    if not isinstance(found, Method) or point.name in METHODS or found.name != point.name:
+    found = _read(point.value, HunchError)
+    if point.name in _HOMES or found.name != point.name:
         raise HunchError(f"{point.value} must be a new hunch.methods.Method called {point.name}.")
     return found
 
 
+def _read(place: str, error: type[HunchError]) -> Method:
+    """Return the method at ``module:NAME``; ``module:`` is short for ``module:METHOD``."""
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(import_module(module), name or "METHOD")
+    except Exception as problem:  # the import of a package may raise anything
+        told = f"{type(problem).__name__}: {problem}"
+        raise error(f"The method {place} cannot be imported: {told}.") from problem
+    if not isinstance(found, Method):
+        raise error(f"{place} must be a new hunch.methods.Method, not {found!r}.")
+    return found
+
+
 def find(name: str) -> Method:
-    """Return the method of that name, or the one that ``module:NAME`` names in Python.
+    """Return the method of that name, or the one at ``module:NAME``, which is then its name.
 
     Raises:
         UsageError: if there is none, with similar names.
         HunchError: if a package that provides methods cannot be imported.
     """
+    if name in _HOMES:
+        return _ours(name)
     if ":" in name:
-        return _named(name)
+        return replace(_read(name, UsageError), name=name)
     known = registered()
     if name in known:
         return known[name]
@@ -63,24 +95,17 @@ def find(name: str) -> Method:
     )
 
 
-@cache
-def _named(name: str) -> Method:
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(import_module(module), attribute)
-    except Exception as error:  # importing a user's module may raise anything
-        problem = f"{type(error).__name__}: {error}"
-        raise UsageError(f"The method {name} cannot be imported: {problem}.") from error
-    if not isinstance(found, Method):
-        raise UsageError(f"{name} must be a hunch.methods.Method, not {found!r}.")
-    return found
-
-
 def of(agent: Agent) -> Method | None:
-    """Return the registered method of exactly this agent's class; None if there is none."""
+    """Return the method of exactly this agent's class; None if there is none.
+
+    It is the row in the file of the class, or that of an entry point.
+    """
     kind = type(agent)
-    home = f"{kind.__module__}:{kind.__qualname__}"
-    return next((method for method in registered().values() if method.home == home), None)
+    found = getattr(sys.modules.get(kind.__module__), "METHOD", None)
+    if isinstance(found, Method) and found.agent_class is kind and _HOMES.get(found.name) == kind.__module__:
+        return found
+    others = (method for name, method in registered().items() if name not in _HOMES)
+    return next((method for method in others if method.agent_class is kind), None)
 
 
 def reads_raw(agent: Agent) -> bool:
@@ -90,11 +115,14 @@ def reads_raw(agent: Agent) -> bool:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "METHODS":
+        return registered()
     if name in ("check", "AgentError"):
         return getattr(import_module(f"{__name__}.checker"), name)
-    for method in METHODS.values():
-        if name == method.agent.split(":")[1]:
-            return method.agent_class
-        if name.endswith("Config") and name == method.config_class.__name__:
-            return method.config_class
-    raise AttributeError(f"module 'hunch.methods' has no attribute {name!r}")
+    plain = name.lower().removesuffix("config")
+    for file in sorted(_HOMES, key=lambda file: file.replace("-", "") != plain):  # the likely one first
+        cls = _ours(file).agent_class
+        for found in (cls, cls.config_class):
+            if found.__name__ == name:
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

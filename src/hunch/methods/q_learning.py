@@ -23,7 +23,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, World
-from hunch.lm.base import LanguageModel
+from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, Share
 from hunch.rl.tabular import QTable
@@ -163,6 +163,10 @@ class QLearning(Agent):
         return Explanation({"Q": q}, self.epsilon / len(q) + (1 - self.epsilon) * self.policy(state))
 
 
-def build(agent: type[QLearning], config: QLearningConfig, models: Mapping[str, LanguageModel]) -> QLearning:
-    """Build the agent; it uses no language model."""
-    return agent(config)
+METHOD = Method(
+    "q-learning",
+    QLearning,
+    "Q-learning in a table; trains the skills of planners; the baseline of kwon, motif and ellm",
+    "Watkins, Learning from Delayed Rewards, 1989",
+    environments="small text environments",
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hunch.core import FloatArray, IntArray
+from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
 """Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
-Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out"]
 GROUPED: Final = ("group", "leave_one_out")
 """Kinds that compare the episodes of a group."""
 

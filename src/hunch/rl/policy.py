@@ -7,19 +7,19 @@ shape (n, T), where T is the largest number of tokens, and ``mask`` tells which 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from hunch.core import FloatArray, HunchError, State
+from hunch.core import FloatArray, HunchError, State, Transition
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 Part: TypeAlias = Literal["both", "policy", "value"]
-Prior: TypeAlias = Callable[[Sequence[State]], Tensor]
+Prior: TypeAlias = "Callable[[Sequence[State]], Tensor]"
 """Log-probabilities of the actions of some states, padded with -inf; shape (n, max. actions). A
 row of padding alone leaves its state unregularised."""
 
@@ -39,6 +39,13 @@ class Decision(NamedTuple):
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     finished: bool = True
+
+
+class Step(NamedTuple):
+    """A transition, and the decision that led to it."""
+
+    transition: Transition
+    decision: Decision
 
 
 class Evaluated(NamedTuple):
@@ -61,8 +68,11 @@ class Evaluated(NamedTuple):
     @classmethod
     def joined(cls, pieces: Sequence[Evaluated]) -> Evaluated:
         """Return pieces of varying numbers of tokens as one, without their divergence."""
+        import torch
+        from torch.nn.functional import pad
+
         width = max(piece.mask.shape[1] for piece in pieces)
-        wide = [[nn.functional.pad(own, (0, width - own.shape[1])) for own in p[:4]] for p in pieces]
+        wide = [[pad(own, (0, width - own.shape[1])) for own in p[:4]] for p in pieces]
         return cls(*map(torch.cat, zip(*wide, strict=True)))
 
     def whole(self) -> Evaluated:
@@ -117,98 +127,6 @@ class TrainablePolicy(Policy, Protocol):
         ...
 
 
-class ListedPolicy(ABC):
-    """A policy over the admissible actions of each state: a choice from a list, so T is 1.
-
-    A subclass gives the log-probabilities of all actions, and the values.
-
-    Attributes:
-        prior: What the divergence is measured from; None for no prior.
-    """
-
-    prior: Prior | None = None
-
-    @abstractmethod
-    def logprobs(self, states: Sequence[State]) -> Tensor:
-        """Return log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
-
-    @abstractmethod
-    def judge(self, states: Sequence[State]) -> Tensor:
-        """Return the values with gradients, shape (n,)."""
-
-    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
-        """Return :meth:`logprobs` and :meth:`judge`, in one pass where that saves time."""
-        return self.logprobs(states), self.judge(states)
-
-    @torch.no_grad()
-    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the probabilities of the actions of each state."""
-        shares = self.logprobs(states).double().exp().cpu().numpy()
-        return [row[: len(s.options)] / row.sum() for row, s in zip(shares, states, strict=True)]
-
-    def sample(self, states: Sequence[State], rngs: Sequence[np.random.Generator]) -> list[Decision]:
-        """Draw an action in each state with its own generator; several states may share one."""
-        drawn = []
-        for state, shares, rng in zip(states, self.probabilities(states), rngs, strict=True):
-            index = int(rng.choice(len(shares), p=shares))
-            drawn.append(Decision(state.options[index], (index,), (float(np.log(shares[index])),)))
-        return drawn
-
-    @torch.no_grad()
-    def values(self, states: Sequence[State]) -> FloatArray:
-        """Return the value of each state, without gradients; shape (n,)."""
-        found: FloatArray = self.judge(states).double().cpu().numpy()
-        return found
-
-    def evaluate(
-        self,
-        states: Sequence[State],
-        decisions: Sequence[Decision],
-        part: Part = "both",
-        pulled: bool = False,
-    ) -> Evaluated:
-        """Judge choices by the current weights; see :meth:`TrainablePolicy.evaluate`."""
-        if part == "value":
-            values = self.judge(states)[:, None]
-            nothing = torch.zeros_like(values)
-            return Evaluated(nothing, nothing, values, torch.ones_like(values, dtype=torch.bool))
-        if part == "both":
-            logprobs, values = self.both(states)
-        else:
-            logprobs = self.logprobs(states)
-            values = logprobs.new_zeros(len(states))
-        places = [state.options.index(own.text) for state, own in zip(states, decisions, strict=True)]
-        shares = logprobs.exp()
-        taken = logprobs.gather(1, torch.tensor(places, device=logprobs.device)[:, None])
-        known = logprobs.masked_fill(logprobs == -torch.inf, 0.0)  # so that padding counts 0 instead of nan
-        return Evaluated(
-            taken,
-            -(shares * known).sum(1, keepdim=True),
-            values[:, None],
-            torch.ones_like(taken, dtype=torch.bool),
-            divergence(shares, known, self.prior(states)) if pulled and self.prior else None,
-        )
-
-
-def divergence(shares: Tensor, known: Tensor, expected: Tensor) -> Tensor:
-    """Return KL(policy || prior) of each state, shape (n, 1).
-
-    Args:
-        shares: Probabilities of the actions, shape (n, max. actions).
-        known: Their logarithms, padded with 0.
-        expected: Log-probabilities of the prior, padded with -inf; a row of padding alone counts 0.
-    """
-    expected = expected.to(known)
-    given = (expected > -torch.inf).any(1, keepdim=True)
-    expected = expected.masked_fill(expected == -torch.inf, 0.0)
-    return (shares * (known - expected)).sum(1, keepdim=True) * given
-
-
-def padded(rows: Sequence[Tensor]) -> Tensor:
-    """Return log-probabilities from scores of varying numbers of actions, shape (n, max. actions)."""
-    return nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=-torch.inf).log_softmax(1)
-
-
 _MEMORY = (
     "The accelerator's memory is too small for {} steps at once; the last checkpoint is sound. Use a smaller "
     "micro, or train=lora or dtype=bfloat16 in the model's spec."
@@ -225,6 +143,8 @@ def fitting(micro: int) -> Iterator[None]:
     Raises:
         HunchError: in place of torch's error.
     """
+    import torch
+
     try:
         yield
     except torch.cuda.OutOfMemoryError as error:

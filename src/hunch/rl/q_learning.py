@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -19,55 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hunch.core import FloatArray, IntArray
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-
-
-@dataclass(frozen=True, kw_only=True)
-class QConfig:
-    """Q-learning on embedded texts."""
-
-    gamma: Share = 0.9
-    """Discount per step (released code: 0.99; the best of 0.9, 0.95 and 0.97 for DQN, see the log)."""
-    bellman: NonNegativeFloat = 1.0
-    """Weight of half the squared Bellman error."""
-    beta: NonNegativeFloat = 0.0
-    """Weight of the conservative term log sum exp Q(s, .) - Q(s, a) (paper: 5)."""
-    floor: bool = False
-    """Include the recorded action in the candidates of the conservative term, so that the term is never
-    negative (our choice)."""
-    reduction: Literal["mean", "sum"] = "mean"
-    """Reduction over the squared errors of a batch (released code: sum, so its beta of 5 is 5/128 here)."""
-    optimiser: Literal["adam", "adamw"] = "adam"
-    """Adam, or Adam with decoupled weight decay (released code)."""
-    learning_rate: PositiveFloat = 5e-4
-    """Learning rate of the optimiser (paper's value)."""
-    clip: NonNegativeFloat = 0.0
-    """Maximum gradient norm; larger gradients are scaled down, 0 for no limit (released code: 1)."""
-    batch_size: PositiveInt = 128
-    """Transitions per update (paper)."""
-    update_every: PositiveInt = 2
-    """Environment steps per update, if updates are not made in rounds (our choice)."""
-    round: NonNegativeInt = 0
-    """Episodes per round, after which its updates are made; 0 for no rounds (released code: 10)."""
-    round_updates: NonNegativeInt = 0
-    """Updates per round; 0 for four passes over the replay buffer (released code)."""
-    warmup: NonNegativeInt = 500
-    """Environment steps before the first update (our choice)."""
-    replay: PositiveInt = 50_000
-    """Capacity of the replay buffer in transitions (our choice); recorded data are kept in addition."""
-    target: Literal["soft", "hard"] = "soft"
-    """Target network: soft moves a little with every update, hard is copied at intervals."""
-    target_rate: Share = 0.005
-    """soft: share by which the target moves per update (released code)."""
-    target_every: PositiveInt = 500
-    """hard: updates between copies (our choice)."""
-    surplus: NonNegativeInt | None = None
-    """Store a failed episode only while failures exceed successes by at most this number; none stores all
-    (released code: 100)."""
-    copies: PositiveInt = 1
-    """Copies of a failed episode in the replay buffer (released code: 2 for DQN)."""
-    hidden: PositiveInt = 128
-    """Width of the three-layer perceptron (released code: 64)."""
 
 
 class Features(Protocol):
@@ -118,39 +68,61 @@ class QNetwork(nn.Module):
 
 
 class Batch(NamedTuple):
-    """Transitions as columns of shape (n,): states and candidate sets by number, actions by index."""
+    """Transitions as columns of shape (n,): states by number, actions by index.
+
+    Attributes:
+        candidates: C(s) as indices of a state's actions, shape (n, k), padded with -1.
+        following: C(s') in the same way.
+    """
 
     state: IntArray
     action: IntArray
     next_state: IntArray
-    candidates: IntArray
-    next_candidates: IntArray
     reward: FloatArray
     terminated: FloatArray
+    candidates: IntArray
+    following: IntArray
+
+
+Row: TypeAlias = tuple[int, int, int, float, bool, Sequence[int], Sequence[int]]
+"""A transition in the order of :class:`Batch`; both sets may be empty, if the candidates are elsewhere."""
 
 
 class Replay:
-    """The last ``capacity`` transitions, sampled uniformly with replacement (Lin, 1992)."""
+    """The last ``capacity`` transitions, sampled uniformly with replacement (Lin, 1992).
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self.added = capacity, 0
-        self.rows = np.zeros((1024, len(Batch._fields)))
+    Args:
+        capacity: Maximum number of transitions; the oldest is dropped when full.
+        k: Maximum number of candidates stored with a state.
+    """
+
+    def __init__(self, capacity: int, k: int = 0) -> None:
+        self.capacity, self.k, self.added = capacity, k, 0
+        self.rows = np.zeros((1024, 5 + 2 * k))
 
     def __len__(self) -> int:
         return min(self.added, self.capacity)
 
-    def add(self, *columns: float) -> None:
-        """Add one transition, in the order of :class:`Batch`; the oldest is dropped when full."""
-        row = self.added % self.capacity
-        if row == len(self.rows):
+    def add(self, row: Row) -> None:
+        """Add one transition."""
+        place, sets = self.added % self.capacity, np.full((2, self.k), -1)
+        if place == len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
-        self.rows[row] = columns
+        for own, drawn in zip(sets, row[5:], strict=True):
+            own[: len(drawn)] = drawn
+        self.rows[place] = [*row[:5], *sets.flat]
         self.added += 1
 
     def sample(self, n: int, rng: np.random.Generator) -> Batch:
         """Draw n transitions."""
-        drawn = self.rows[rng.integers(len(self), size=n)].T
-        return Batch(*drawn[:5].astype(np.int64), *drawn[5:])
+        drawn = self.rows[rng.integers(len(self), size=n)]
+        state, action, following = drawn[:, :3].T.astype(np.int64)
+        sets = np.split(drawn[:, 5:].astype(np.int64), 2, axis=1)
+        return Batch(state, action, following, drawn[:, 3], drawn[:, 4], *sets)
+
+
+Candidates: TypeAlias = Callable[[IntArray, IntArray], list[IntArray]]
+"""Returns C(s) of states as indices of their actions, from their numbers and what the replay buffer holds."""
 
 
 class QLearner:
@@ -158,56 +130,95 @@ class QLearner:
 
     Args:
         features: Vectors of the numbered states.
-        config: All settings.
         seed: Seed of the weights.
-        data: Number of transitions kept in addition to ``config.replay``.
+        hidden: Width of the network's layers.
+        learning_rate: Learning rate of Adam.
+        gamma: Discount per step.
+        data: Number of recorded transitions, kept in addition to 50,000 others (our choice).
+        k: Maximum number of candidates stored with a state.
+        clip: Maximum gradient norm; 0 for no limit.
+        bellman: Weight of half the squared Bellman error.
+        beta: Weight of the conservative term.
+        floor: Include the recorded action in the candidates of the conservative term.
+        target: How far the target network moves (released code of Yan et al.: 0.005), and the number of
+            updates between moves.
+        summed: Sum the squared errors over the batch, instead of their mean.
+        decay: Decouple the weight decay (AdamW).
     """
 
-    def __init__(self, features: Features, config: QConfig, seed: int, data: int = 0) -> None:
-        self.features, self.config, self.updates = features, config, 0
-        self.replay = Replay(config.replay + data)
+    def __init__(
+        self,
+        features: Features,
+        seed: int,
+        *,
+        hidden: int = 128,
+        learning_rate: float = 5e-4,
+        gamma: float = 0.9,
+        data: int = 0,
+        k: int = 0,
+        clip: float = 0.0,
+        bellman: float = 1.0,
+        beta: float = 0.0,
+        floor: bool = False,
+        target: tuple[float, int] = (0.005, 1),
+        summed: bool = False,
+        decay: bool = False,
+    ) -> None:
+        self.features, self.gamma, self.clip, self.updates = features, gamma, clip, 0
+        self.bellman, self.beta, self.floor = bellman, beta, floor
+        self.moves, self.reduction = target, "sum" if summed else "mean"
+        self.replay = Replay(50_000 + data, k)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = QNetwork(features.state_dim, features.action_dim, config.hidden)
+            self.network = QNetwork(features.state_dim, features.action_dim, hidden)
         self.target = copy.deepcopy(self.network).requires_grad_(False)
-        adam = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
-        self.optimiser = adam(self.network.parameters(), lr=config.learning_rate, foreach=True)
+        adam = torch.optim.AdamW if decay else torch.optim.Adam
+        self.optimiser = adam(self.network.parameters(), lr=learning_rate, foreach=True)
 
-    def update(self, batch: Batch, candidates: Callable[[IntArray, IntArray], list[IntArray]]) -> float:
-        """Make one gradient step, and return the loss.
-
-        Args:
-            batch: Transitions.
-            candidates: Returns C(s) as indices of a state's actions, given the numbers of states and sets.
-        """
-        c = self.config
+    def update(self, batch: Batch, candidates: Candidates) -> float:
+        """Make one gradient step, and return the loss."""
         q = forward(self.network, self.features, batch.state, batch.action[:, None])
         loss = torch.zeros(())
-        if c.bellman:  # y = r + gamma max over a' in C(s') of Q_target(s', a'); r alone at a terminal s'
-            y, alive = torch.from_numpy(batch.reward).float(), np.flatnonzero(batch.terminated == 0)
-            if len(alive):
-                following = candidates(batch.next_state[alive], batch.next_candidates[alive])
-                with torch.no_grad():
-                    best = self.padded(self.target, batch.next_state[alive], following).max(dim=1).values
-                y[alive] += c.gamma * best
-            loss = loss + c.bellman * 0.5 * nn.functional.mse_loss(q, y, reduction=c.reduction)
-        if c.beta:
+        if self.bellman:
+            target = self._target(batch, candidates)
+            loss = loss + self.bellman * 0.5 * nn.functional.mse_loss(q, target, reduction=self.reduction)
+        if self.beta:
             own = candidates(batch.state, batch.candidates)
-            if c.floor:
+            if self.floor:
                 own = [np.union1d(listed, action) for listed, action in zip(own, batch.action, strict=True)]
             others = self.padded(self.network, batch.state, own)
-            loss = loss + c.beta * (torch.logsumexp(others, dim=1) - q).mean()
+            loss = loss + self.beta * (torch.logsumexp(others, dim=1) - q).mean()
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        if c.clip:
-            nn.utils.clip_grad_norm_(self.network.parameters(), c.clip)
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
         self.optimiser.step()
         self.updates += 1
-        if c.target == "soft" or self.updates % c.target_every == 0:
-            rate = c.target_rate if c.target == "soft" else 1.0
+        rate, every = self.moves
+        if self.updates % every == 0:
             with torch.no_grad():
                 torch._foreach_lerp_(list(self.target.parameters()), list(self.network.parameters()), rate)
         return float(loss.detach())
+
+    def _target(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """Return y = r + gamma max over a' in C(s') of Q_target(s', a'); r alone at a terminal s'."""
+        y, alive = torch.from_numpy(batch.reward).float(), np.flatnonzero(batch.terminated == 0)
+        if len(alive):
+            following = candidates(batch.next_state[alive], batch.following[alive])
+            with torch.no_grad():
+                best = self.padded(self.target, batch.next_state[alive], following).max(dim=1).values
+            y[alive] += self.gamma * best
+        return y
+
+    @torch.no_grad()
+    def values(
+        self, features: Features, states: Sequence[int], candidates: Sequence[IntArray]
+    ) -> list[FloatArray]:
+        """Return Q(s, a) of each state's candidates, in order; the states are numbered by ``features``."""
+        if not states:
+            return []
+        q = forward(self.network, features, np.array(states), candidates).numpy().astype(np.float64)
+        return np.split(q, np.cumsum([len(own) for own in candidates])[:-1])
 
     def padded(self, network: QNetwork, states: IntArray, candidates: Sequence[IntArray]) -> Tensor:
         """Return Q of each state's candidates, shape (n, max. candidates), padded with -inf."""
@@ -227,20 +238,10 @@ class QLearner:
         for name in ("network", "target", "optimiser"):
             getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
         self.replay.added, filled = state["replay"]
-        self.replay.rows = np.zeros((max(1024, 2 * len(filled)), len(Batch._fields)))
+        self.replay.k = (filled.shape[1] - 5) // 2
+        self.replay.rows = np.zeros((max(1024, 2 * len(filled)), filled.shape[1]))
         self.replay.rows[: len(filled)] = filled.numpy()
         self.updates = state["updates"]
-
-
-@torch.no_grad()
-def values(
-    network: QNetwork, features: Features, states: Sequence[int], candidates: Sequence[IntArray]
-) -> list[FloatArray]:
-    """Return Q(s, a) of each state's candidates, in order."""
-    if not states:
-        return []
-    q = forward(network, features, np.array(states), candidates).numpy().astype(np.float64)
-    return np.split(q, np.cumsum([len(own) for own in candidates])[:-1])
 
 
 def forward(

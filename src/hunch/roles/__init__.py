@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from hunch.roles.encoder.features import StateFeatures, TextTable
     from hunch.roles.goal.goaled import Achievement, Goaled, GoalSource
     from hunch.roles.policy.in_context import InContextPolicy, LookUpPolicy
-    from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig, PerceptronPolicy
+    from hunch.roles.policy.language import LMPolicy
+    from hunch.roles.policy.perceptron import PerceptronPolicy
+    from hunch.roles.policy.settings import LMPolicyConfig
     from hunch.roles.prior.action import ActionPrior, DistributionPrior, Proposal, UniformPrior
     from hunch.roles.prior.kinds import PriorConfig, build_prior
     from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
@@ -61,7 +63,9 @@ _FILES = {
     "encoder.features": "StateFeatures TextTable",
     "goal.goaled": "Achievement GoalSource Goaled",
     "policy.in_context": "InContextPolicy LookUpPolicy",
-    "policy.listed": "LMPolicy LMPolicyConfig PerceptronPolicy",
+    "policy.language": "LMPolicy",
+    "policy.perceptron": "PerceptronPolicy",
+    "policy.settings": "LMPolicyConfig",
     "prior.action": "ActionPrior DistributionPrior Proposal UniformPrior",
     "prior.kinds": "PriorConfig build_prior",
     "prior.language": "LabelledPrior LikelihoodPrior MappedPrior",

@@ -123,8 +123,7 @@ class RunConfig(Setting):
     def specs(self) -> dict[str, str]:
         """Return the spec of each model that the method uses, by the option's name."""
         method = methods.find(self.method)
-        options = self.options or method.config_class()
-        return {name: str(getattr(options, name, "") or self.lm or method.lm) for name in method.models}
+        return method.specs(self.options or method.config_class(), self.lm)
 
     def record(self, asked: Asked) -> dict[str, Any]:
         """Return the contents of ``config.json``: settings, models, versions and evidence level."""
@@ -168,6 +167,7 @@ def _check_method(config: RunConfig) -> None:
         raise UsageError(f"{config.method} learns from recorded data: give a data set with --data FOLDER.")
     if config.lm and not method.takes_lm:
         raise UsageError(f"{config.method} uses no language model; leave --lm out.")
+    method.check(config.options or method.config_class(), config.lm)
     needs = dict(method.models)
     kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
     if "lm" in needs and kind in NEEDS:

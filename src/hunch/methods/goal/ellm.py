@@ -27,7 +27,9 @@ from hunch.core import EvidenceLevel, State, UsageError, World
 from hunch.lm import Sampling, choose, load
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
@@ -97,8 +99,10 @@ class Suggestions(GoalSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config and the model."""
-        return {**asdict(self.config), "suggests": self.lm.name, "nonsense": list(self.nonsense)}
+        """The config, the model, and the version of the prompts."""
+        words = version(Suggestions.prompt, Suggestions._approved)
+        own = {"suggests": self.lm.name, "nonsense": list(self.nonsense), "wording": words}
+        return {**asdict(self.config), **own}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all suggestions."""
@@ -128,7 +132,7 @@ class Suggestions(GoalSource):
         listed = "\n".join(f"- {option}" for option in state.options)
         return (
             f"{state.observation}\n\nWhat would be sensible and useful to do here and now? Name up to "
-            f"{self.config.goals} things of this list, one a line.\n{listed}\nAnswer:"
+            f"{self.config.goals} things of this list, one per line.\n{listed}\nAnswer:"
         )
 
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:
@@ -216,6 +220,17 @@ class ELLM(Goaled):
         super().__init__(rewarded, Suggestions(lm, c.suggestions, c.nonsense), achievement, renew=True)
 
 
-def build(agent: type[ELLM], config: ELLMConfig, models: Mapping[str, LanguageModel]) -> ELLM:
-    """Fill the role of the goal source with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "ellm",
+    ELLM,
+    "learn by reaching goals that a model suggests in every state",
+    "Du et al., Guiding Pretraining in Reinforcement Learning with LLMs, ICML 2023",
+    leaf="LLM4RL / goal",
+    environments="environments that tell events",
+    reads={"events"},
+    models={"lm": PROPOSES, **ENCODER},
+    lm="minilm",
+    suggested=("openai:gpt-4o-mini", "scripted:suggest"),
+    roles=("goal source",),
+    control="uniform goals",
+)

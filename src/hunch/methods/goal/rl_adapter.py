@@ -26,14 +26,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
-import torch
 
 from hunch.core import EvidenceLevel, Player, State, Transition, World, weakest
 from hunch.lm import Sampling, load, trainable
 from hunch.lm.base import LanguageModel
-from hunch.lm.training import Learner, Trainable, new
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
@@ -48,6 +48,9 @@ SUMMARIES = (
     "The player is experienced now.",
     "The player is an expert.",
 )
+
+BATCH = 8
+"""Summaries per update of the adapter (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +71,6 @@ class MentorConfig:
     """Stages per run, after each of which the adapter is trained (released code)."""
     updates: NonNegativeInt = 20
     """Updates per stage (our choice; released code: one pass)."""
-    batch: PositiveInt = 8
-    """Summaries per update (our choice)."""
     adapter_rate: PositiveFloat = 1e-3
     """Learning rate of the adapter; use about 1e-5 for a pretrained model (released code: 2e-4 with LoRA)."""
     goals: PositiveInt = 3
@@ -113,8 +114,12 @@ class Adapter(Sayer):
     """
 
     def __init__(self, config: MentorConfig, seed: int) -> None:
+        import torch
+
+        from hunch.lm.training import Learner, new
+
         self.config = config
-        self.model: Trainable = trainable(config.start, context=256) if config.start else new(seed, 256)
+        self.model = trainable(config.start, context=256) if config.start else new(seed, 256)
         self.model.take(config.summaries)
         self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=config.adapter_rate))
 
@@ -125,6 +130,8 @@ class Adapter(Sayer):
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
         """Draw a summary according to the model's probabilities after the prompt."""
+        import torch
+
         with torch.no_grad():
             [found] = self.model.scores([prompt], [self.config.summaries], ended=True)
         scores = found.double().cpu().numpy()
@@ -133,10 +140,12 @@ class Adapter(Sayer):
 
     def train(self, pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> float:
         """Make the updates of a stage on prompts with summaries; return the mean loss."""
+        import torch
+
         self.model.take(text for pair in pairs for text in pair)
         losses = []
         for _ in range(self.config.updates if pairs else 0):
-            drawn = [pairs[i] for i in rng.integers(len(pairs), size=self.config.batch)]
+            drawn = [pairs[i] for i in rng.integers(len(pairs), size=BATCH)]
             prompts, summaries = zip(*drawn, strict=True)
             logprobs = self.model.scores(prompts, [[summary] for summary in summaries], ended=True)
             losses.append(self.learner.update(-torch.cat(logprobs).mean()))
@@ -196,7 +205,7 @@ class Mentor(GoalSource):
     ) -> None:
         self.lm, self.config = lm, config
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
-        self.models: dict[str, LanguageModel | Trainable] = {"lm": lm, "encoder": encoder}
+        self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)
 
     @property
@@ -207,7 +216,8 @@ class Mentor(GoalSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config and the models."""
-        return {**asdict(self.config), "suggests": self.lm.name, "compares": self.table.lm.name}
+        named = {"suggests": self.lm.name, "compares": self.table.lm.name}
+        return {**asdict(self.config), **named, "wording": version(Mentor.question)}
 
     def begin(self, world: World, seed: int) -> None:
         """Start with a new adapter and no lessons."""
@@ -261,7 +271,7 @@ class Mentor(GoalSource):
         summary = f"Summary: {lesson.summary}\n" if lesson.summary else ""
         return (
             f"{state.observation}\n{lesson.prompt}\n{summary}\nWhich {self.config.goals} things of this list "
-            f"should the player try next? One a line.\n{listed}\nAnswer:"
+            f"should the player try next? One per line.\n{listed}\nAnswer:"
         )
 
     def _read(self, answer: str, options: Sequence[str]) -> list[str]:
@@ -385,6 +395,16 @@ class RLAdapter(Goaled):
         return GoaledPlayer(self.agent.player(seed), Goals(mentor, mentor, renew=False))
 
 
-def build(agent: type[RLAdapter], config: RLAdapterConfig, models: Mapping[str, LanguageModel]) -> RLAdapter:
-    """Fill the large model's role with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "rl-adapter",
+    RLAdapter,
+    "pursue sub-goals of a model to which a small trained model reports the player's progress",
+    "Zhang and Lu, AdaRefiner: Refining Decisions of Language Models with Adaptive Feedback, NAACL 2024",
+    leaf="LLM4RL / goal",
+    environments="environments that tell events",
+    reads={"events"},
+    models={"lm": ("generate",), **ENCODER},
+    suggested=("openai:gpt-4o-mini", "scripted:mentor"),
+    roles=("goal source",),
+    control="random sub-goals",
+)

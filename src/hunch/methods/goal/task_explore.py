@@ -30,6 +30,7 @@ import numpy as np
 from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, State, Transition, World
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.tabular import QTable
@@ -254,8 +255,14 @@ class TaskPlayer:
             follow(self.left, self.agent.tasks, t)
 
 
-def build(
-    agent: type[TaskExplore], config: TaskExploreConfig, models: Mapping[str, LanguageModel]
-) -> TaskExplore:
-    """Fill the role with the model of ``--encoder``."""
-    return agent(config, models["encoder"])
+METHOD = Method(
+    "task-explore",
+    TaskExplore,
+    "also learn similar tasks, with objects replaced by similar ones, from the same steps",
+    "Quartey et al., Exploiting Contextual Structure to Generate Useful Auxiliary Tasks, 2023",
+    leaf="LLM4RL / goal",
+    environments="environments with raw states and tasks in temporal logic",
+    reads={"events", "raw"},
+    models=ENCODER,
+    roles=("goal source",),
+)

@@ -25,7 +25,7 @@ action is requested, because it would not be used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -35,13 +35,17 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, State, World, weakest
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
+from hunch.lm.wording import version
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
+from hunch.methods.method import Method
 from hunch.ranges import NonNegativeInt
 from hunch.rl.search import RolloutPolicy, roll_out
 from hunch.roles.policy.in_context import InContextPolicy
 from hunch.roles.world_model.experience import Experience
 from hunch.roles.world_model.prompting import Completer, PromptConfig
-from hunch.roles.world_model.text import InContextWorldModel, TextWorldModel
+from hunch.roles.world_model.text import InContextWorldModel, TextWorldModel, question
+
+BROOKS = "Brooks et al., Large Language Models can Implement Policy Iteration, NeurIPS 2023"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +149,11 @@ class ICPI(Planner):
         self.policy = partial(InContextPolicy, self.actor)
 
     @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(question, Completer._prompt)
+
+    @property
     def evidence(self) -> EvidenceLevel | None:
         """The weaker evidence level of the two models."""
         return weakest(model.evidence for model in self.models.values())
@@ -162,6 +171,16 @@ class ICPI(Planner):
         return self.completer.metrics() | {f"policy_{name}": share for name, share in own.items()}
 
 
-def build(agent: type[ICPI], config: ICPIConfig, models: Mapping[str, LanguageModel]) -> ICPI:
-    """Fill the role of the world model with ``lm``, and that of the rollout policy with ``policy_lm``."""
-    return agent(models["lm"], config, policy_lm=models["policy_lm"])
+METHOD = Method(
+    "icpi",
+    ICPI,
+    "policy iteration by rollouts that a language model imagines from examples",
+    BROOKS,
+    leaf="LLM4RL / world model and policy",
+    environments="the domains of ICPI",
+    reads={"wording"},
+    models={"lm": ("generate",), "policy_lm": ("generate",)},
+    lm="pocket",
+    roles=("world model", "in-context policy"),
+    control="no model",
+)

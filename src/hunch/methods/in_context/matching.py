@@ -7,11 +7,10 @@ policy look-up never found anything, so Q was the immediate reward of the last s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from hunch.lm.base import LanguageModel
-from hunch.methods.in_context.icpi import PlanConfig, Planner
+from hunch.methods.in_context.icpi import BROOKS, PlanConfig, Planner
+from hunch.methods.method import Method
 from hunch.roles.policy.in_context import LookUpPolicy
 from hunch.roles.world_model.text import LookUpWorldModel
 
@@ -27,6 +26,11 @@ class Matching(Planner):
         super().__init__(LookUpWorldModel, LookUpPolicy, config, **options)
 
 
-def build(agent: type[Matching], config: PlanConfig, models: Mapping[str, LanguageModel]) -> Matching:
-    """Build the agent; it uses no language model."""
-    return agent(config)
+METHOD = Method(
+    "matching",
+    Matching,
+    "ICPI with a look-up of past steps instead of a model; a baseline of icpi",
+    BROOKS,
+    environments="the domains of ICPI",
+    reads={"wording"},
+)

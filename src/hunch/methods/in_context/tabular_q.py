@@ -7,7 +7,7 @@ the textbook, the released code also bootstraps at the end of an episode (``rele
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from hunch.core import FloatArray, State, Transition, World
 from hunch.envs.icpi.texts import Texts
-from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig, gained
+from hunch.methods.method import Method
 from hunch.ranges import PositiveFloat
 from hunch.rl.tabular import QTable
 from hunch.roles.world_model.experience import Episode
@@ -71,6 +71,11 @@ class TabularQ(EpisodicAgent):
         self.table.load_state_dict(state["table"])
 
 
-def build(agent: type[TabularQ], config: TabularQConfig, models: Mapping[str, LanguageModel]) -> TabularQ:
-    """Build the agent; it uses no language model."""
-    return agent(config)
+METHOD = Method(
+    "tabular-q",
+    TabularQ,
+    "Q-learning in a table; a baseline of icpi",
+    "Watkins, Learning from Delayed Rewards, 1989; schedule of Brooks et al., NeurIPS 2023",
+    environments="the domains of ICPI",
+    reads={"wording"},
+)

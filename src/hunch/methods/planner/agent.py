@@ -13,7 +13,6 @@ factors that count are settings, so every baseline is the same code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,11 +29,19 @@ from hunch.core import (
     weakest,
 )
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import PROPOSES
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
 from hunch.roles.planner.skills import ASKS, Detector, Skill, asked, feedback, refuse_twins, single
 from hunch.roles.prior.action import ActionPrior, DistributionPrior
+
+PLANNER: Mapping[str, Any] = {
+    **{"reads": {"raw"}, "optional": {"raw"}},  # for trained skills
+    **{"leaf": "LLM4RL / planner", "models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("planner",)},
+    **{"control": "uniform planner", "data": "none"},
+}
+"""What the rows of these methods share."""
 
 
 class Planner(Agent):
@@ -68,6 +75,11 @@ class Planner(Agent):
             false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
         )
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Planner:
+        """Fill the planner's role with the model ``lm``."""
+        return cls(build_scorer(config.prior, models["lm"]), skills, config)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The weakest evidence level of the planner and the skills."""
@@ -77,11 +89,7 @@ class Planner(Agent):
     def settings(self) -> dict[str, Any]:
         """The config, the model, and digests of the skills' runs instead of their folders."""
         origins = sorted({skill.origin or skill.name for skill in self.skills.values()})
-        return {
-            **asdict(self.config),
-            "skills": origins,
-            **{name: model.name for name, model in self.models.items()},
-        }
+        return {**super().settings, "skills": origins}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans."""
@@ -329,13 +337,3 @@ class Planner(Agent):
             if player:
                 plan.player.load_state_dict(player)  # type: ignore[attr-defined]
         return plan
-
-
-def build(
-    agent: type[Planner],
-    config: PlannerConfig,
-    models: Mapping[str, LanguageModel],
-    skills: Sequence[Skill] = (),
-) -> Planner:
-    """Fill the planner's role with the model ``lm``."""
-    return agent(build_scorer(config.prior, models["lm"]), skills, config)

@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hunch.methods.planner.agent import Planner, build
+from hunch.methods.method import Method
+from hunch.methods.planner.agent import PLANNER, Planner
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.roles.planner.skills import Channel
-
-__all__ = ["InnerMonologue", "InnerMonologueConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,3 +30,13 @@ class InnerMonologue(Planner):
     """The planner with feedback; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     config_class: ClassVar[type[Any]] = InnerMonologueConfig
+
+
+METHOD = Method(
+    "inner-monologue",
+    InnerMonologue,
+    "SayCan with feedback on whether its skills worked and what is seen",
+    "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
+    **PLANNER,
+    changeable=("score", "affordance", "pick", "prior", "feedback"),
+)

@@ -30,14 +30,14 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError, World, weakest
 from hunch.lm.base import LanguageModel
+from hunch.lm.wording import version
+from hunch.methods.method import Method
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
-from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract
+from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, question
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import Says, Skill
 from hunch.roles.prior.action import UniformPrior
-
-__all__ = ["Plan4MC", "Plan4MCConfig", "build"]
 
 FAR: Final = 400
 """Maximum number of skills in a plan (our choice)."""
@@ -172,6 +172,16 @@ class Plan4MC(Planner):
         if graph is not None:  # it is not part of the options
             self.given = tuple(skills)
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Plan4MC:
+        """Let the model ``lm`` write the skill graph."""
+        return cls(models["lm"], skills, config)
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(question)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The weakest evidence level of the skills and the model that wrote the graph."""
@@ -289,11 +299,18 @@ def attempt(action: str, graph: SkillGraph | None) -> Skill:
     return Skill(action, lambda states: np.ones(len(states)), lambda _: Says(action), worked, idle=idle)
 
 
-def build(
-    agent: type[Plan4MC],
-    config: Plan4MCConfig,
-    models: Mapping[str, LanguageModel],
-    skills: Sequence[Skill] = (),
-) -> Plan4MC:
-    """Build the agent; the model ``lm`` writes the skill graph."""
-    return agent(models["lm"], skills, config)
+METHOD = Method(
+    "plan4mc",
+    Plan4MC,
+    "search a graph of skills that a model wrote once, and replan from the real inventory",
+    "Yuan et al., Skill Reinforcement Learning and Planning for Open-World Long-Horizon Tasks, 2023",
+    leaf="LLM4RL / planner",
+    environments="the craft world with a target",
+    reads={"raw"},
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:recipes"),
+    roles=("planner",),
+    control="uniform planner",
+    data="none",
+    changeable=("replan", "find"),
+)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hunch.methods.planner.agent import Planner, build
-
-__all__ = ["SayCan", "build"]
+from hunch.methods.method import Method
+from hunch.methods.planner.agent import PLANNER, Planner
 
 
 class SayCan(Planner):
@@ -24,3 +23,20 @@ class SayCan(Planner):
         "false_positives": 0.0,
         "false_negatives": 0.0,
     }
+
+
+METHOD = Method(
+    "saycan",
+    SayCan,
+    "choose the skill that a language model finds useful and whose own value says it will work",
+    "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
+    **PLANNER,
+    changeable=("score", "affordance", "pick", "prior"),
+    files=(
+        "methods/planner/saycan.py",
+        "methods/planner/agent.py",
+        "methods/planner/plan.py",
+        "methods/planner/examples.py",
+        "roles/planner/skills.py",
+    ),
+)

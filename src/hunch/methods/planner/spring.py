@@ -26,10 +26,10 @@ from hunch.lm import require
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.scoring.choose import project
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
+from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt
-
-__all__ = ["SPRING", "SPRINGConfig", "build"]
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,18 @@ class SPRING(Agent):
         self.sampling = Sampling(self.config.max_tokens, self.config.temperature, stop=("\n\n",))
 
     @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(SPRING.prompt, repr(self.questions))
+
+    @property
     def evidence(self) -> EvidenceLevel:
         """The evidence level of the model."""
         return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, the model, and the questions if they are your own."""
+        """The config, the model, the version of the prompts, and the questions if they are your own."""
         own = {} if self.given is None else {"questions": repr(self.given)}
         return {**super().settings, **own}
 
@@ -235,6 +240,17 @@ class SPRING(Agent):
         return list(self.lines)
 
 
-def build(agent: type[SPRING], config: SPRINGConfig, models: Mapping[str, LanguageModel]) -> SPRING:
-    """Build the agent; the model ``lm`` answers all questions."""
-    return agent(models["lm"], config)
+METHOD = Method(
+    "spring",
+    SPRING,
+    "answer a graph of questions about a manual and observations; the last answer is the action",
+    "Wu et al., SPRING: Studying the Paper and Reasoning to Play Games, NeurIPS 2023",
+    leaf="LLM4RL / policy",
+    environments="environments with listed actions; the craft world has a manual",
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:player"),
+    roles=("policy",),
+    control="uninformed answers",
+    data="none",
+    changeable=("ask", "window", "temperature"),
+)

@@ -12,8 +12,8 @@ Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Mod
 It is variational inference with the prior p_LM: the best policy is prior(a|s) exp(Q(s, a) / kl) / Z. With
 ``space=proposals`` the policy chooses only among C^k(s), the paper's variant with a smaller action space.
 
-Departure: the draws leave most actions at 0, where KL is infinite, so ``smooth`` draws are added to each
-action.
+Departure: the draws leave most actions at 0, where KL is infinite, so a tenth of a draw is added to each
+action (our choice).
 """
 
 from __future__ import annotations
@@ -21,20 +21,26 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from hunch.core import EvidenceLevel, Explanation, State, World, weakest
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.glam import GLAM, GLAMConfig
-from hunch.methods.policy.ppo import LISTED, View
+from hunch.methods.method import PROPOSES, Method
+from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
+from hunch.methods.policy.ppo import LISTED, TOGETHER, View
+from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import filled, models_of
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.prior.action import ActionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SMOOTH = 0.1
+"""Draws added to the count of each admissible action."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +55,6 @@ class GFlanPriorConfig(GLAMConfig):
     """Proposals per state (paper)."""
     kl: NonNegativeFloat = 0.1
     """Weight of KL(policy || prior) (paper: alpha, 0.01 to 0.1)."""
-    smooth: PositiveFloat = 0.1
-    """Draws added to the count of each admissible action (our choice)."""
     space: Literal["all", "proposals"] = "all"
     """Choose among all admissible actions, or only among the proposals."""
 
@@ -64,11 +68,19 @@ class GFlanPrior(GLAM):
     """
 
     config_class: ClassVar[type[Any]] = GFlanPriorConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, "separate": False, "warmup": 0, "value_batch_size": 128}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{**LISTED, **TOGETHER, "kl_end": None},
+        **{"gae": 0.99, "clip": 0.2, "value": 0.5, "temperature": 1.0, "scale": 1.0},
+    }
 
     def __init__(self, prior: ActionPrior, config: Any = None, **options: Any) -> None:
         self.prior, self.models = filled(prior, "propose"), models_of(proposer=prior)
         super().__init__(config, **options)
+
+    @classmethod
+    def build(cls, config: GFlanPriorConfig, models: Mapping[str, LanguageModel]) -> GFlanPrior:
+        """Make the prior from ``proposer``; ``lm`` names the model that is trained."""
+        return cls(build_prior(config.prior, models["proposer"]), config)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -94,9 +106,11 @@ class GFlanPrior(GLAM):
 
     def expected(self, states: Sequence[State]) -> Tensor:
         """Return log shares of the proposals, smoothed and padded with -inf; shape (n, max. actions)."""
+        import torch
+
         rows = []
         for state, own in zip(states, self.proposals(states), strict=True):
-            counts = np.full(len(state.options), self.config.smooth)
+            counts = np.full(len(state.options), SMOOTH)
             counts[own.indices] += own.weights * self.config.k
             rows.append(torch.from_numpy(np.log(counts / counts.sum())))
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
@@ -172,8 +186,14 @@ class Proposals:
         self.rng.bit_generator.state = state["rng"]
 
 
-def build(
-    agent: type[GFlanPrior], config: GFlanPriorConfig, models: Mapping[str, LanguageModel]
-) -> GFlanPrior:
-    """Build the agent: ``proposer`` becomes the prior, ``lm`` names the model that is trained."""
-    return agent(build_prior(config.prior, models["proposer"]), config)
+METHOD = Method(
+    "gflan-prior",
+    GFlanPrior,
+    "glam with its policy pulled towards the proposals of a frozen model",
+    YAN,
+    leaf="LLM4RL / policy",
+    models={"proposer": PROPOSES},
+    lm=WALKS,
+    roles=("policy",),
+    data="none",
+)

@@ -22,16 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
-from hunch.lm.base import LanguageModel
-from hunch.methods.policy.ppo import LISTED, UNPULLED, PolicyAgent
+from hunch.lm.wording import version
+from hunch.methods.method import Method
+from hunch.methods.policy.ppo import LISTED, TOGETHER, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy_gradient import UpdateConfig
-from hunch.roles.policy.listed import LMPolicy, LMPolicyConfig
+from hunch.rl.settings import UpdateConfig
+from hunch.roles.policy.settings import LMPolicyConfig
+from hunch.roles.prior.language import prompt
+
+if TYPE_CHECKING:
+    from hunch.roles.policy.language import LMPolicy
 
 WALKS = "pocket?corpus=walks"
 """The default model, a small one trained by this project."""
@@ -71,9 +76,7 @@ class GLAM(PolicyAgent):
     """
 
     config_class: ClassVar[type[Any]] = GLAMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{**LISTED, **UNPULLED, "separate": False, "warmup": 0, "value_batch_size": 128}
-    }
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
     apart: ClassVar[bool] = False
     """True if the value is read off the model as it was before training."""
     default: ClassVar[str] = WALKS
@@ -87,15 +90,38 @@ class GLAM(PolicyAgent):
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
 
     @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(prompt)
+
+    @property
     def evidence(self) -> EvidenceLevel | None:
         """The evidence level of the model; L0 if it starts without its weights."""
         return self.policy.evidence
 
     def make_policy(self, seed: int) -> LMPolicy:
         """Restore the model's initial weights."""
+        from hunch.roles.policy.language import LMPolicy
+
         return LMPolicy(self.lm, self.config, seed, apart=self.apart)
 
 
-def build(agent: type[GLAM], config: GLAMConfig, models: Mapping[str, LanguageModel]) -> GLAM:
-    """Build the agent; ``lm`` names the model that is trained, which belongs to the agent."""
-    return agent(config)
+METHOD = Method(
+    "glam",
+    GLAM,
+    "a language model is the policy, and PPO trains all its weights",
+    "Carta et al., Grounding Large Language Models in Interactive Environments with Online Reinforcement "
+    "Learning, ICML 2023",
+    leaf="LLM4RL / policy",
+    lm=WALKS,
+    roles=("policy",),
+    data="none",
+    files=(
+        "methods/policy/glam.py",
+        "methods/policy/ppo.py",
+        "rl/settings.py",
+        "rl/policy_gradient.py",
+        "rl/listed.py",
+        "roles/policy/language.py",
+    ),
+)

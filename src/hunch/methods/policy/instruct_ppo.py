@@ -19,39 +19,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel, State, World
 from hunch.lm.base import LanguageModel
-from hunch.methods.policy.ppo import LISTED, PPO, PerceptronPPOConfig
+from hunch.methods.method import ENCODER, PROPOSES, Method
+from hunch.methods.policy.ppo import LISTED, PPO, TOGETHER, PPOConfig
 from hunch.methods.settings import filled, models_of
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.prior.action import ActionPrior, Instructed
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.instructed import Instructed
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SHARPEN = 2
+"""Factor of the prior's log-probabilities (released code)."""
+SAMPLES = 20
+"""Answers per state, for a model that can only generate (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstructPPOConfig(PerceptronPPOConfig):
+class InstructPPOConfig(PPOConfig):
     """PPO regularised by a prior."""
 
     instruction: str = ""
     """Instruction for the prior, instead of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
-    sharpen: PositiveFloat = 2.0
-    """Factor of the prior's log-probabilities (released code: 2)."""
     kl: NonNegativeFloat = 0.05
     """Weight of KL(policy || prior) (released code)."""
     kl_end: NonNegativeFloat | None = 0.01
     """Its final value; it falls linearly over the run (released code: 0.01, in stages)."""
     players: tuple[NonNegativeInt, ...] = ()
     """Players to whom the prior applies, numbered from 0; none given: all."""
-    samples: PositiveInt = 20
-    """Answers per state, for a model that can only generate (our choice)."""
     floor: Share = 0.01
     """Share of the prior spread evenly over all actions, so that none has probability 0 (our choice)."""
 
@@ -66,7 +69,10 @@ class InstructPPO(PPO):
     """
 
     config_class: ClassVar[type[Any]] = InstructPPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, "separate": False, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{**LISTED, **TOGETHER, "standardise": True, "micro": 128},
+        **{"gae": 0.95, "clip": 0.2, "value": 0.5, "scale": 1.0},
+    }
 
     def __init__(
         self, prior: ActionPrior, encoder: TextTable | None = None, config: Any = None, **options: Any
@@ -74,6 +80,11 @@ class InstructPPO(PPO):
         self.prior = filled(prior, "propose")
         super().__init__(encoder, config, **options)
         self.models |= models_of(lm=prior)
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> InstructPPO:
+        """Make the prior from the model ``lm``, and embed with ``encoder``."""
+        return cls(build_prior(config.prior, models["lm"]), TextTable(models["encoder"]), config)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -83,16 +94,18 @@ class InstructPPO(PPO):
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy; the prior has not been asked yet."""
         c = self.config
-        self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
+        self.told = Instructed(self.prior, c.instruction, SAMPLES, c.floor, seed)
         super().begin(world, seed)
         self.policy.prior = self.expected
 
     def expected(self, states: Sequence[State]) -> Tensor:
         """Return the log prior, shape (n, max. actions), padded with -inf; all -inf if it does not apply."""
+        import torch
+
         pulled = [state for state in states if self.pulls(state)]
         known = dict(zip(pulled, self.told(pulled), strict=True))
         rows = [
-            torch.log_softmax(self.config.sharpen * torch.tensor(known[state]), dim=0)
+            torch.log_softmax(SHARPEN * torch.tensor(known[state]), dim=0)
             if self.pulls(state)
             else torch.full((len(state.options),), -torch.inf)
             for state in states
@@ -105,8 +118,15 @@ class InstructPPO(PPO):
         return not players or state.seat in players
 
 
-def build(
-    agent: type[InstructPPO], config: InstructPPOConfig, models: Mapping[str, LanguageModel]
-) -> InstructPPO:
-    """Fill the prior's role with the model ``lm``, and embed with the model ``encoder``."""
-    return agent(build_prior(config.prior, models["lm"]), TextTable(models["encoder"]), config)
+METHOD = Method(
+    "instruct-ppo",
+    InstructPPO,
+    "PPO that an instruction, read by a language model, pulls towards one of many good policies",
+    "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
+    leaf="LLM4RL / policy",
+    models={"lm": PROPOSES, **ENCODER},
+    lm="minilm",
+    roles=("action prior",),
+    control="uninformed prior",
+    data="none",
+)

@@ -8,7 +8,7 @@ Algorithm (Schulman et al., "Proximal Policy Optimization Algorithms", 2017)::
             ratio  <- pi(a|s) / pi_old(a|s)
             ascend on  min(ratio A, clip(ratio) A) + entropy - value error - kl KL(pi(.|s) || prior(.|s))
 
-The update is in :mod:`hunch.rl.policy_gradient`. The policy is a role (:mod:`hunch.roles.policy.listed`):
+The update is in :mod:`hunch.rl.policy_gradient`. The policy is a role (:mod:`hunch.roles.policy`):
 here two perceptrons on frozen embeddings, and in :mod:`hunch.methods.policy.glam` and its variants a language
 model. Everything else, including randomness, is shared.
 """
@@ -17,23 +17,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
 from hunch.core import Agent, Explanation, FloatArray, Memoryless, Player, State, Transition, World
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import PositiveInt
-from hunch.rl.policy import Decision, ListedPolicy, Part, TrainablePolicy, cut, fitting
-from hunch.rl.policy_gradient import PolicyGradient, Step, UpdateConfig
+from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting
+from hunch.rl.settings import UpdateConfig
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.policy.listed import PerceptronPolicy
+
+if TYPE_CHECKING:
+    from hunch.roles.policy.perceptron import PerceptronPolicy
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
-LISTED: Final[Mapping[str, Any]] = {"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None}
+LISTED: Final[Mapping[str, Any]] = {
+    **{"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None},
+    **{"clip_value": True, "max_norm": 0.5, "anneal": False},
+}
 """What PPO over listed actions fixes."""
+TOGETHER: Final[Mapping[str, Any]] = {
+    **{"separate": False, "warmup": 0, "value_batch_size": 128, "value_rate": 0.0, "target_kl": 0.0},
+}
+"""What a method fixes that learns values and actions at once."""
 UNPULLED: Final[Mapping[str, Any]] = {"kl": 0.0, "kl_end": None}
 """What a method without a prior fixes."""
 
@@ -71,6 +81,8 @@ class PolicyAgent(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy; recorded data are ignored."""
+        from hunch.rl.policy_gradient import PolicyGradient
+
         self.rng = np.random.default_rng(seed)
         self.policy = self.make_policy(seed)
         self.learner = PolicyGradient(self.policy, self.config)
@@ -99,6 +111,8 @@ class PolicyAgent(Agent):
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return the probabilities of the actions of each state; nothing if the policy writes texts."""
+        from hunch.rl.listed import ListedPolicy
+
         if not isinstance(self.policy, ListedPolicy):
             return [np.zeros(0) for _ in states]
         return [own for few in cut(states, self.config.micro) for own in self.policy.probabilities(few)]
@@ -168,7 +182,7 @@ class PolicyAgent(Agent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerceptronPPOConfig(UpdateConfig):
+class PPOConfig(UpdateConfig):
     """PPO on embedded texts."""
 
     hidden: PositiveInt = 64
@@ -187,20 +201,27 @@ class PPO(PolicyAgent):
         config: All settings; ``options`` change single ones.
     """
 
-    config_class = PerceptronPPOConfig
+    config_class = PPOConfig
     policy: PerceptronPolicy
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, "separate": False, "warmup": 0}
+    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
 
     def __init__(
-        self, encoder: TextTable | None = None, config: PerceptronPPOConfig | None = None, **options: Any
+        self, encoder: TextTable | None = None, config: PPOConfig | None = None, **options: Any
     ) -> None:
         own = configure(type(self), config, options)
         self.table = filled(TextTable(load(own.encoder)) if encoder is None else encoder, "encode")
         self.models = models_of(encoder=self.table)
         super().__init__(own)
 
+    @classmethod
+    def build(cls, config: PPOConfig, models: Mapping[str, LanguageModel]) -> PPO:
+        """Embed with the model ``encoder``."""
+        return cls(TextTable(models["encoder"]), config)
+
     def make_policy(self, seed: int) -> PerceptronPolicy:
         """Make perceptrons on embeddings."""
+        from hunch.roles.policy.perceptron import PerceptronPolicy
+
         return PerceptronPolicy(self.table, self.config.hidden, seed)
 
     def learn(self) -> dict[str, float]:
@@ -212,6 +233,11 @@ class PPO(PolicyAgent):
         return told
 
 
-def build(agent: type[PPO], config: PerceptronPPOConfig, models: Mapping[str, LanguageModel]) -> PPO:
-    """Embed with the model ``encoder``."""
-    return agent(TextTable(models["encoder"]), config)
+METHOD = Method(
+    "ppo",
+    PPO,
+    "proximal policy optimisation on embedded texts; the baseline of glam and its variants",
+    "Schulman et al., Proximal Policy Optimization Algorithms, 2017",
+    models=ENCODER,
+    data="none",
+)

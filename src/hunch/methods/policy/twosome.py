@@ -24,7 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hunch.lm.base import LanguageModel, Normalisation
+from hunch.lm.base import Normalisation
+from hunch.methods.method import Method
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
 from hunch.methods.policy.ppo import LISTED, UNPULLED
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
@@ -67,6 +68,14 @@ class TWOSOME(GLAM):
     default = f"{WALKS}&train=lora"
 
 
-def build(agent: type[TWOSOME], config: TWOSOMEConfig, models: Mapping[str, LanguageModel]) -> TWOSOME:
-    """Build the agent; ``lm`` names the model that is trained, which belongs to the agent."""
-    return agent(config)
+METHOD = Method(
+    "twosome",
+    TWOSOME,
+    "a language model is the policy, normalised by length, and PPO trains adapters",
+    "Tan et al., True Knowledge Comes from Practice: Aligning LLMs with Embodied Environments via "
+    "Reinforcement Learning, ICLR 2024",
+    leaf="LLM4RL / policy",
+    lm=WALKS,
+    roles=("policy",),
+    data="none",
+)

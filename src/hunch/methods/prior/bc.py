@@ -11,29 +11,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hunch.methods.prior.dqn_prior import DQN, DQNPriorConfig, build
+from hunch.methods.method import ENCODER, Method
+from hunch.methods.prior.cql import CQL
+from hunch.methods.prior.cql_prior import CQLPriorConfig
 from hunch.ranges import PositiveFloat
-
-__all__ = ["BC", "BCConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BCConfig(DQNPriorConfig):
+class BCConfig(CQLPriorConfig):
     """Behaviour cloning."""
 
     alpha: PositiveFloat = 1.0
     """Temperature of the cloned policy; 1 is the fitted policy."""
 
 
-class BC(DQN):
-    """The agent of behaviour cloning; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQN`."""
+class BC(CQL):
+    """The agent of behaviour cloning; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
 
     config_class = BCConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **DQN.fixed,
-        "bellman": 0.0,
-        "beta": 1.0,
-        "explore": "posterior",
-        "gamma": 0.0,
-        "preset": "own",
-    }
+    fixed: ClassVar[Mapping[str, Any]] = {**CQL.fixed, "beta": 1.0, "floor": False, "gamma": 0.0}
+
+    def rule(self) -> dict[str, Any]:
+        """Leave out the Bellman error."""
+        return {**super().rule(), "bellman": 0.0}
+
+
+METHOD = Method(
+    "bc",
+    BC,
+    "behaviour cloning: take the recorded actions",
+    "Pomerleau, ALVINN, NeurIPS 1988",
+    models=ENCODER,
+    data="needed",
+    changeable=("alpha",),
+)

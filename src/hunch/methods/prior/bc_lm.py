@@ -15,17 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 
 from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.lm import trainable
 from hunch.lm.base import Normalisation, OptionScores, count_words
-from hunch.lm.training import Learner, Trainable, new
+from hunch.lm.wording import version
+from hunch.methods.method import Method
+from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
+
+if TYPE_CHECKING:
+    from hunch.lm.training import Trainable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +70,15 @@ class BCLM(Agent):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config."""
-        return asdict(self.config)
+        """The config, and the version of the prompt."""
+        return {**asdict(self.config), "wording": version(text)}
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and keep recorded data only."""
+        import torch
+
+        from hunch.lm.training import Learner
+
         c = self.config
         self.rng = np.random.default_rng(seed)
         self.lm = self._model(seed)
@@ -81,6 +89,8 @@ class BCLM(Agent):
         self.observe([transition for episode in world.data for transition in episode])
 
     def _model(self, seed: int) -> Trainable:
+        from hunch.lm.training import new
+
         context = self.config.context
         return trainable(self.config.lm, context=context) if self.config.lm else new(seed, context)
 
@@ -105,6 +115,8 @@ class BCLM(Agent):
 
     def policy(self, state: State) -> FloatArray:
         """Return the probability of each admissible action, shape (number of actions,)."""
+        import torch
+
         if state not in self._policies:
             with torch.no_grad():
                 [found] = self.lm.answers([text(state)], [state.options], ended=True)
@@ -131,6 +143,8 @@ class BCLM(Agent):
 
     def learn(self) -> dict[str, float]:
         """Make one update."""
+        import torch
+
         if not self.examples:
             return {}
         drawn = self.rng.integers(len(self.examples), size=self.config.batch_size)
@@ -166,6 +180,11 @@ def text(state: State) -> str:
     return f"{state.text()}\nYour task is to: {state.aim}\n>"
 
 
-def build(agent: type[BCLM], config: BCLMConfig, models: Mapping[str, Any]) -> BCLM:
-    """Build the agent, which trains the model that ``lm`` names."""
-    return agent(config)
+METHOD = Method(
+    "bc-lm",
+    BCLM,
+    "behaviour cloning by training a language model to write the recorded actions",
+    YAN,
+    data="needed",
+    changeable=("alpha", "normalise"),
+)

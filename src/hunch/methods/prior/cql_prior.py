@@ -24,10 +24,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hunch.methods.prior.dqn_prior import DQN, DQNPrior, DQNPriorConfig, build
+from hunch.methods.method import Method
+from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig
 from hunch.ranges import NonNegativeFloat
-
-__all__ = ["CQL", "CQLPrior", "CQLPriorConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +35,28 @@ class CQLPriorConfig(DQNPriorConfig):
 
     beta: NonNegativeFloat = 5.0
     """Weight of the conservative term log sum exp Q(s, .) - Q(s, a) (paper)."""
+    floor: bool = False
+    """Include the recorded action in the candidates of the conservative term, so that the term is never
+    negative (our choice)."""
 
 
 class CQLPrior(DQNPrior):
     """The agent of CQL-Prior; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
 
     config_class = CQLPriorConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"bellman": 1.0}
+    fixed: ClassVar[Mapping[str, Any]] = {
+        name: getattr(CQLPriorConfig(), name) for name in ("explore", "epsilon", "warmup")
+    }
+
+    def rule(self) -> dict[str, Any]:
+        """Add the conservative term."""
+        return {**super().rule(), "beta": self.config.beta, "floor": self.config.floor}
 
 
-class CQL(DQN):
-    """CQL: CQL-Prior without a prior; arguments as for DQN."""
-
-    config_class = CQLPriorConfig
-    fixed: ClassVar[Mapping[str, Any]] = {name: value for name, value in DQN.fixed.items() if name != "beta"}
+METHOD = Method(
+    "cql-prior",
+    CQLPrior,
+    "conservative Q-learning from recorded data, over k proposals of a model",
+    **PRIOR,
+    data="needed",
+)

@@ -1,4 +1,4 @@
-"""DQN-Prior: Q-learning restricted to the actions that a language model proposes; and DQN, the same code.
+"""DQN-Prior: Q-learning restricted to the actions that a language model proposes.
 
 Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025,
 sections 3.1 and 3.2)::
@@ -13,20 +13,21 @@ sections 3.1 and 3.2)::
 As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z, the policy that maximises
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).
 
-The language model fills one role, the action prior. With :class:`hunch.roles.prior.action.UniformPrior` and
-``k=None`` (all admissible actions) it is DQN. If the world has recorded data and no streams, the agent learns
+The language model fills one role, the action prior. With an uninformed prior and ``k=None`` (all admissible
+actions) it is :mod:`hunch.methods.prior.dqn`. If the world has recorded data and no streams, the agent learns
 from the data only, one update per pass of the loop; if it has both, from both.
 
 Departures: states and actions are embedded separately by default, not as one text (``joint`` is the paper's
 setting); the squared error is averaged over the batch, not summed; alpha divides Q, as in the paper's text,
-while the released code multiplies by it.
+while the released code multiplies by it. The authors' protocol is
+:mod:`hunch.methods.prior.dqn_prior_released`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -43,22 +44,29 @@ from hunch.core import (
 )
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
-from hunch.methods.prior.released import Preset, preset
+from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
-from hunch.ranges import Decay, PositiveFloat, PositiveInt
-from hunch.rl.q_learning import QConfig, QLearner, values
-from hunch.rl.schedule import Row, Schedule
+from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import StateFeatures, TextTable
-from hunch.roles.prior.action import ActionPrior, Proposal, UniformPrior
+from hunch.roles.prior.action import ActionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+if TYPE_CHECKING:
+    from hunch.rl.q_learning import Row
+
+YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
+PRIOR: Mapping[str, Any] = {
+    **{"paper": YAN, "leaf": "LLM4RL / policy", "models": {"lm": PROPOSES, **ENCODER}, "lm": "minilm"},
+    **{"roles": ("action prior",), "control": "random k"},
+    "changeable": ("k", "proposals", "prior", "alpha"),
+}
+"""What the rows of methods with a prior and a Q share."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNPriorConfig(QConfig):
+class DQNPriorConfig:
     """Q-learning over the proposals of a prior."""
 
-    preset: Preset = "own"
-    """Use the settings of the authors' code for ALFWorld or for the kitchens, unless you set an option."""
     k: PositiveInt | None = 5
     """Proposals per state (paper: 5); none for all actions with a positive prior."""
     proposals: Literal["kept", "visited", "fresh"] = "visited"
@@ -67,22 +75,35 @@ class DQNPriorConfig(QConfig):
     """How the language model becomes a prior."""
     alpha: PositiveFloat = 0.02
     """Temperature of the posterior softmax(Q / alpha) (paper: 0.01 to 0.1)."""
-    explore: Literal["posterior", "epsilon", "mixed"] = "posterior"
-    """Draw from the posterior over the candidates, act epsilon-greedily on them, or mix both: any candidate
-    with probability epsilon, else one from the posterior. In evaluations the latter two take the best."""
+    explore: Literal["posterior", "epsilon"] = "posterior"
+    """Draw from the posterior over the candidates, or act epsilon-greedily on them."""
     epsilon: Decay = (1.0, 0.05, 5_000)
-    """epsilon, mixed: start, end, and environment steps in between."""
+    """epsilon: share of random candidates: start, end, and environment steps in between."""
     joint: bool = False
     """Embed state and action as one text, as in the paper; needs one model call per pair."""
     encoder: str = "minilm"
     """Frozen text encoder for Q (paper: BERT)."""
+    gamma: Share = 0.9
+    """Discount per step (released code: 0.99; the best of 0.9, 0.95 and 0.97 for DQN, see the log)."""
+    learning_rate: PositiveFloat = 5e-4
+    """Learning rate of Adam (paper)."""
+    clip: NonNegativeFloat = 0.0
+    """Maximum gradient norm; larger gradients are scaled down, 0 for no limit (released code: 1)."""
+    batch_size: PositiveInt = 128
+    """Transitions per update (paper)."""
+    update_every: PositiveInt = 2
+    """Environment steps per update (our choice)."""
+    warmup: NonNegativeInt = 500
+    """Environment steps before the first update (our choice)."""
+    hidden: PositiveInt = 128
+    """Width of the three-layer perceptron (released code: 64)."""
 
 
 class Arrival(NamedTuple):
-    """A state that awaits an action: its number, and the number of its candidate set."""
+    """A state that awaits an action, by number, with its candidates."""
 
     state: int
-    candidates: int
+    proposal: Proposal
 
 
 class DQNPrior(Agent):
@@ -98,8 +119,9 @@ class DQNPrior(Agent):
     """
 
     config_class: ClassVar[type[DQNPriorConfig]] = DQNPriorConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"bellman": 1.0, "beta": 0.0, "floor": False}
+    fixed: ClassVar[Mapping[str, Any]] = {}
     """Settings that define this method; they are not options of its command."""
+    moved: ClassVar[Mapping[str, str]] = {"preset": "the authors' protocol is the method dqn-prior-released"}
 
     def __init__(
         self,
@@ -108,8 +130,7 @@ class DQNPrior(Agent):
         config: DQNPriorConfig | None = None,
         **options: Any,
     ) -> None:
-        config = configure(type(self), config, options)
-        self.config = preset(config, self.fixed, isinstance(self, DQN))
+        self.config: Any = configure(type(self), config, options)
         self.prior = filled(prior, "propose")
         self.table = filled(TextTable(load(self.config.encoder)) if encoder is None else encoder, "encode")
         self.models = models_of(lm=prior, encoder=self.table)
@@ -119,20 +140,35 @@ class DQNPrior(Agent):
         """The evidence level of the prior."""
         return self.prior.evidence
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQNPrior:
+        """Make the prior from the model ``lm``, and embed with ``encoder``."""
+        table = TextTable(models["encoder"])
+        return cls(build_prior(config.prior, models["lm"], table), table, config)
+
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and a replay buffer with recorded data only."""
+        from hunch.rl.q_learning import QLearner
+
         data = [transition for episode in world.data for transition in episode]
         self.rng = np.random.default_rng(seed)
         self.features = StateFeatures(self.table, joint=self.config.joint)
-        self.learner = QLearner(self.features, self.config, seed, len(data))
-        self.sets: dict[int, Proposal] = {}  # by state if they are kept, else by arrival
+        self.learner = QLearner(self.features, seed, data=len(data), **self.rule())
+        self.kept: dict[int, Proposal] = {}  # by state
         self.here: dict[int, Arrival] = {}  # by stream
-        self.schedule = Schedule(self.config, self.learner.replay)
         self.fallbacks: list[float] = []
-        self.drawn = 0
-        self.schedule.store(self._rows(data))
+        self.steps = 0
+        for row in self._rows(data):
+            self.learner.replay.add(row)
         self.here.clear()
         self.alone = world.streams == 0
+
+    def rule(self) -> dict[str, Any]:
+        """Return the settings of the update; see :class:`hunch.rl.q_learning.QLearner`."""
+        c = self.config
+        k = (c.k or 0) if c.proposals == "visited" else 0  # otherwise the row needs no candidates
+        own = {name: getattr(c, name) for name in ("hidden", "learning_rate", "gamma", "clip")}
+        return {"k": k, **own}
 
     # ---- acting -------------------------------------------------------------------------------------
 
@@ -140,10 +176,10 @@ class DQNPrior(Agent):
         """Draw an action from the posterior over each state's candidates."""
         here = self._arrive(states)
         self.here.update(zip([state.stream for state in states], here, strict=True))
-        proposals = [self.sets[arrival.candidates] for arrival in here]
+        proposals = [arrival.proposal for arrival in here]
         candidates = [proposal.indices for proposal in proposals]
-        q = values(self.learner.network, self.features, [arrival.state for arrival in here], candidates)
-        chosen = [self._explore(p, row) for p, row in zip(proposals, q, strict=True)]
+        q = self.learner.values(self.features, [arrival.state for arrival in here], candidates)
+        chosen = [self.explore(p, row) for p, row in zip(proposals, q, strict=True)]
         return [state.options[i] for state, i in zip(states, chosen, strict=True)]
 
     def _arrive(self, states: Sequence[State]) -> list[Arrival]:
@@ -151,38 +187,46 @@ class DQNPrior(Agent):
         here = {i: a for i, s in enumerate(states) if (a := self.here.pop(s.stream, None)) is not None}
         new = [i for i in range(len(states)) if i not in here]
         numbers = self.features.number([states[i] for i in new])
-        keys = numbers if self.config.proposals == "kept" else range(self.drawn, self.drawn + len(new))
-        due = {key: states[i] for key, i in zip(keys, new, strict=True) if key not in self.sets}
-        proposals = self.prior.propose(list(due.values()), self.config.k, self.rng) if due else []
-        self.sets.update(zip(due, proposals, strict=True))
-        self.drawn += len(due)
-        self.fallbacks += [proposal.fallbacks for proposal in proposals]
-        here |= {i: Arrival(*pair) for i, *pair in zip(new, numbers, keys, strict=True)}
+        found = self._proposals([states[i] for i in new], numbers)
+        here |= {i: Arrival(n, own) for i, n, own in zip(new, numbers, found, strict=True)}
         return [here[i] for i in range(len(states))]
 
-    def _explore(self, proposal: Proposal, q: FloatArray) -> int:
-        """Draw a random candidate with probability epsilon, else one from the posterior, or take the best."""
-        (start, end, over), how = self.config.epsilon, self.config.explore
-        epsilon = start + (end - start) * min(1.0, self.schedule.steps / max(1, over))
-        if how != "posterior" and self.rng.random() < epsilon:
+    def _proposals(self, states: Sequence[State], numbers: Sequence[int]) -> list[Proposal]:
+        """Return the candidates of numbered states, with one call of the prior for all that are drawn."""
+        keeps = self.config.proposals == "kept"
+        known = self.kept if keeps else dict[int, Proposal]()
+        keys = numbers if keeps else range(len(states))
+        due = {key: state for key, state in zip(keys, states, strict=True) if key not in known}
+        drawn = self.prior.propose(list(due.values()), self.config.k, self.rng) if due else []
+        known.update(zip(due, drawn, strict=True))
+        self.fallbacks += [proposal.fallbacks for proposal in drawn]
+        return [known[key] for key in keys]
+
+    @property
+    def epsilon(self) -> float:
+        """The current share of random candidates."""
+        start, end, over = self.config.epsilon
+        return float(start + (end - start) * min(1.0, self.steps / max(1, over)))
+
+    def explore(self, proposal: Proposal, q: FloatArray) -> int:
+        """Draw from the posterior; or take a random candidate with probability epsilon, else the best."""
+        if self.config.explore == "posterior":
+            return choose(proposal, q, self.config.alpha, self.rng)
+        if self.rng.random() < self.epsilon:
             return int(self.rng.choice(proposal.indices))
-        return choose(proposal, q, 0.0 if how == "epsilon" else self.config.alpha, self.rng)
+        return choose(proposal, q, 0.0, self.rng)
 
     # ---- learning -----------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Note the next states, and store the steps with both candidate sets."""
-        self.schedule.observe(transitions, self._rows(transitions))
-        if self.config.proposals != "kept" and len(self.sets) > 2 * self.learner.replay.capacity:
-            self._forget()
+        self.steps += len(transitions)
+        self.store(transitions, self._rows(transitions))
 
-    def _forget(self) -> None:
-        """Drop the candidates of arrivals that no stored step refers to any more."""
-        stored = self.learner.replay.rows[: len(self.learner.replay)]
-        held = [row for rows in self.schedule.held.values() for row in rows]
-        rows = np.array([*stored, *held])[:, [3, 4]]
-        used = {*rows.astype(int).flat, *(arrival.candidates for arrival in self.here.values())}
-        self.sets = {key: proposal for key, proposal in self.sets.items() if key in used}
+    def store(self, transitions: Sequence[Transition], rows: Sequence[Row]) -> None:
+        """Store steps, as rows of the replay buffer."""
+        for row in rows:
+            self.learner.replay.add(row)
 
     def _rows(self, transitions: Sequence[Transition]) -> list[Row]:
         """Return steps as rows of the replay buffer."""
@@ -193,26 +237,34 @@ class DQNPrior(Agent):
         for i, (t, s) in enumerate(zip(transitions, before, strict=True)):
             n = after.get(i, s)  # nothing follows a terminal state, so any value will do
             action = t.state.options.index(t.action)
-            rows.append((s.state, action, n.state, s.candidates, n.candidates, t.reward, t.terminated))
+            own, later = (a.proposal.indices.tolist() if self.learner.replay.k else () for a in (s, n))
+            rows.append((s.state, action, n.state, t.reward, t.terminated, own, later))
             if not t.done:
                 self.here[t.stream] = n
         return rows
 
+    @property
+    def due(self) -> int:
+        """Number of updates that should have been made so far."""
+        return int(max(0, self.steps - self.config.warmup) // self.config.update_every)
+
     def learn(self) -> dict[str, float]:
         """Make the updates that are due, or one if there are only data."""
         learner, losses = self.learner, []
-        due = learner.updates + 1 if self.alone else self.schedule.due
+        due = learner.updates + 1 if self.alone else self.due
         while learner.updates < due and len(learner.replay):
             batch = learner.replay.sample(self.config.batch_size, self.rng)
-            losses.append(learner.update(batch, self._candidates))
+            losses.append(learner.update(batch, self.candidates))
         told, self.fallbacks = [share for share in self.fallbacks if share == share], []
         means = {"loss": losses, "fallback_rate": told}
         return {name: float(np.mean(figures)) for name, figures in means.items() if figures}
 
-    def _candidates(self, states: IntArray, sets: IntArray) -> list[IntArray]:
-        """Return the stored candidates of states, or newly drawn ones."""
-        if self.config.proposals != "fresh":
-            return [self.sets[i].indices for i in sets]
+    def candidates(self, states: IntArray, stored: IntArray) -> list[IntArray]:
+        """Return the candidates of states: those in the rows of the replay buffer, kept or new ones."""
+        if self.learner.replay.k:
+            return [row[row >= 0] for row in stored]
+        if self.config.proposals == "kept":
+            return [self.kept[i].indices for i in states]
         asked = [self.features.states[i] for i in states]
         return [proposal.indices for proposal in self.prior.propose(asked, self.config.k, self.rng)]
 
@@ -245,17 +297,13 @@ class DQNPrior(Agent):
             "learner": self.learner.state_dict(),
             "features": self.features.state_dict(),
             "encoder": self.table.lm.name,
-            "proposer": self._proposer(),
-            "sets": [(key, p.indices.tolist(), p.weights.tolist()) for key, p in self.sets.items()],
-            "here": [(stream, *arrival) for stream, arrival in self.here.items()],
+            "proposer": {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")},
+            "kept": [(key, p.indices.tolist(), p.weights.tolist()) for key, p in self.kept.items()],
+            "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
             "rng": self.rng.bit_generator.state,
-            "schedule": self.schedule.state_dict(),
-            "drawn": self.drawn,
+            "steps": self.steps,
             "fallbacks": list(self.fallbacks),
         }
-
-    def _proposer(self) -> dict[str, Any]:
-        return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`; kept candidates of another prior are dropped.
@@ -274,12 +322,13 @@ class DQNPrior(Agent):
             )
         self.learner.load_state_dict(state["learner"])
         self.features.load_state_dict(state["features"])
-        own = state["proposer"] == self._proposer()
-        self.sets = {key: Proposal(np.array(i), np.array(w)) for key, i, w in state["sets"] if own}
-        self.here = {stream: Arrival(*arrival) for stream, *arrival in state["here"]}
+        own = state["proposer"] == {
+            name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")
+        }
+        self.kept = {key: Proposal(np.array(i), np.array(w)) for key, i, w in state["kept"] if own}
+        self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
         self.rng.bit_generator.state = state["rng"]
-        self.schedule.load_state_dict(state["schedule"])
-        self.drawn, self.fallbacks = state["drawn"], list(state["fallbacks"])
+        self.steps, self.fallbacks = state["steps"], list(state["fallbacks"])
 
 
 class PosteriorPlayer:
@@ -293,14 +342,14 @@ class PosteriorPlayer:
         """Return C^k(s) of each state: the agent's kept proposals, or newly drawn ones."""
         agent = self.agent
         keeps = agent.config.proposals == "kept"
-        kept = [agent.sets.get(agent.features.find(state)) if keeps else None for state in states]
+        kept = [agent.kept.get(agent.features.find(state)) if keeps else None for state in states]
         new = [state for state, own in zip(states, kept, strict=True) if own is None]
         drawn = iter(agent.prior.propose(new, agent.config.k, self.rng) if new else ())
         return [next(drawn) if own is None else own for own in kept]
 
     def values(self, states: Sequence[State], candidates: Sequence[IntArray]) -> list[FloatArray]:
         """Return Q(s, a) of each state's candidates."""
-        return values(self.agent.learner.network, self.features, self.features.number(states), candidates)
+        return self.agent.learner.values(self.features, self.features.number(states), candidates)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw from the posterior; take the best candidate if the agent explores by epsilon."""
@@ -331,30 +380,15 @@ def posterior(weights: FloatArray, q: FloatArray, alpha: float) -> FloatArray:
     return np.asarray(scores / scores.sum())
 
 
-class DQN(DQNPrior):
-    """DQN over all admissible actions (Mnih et al., 2015): DQN-Prior without a prior.
-
-    Args:
-        encoder: Embeds texts for Q; frozen. Default: that of the config.
-        config: All settings; ``options`` change single ones.
-    """
-
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **DQNPrior.fixed,
-        "k": None,
-        "proposals": "kept",
-        "prior": PriorConfig(kind="uniform"),
-    }
-
-    def __init__(
-        self, encoder: TextTable | None = None, config: DQNPriorConfig | None = None, **options: Any
-    ) -> None:
-        super().__init__(UniformPrior(), encoder, config, **options)
-
-
-def build(agent: type[DQNPrior], config: DQNPriorConfig, models: Mapping[str, LanguageModel]) -> DQNPrior:
-    """Build the agent: embed with the model ``encoder``, and make the prior from ``lm`` if there is one."""
-    table = TextTable(models["encoder"])
-    if issubclass(agent, DQN):
-        return agent(table, config)
-    return agent(build_prior(config.prior, models["lm"], table), table, config)
+METHOD = Method(
+    "dqn-prior",
+    DQNPrior,
+    "Q-learning restricted to k actions that a language model proposes",
+    **PRIOR,
+    files=(
+        "methods/prior/dqn_prior.py",
+        "rl/q_learning.py",
+        "roles/prior/action.py",
+        "roles/prior/kinds.py",
+    ),
+)

@@ -25,10 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State
-from hunch.methods.prior.leaning import Leaning, LeaningConfig, build
+from hunch.methods.method import Method
+from hunch.methods.prior.leaning import LEANING, Leaning, LeaningConfig
 from hunch.ranges import Decay, NonNegativeFloat, PositiveFloat, Share
-
-__all__ = ["InstructQ", "InstructQConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,3 +71,12 @@ class InstructQ(Leaning):
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
         """Return Q + lambda log p."""
         return q + np.array(leaning) if leaning else q
+
+
+METHOD = Method(
+    "instruct-q",
+    InstructQ,
+    "Q-learning in which an instruction to a language model selects one of many good policies",
+    "Hu and Sadigh, Language Instructed Reinforcement Learning for Human-AI Coordination, ICML 2023",
+    **LEANING,
+)

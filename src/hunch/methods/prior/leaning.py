@@ -17,11 +17,20 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, State, World
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import PROPOSES
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.prior.action import ActionPrior, Instructed
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.instructed import Instructed
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+LEANING: Mapping[str, Any] = {
+    **{"leaf": "LLM4RL / policy", "environments": "small text environments", "control": "uninformed prior"},
+    **{"models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("action prior",)},
+    "changeable": ("prior", "instruction", "weight", "floor", "samples"),
+}
+"""What the rows of these methods share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +65,11 @@ class Leaning(QLearning):
         self.prior, self.models = filled(prior, "propose"), models_of(lm=prior)
         super().__init__(config, **options)
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> Leaning:
+        """Make the prior from the model ``lm``."""
+        return cls(build_prior(config.prior, models["lm"]), config)
+
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The evidence level of the prior."""
@@ -87,8 +101,3 @@ class Leaning(QLearning):
         score = self.scores(self.q(state), self.leaning(state))
         prior = {"prior": np.exp(self.logprobs(state))} if self.leans(state) else {}
         return Explanation({**prior, **told.columns, "score": score}, told.chosen)
-
-
-def build(agent: type[Leaning], config: Any, models: Mapping[str, LanguageModel]) -> Leaning:
-    """Fill the prior's role with the model ``lm``."""
-    return agent(build_prior(config.prior, models["lm"]), config)

@@ -23,10 +23,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition
-from hunch.methods.prior.leaning import Leaning, LeaningConfig, build
+from hunch.methods.method import Method
+from hunch.methods.prior.leaning import LEANING, Leaning, LeaningConfig
 from hunch.ranges import NonNegativeFloat, PositiveFloat, Share
-
-__all__ = ["LikelihoodValue", "LikelihoodValueConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +78,12 @@ class LikelihoodValue(Leaning):
         super().observe(
             [replace(t, reward=float(t.done and t.success), terminated=t.done) for t in transitions]
         )
+
+
+METHOD = Method(
+    "likelihood-value",
+    LikelihoodValue,
+    "choose actions by a language model's likelihood times a learnt probability of success",
+    "the rule of Ahn et al., Do As I Can, Not As I Say, CoRL 2022, for the actions of any environment",
+    **LEANING,
+)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, World
 from hunch.lm.base import LanguageModel
+from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.roles.prior.action import ActionPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
@@ -41,6 +42,11 @@ class ZeroShot(Agent):
     def __init__(self, prior: ActionPrior, config: ZeroShotConfig | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.prior, self.models = filled(prior, "propose"), models_of(lm=prior)
+
+    @classmethod
+    def build(cls, config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:
+        """Make the prior from the model ``lm``."""
+        return cls(build_prior(config.prior, models["lm"]), config)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -80,6 +86,15 @@ class ZeroShot(Agent):
         return Explanation({"prior": prior}, prior)
 
 
-def build(agent: type[ZeroShot], config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:
-    """Fill the prior's role with the model ``lm``."""
-    return agent(build_prior(config.prior, models["lm"]), config)
+METHOD = Method(
+    "zero-shot",
+    ZeroShot,
+    "act by the language model's prior only, without learning",
+    "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025",
+    leaf="LLM4RL / policy",
+    models={"lm": PROPOSES},
+    lm="minilm",
+    roles=("action prior",),
+    data="none",
+    changeable=("prior",),
+)

@@ -19,11 +19,16 @@ import numpy as np
 
 from hunch.core import Explanation, Memoryless, Player, State, Transition, World
 from hunch.envs.design.problem import Problem, Trial
-from hunch.lm.base import LanguageModel
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.rollout import StoppedError
 from hunch.roles.writer.programs import Attempt, Feedback, Request, Search, best, same, shown
+
+PROGRAM: Mapping[str, Any] = {
+    **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
+    **{"roles": ("program",), "data": "none"},
+}
+"""What the rows of these methods share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,10 +198,3 @@ def _trial(t: Transition) -> Trial:
         return t.next_state.raw
     failed = t.reward != t.reward
     return Trial(None if failed else t.reward, t.event, error=t.event if failed else "")
-
-
-def build(
-    agent: type[ProgramAgent], config: ProgramConfig, models: Mapping[str, LanguageModel]
-) -> ProgramAgent:
-    """Build the agent; the model ``lm`` is the writer."""
-    return agent(models["lm"], config)

@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.method import Method
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.writer.programs import Search
 from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
-
-__all__ = ["CodePolicy", "CodePolicyConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +49,15 @@ class CodePolicy(ProgramAgent):
             "single": BestOfN(),
         }
         return made[self.config.search]
+
+
+METHOD = Method(
+    "code-policy",
+    CodePolicy,
+    "write the policy as a program, and revise it after its episodes",
+    "Liang et al., Code as Policies, ICRA 2023; search as in FunSearch",
+    leaf="LLM4RL / policy",
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:mutator"),
+    **PROGRAM,
+)

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.envs.design.problem import Problem
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.method import Method
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import Greedy, HillClimbing
-
-__all__ = ["Eureka", "EurekaConfig", "build"]
 
 SYSTEM = (
     "You are a reward engineer trying to write reward functions to solve reinforcement learning tasks as "
@@ -73,3 +72,15 @@ class Eureka(ProgramAgent):
             parts.append(ADVICE)
         parts.append(f"Write the function `{problem.function}` as one block of Python code.")
         return "\n\n".join(parts)
+
+
+METHOD = Method(
+    "eureka",
+    Eureka,
+    "write batches of rewards; the best one with its curves is the context of the next batch",
+    "Ma et al., Eureka: Human-Level Reward Design via Coding Large Language Models, ICLR 2024",
+    leaf="LLM4RL / reward",
+    models={"lm": ("generate", "embed")},
+    suggested=("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
+    **PROGRAM,
+)

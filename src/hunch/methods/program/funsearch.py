@@ -22,12 +22,11 @@ from typing import Any, ClassVar, Literal
 
 from hunch.core import UsageError, World
 from hunch.envs.design.problem import Problem
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.method import Method
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
-
-__all__ = ["FunSearch", "FunSearchConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,3 +101,22 @@ def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) 
     header = f"def {function}_v{len(programs)}({', '.join(parameters)}):\n"
     header += f'    """Improved version of `{function}_v{len(programs) - 1}`."""\n'
     return "\n\n".join(["\n".join(others), *found, header] if others else [*found, header])
+
+
+METHOD = Method(
+    "funsearch",
+    FunSearch,
+    "search for a heuristic on islands of programs, with two programs in every prompt",
+    "Romera-Paredes et al., Mathematical discoveries from program search with LLMs, Nature 2023",
+    leaf="LLM4RL / policy",
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:mutator"),
+    **PROGRAM,
+    files=(
+        "methods/program/funsearch.py",
+        "methods/program/agent.py",
+        "methods/program/writing.py",
+        "roles/writer/programs.py",
+        "roles/writer/search.py",
+    ),
+)

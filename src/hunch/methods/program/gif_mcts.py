@@ -22,13 +22,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.envs.design.problem import Problem
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.method import Method
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.methods.program.program_tree import ProgramTree
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.writer.programs import Attempt, Request, Search, best, chat_prompt
 from hunch.roles.writer.search import BestOfN, Refinement, Thompson
-
-__all__ = ["GIFMCTS", "GIFMCTSConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,3 +95,16 @@ class GIFMCTS(ProgramAgent):
             f"First explain what is wrong with the program. Then write it anew, with {ask} that is complete "
             "in itself."
         )
+
+
+METHOD = Method(
+    "gif-mcts",
+    GIFMCTS,
+    "write a world model as code, by tree search over programs: generate, improve, fix",
+    "Dainese et al., Generating Code World Models with Large Language Models Guided by Monte Carlo Tree "
+    "Search, NeurIPS 2024",
+    leaf="LLM4RL / world model",
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:modeller?repair=0.3"),
+    **PROGRAM,
+)

@@ -18,11 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hunch.envs.design.problem import Problem
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.method import Method
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import Refinement
-
-__all__ = ["Song", "SongConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,3 +72,15 @@ class Song(ProgramAgent):
         rules = "Rules: use the listed variables only, and no others; keep the signature."
         ask = f"{verb} the reward: the function `{problem.function}`, in one block of Python code."
         return "\n\n".join([*parts, rules, ask])
+
+
+METHOD = Method(
+    "song",
+    Song,
+    "rewrite one reward, guided by its evaluation, until it is good",
+    "Song et al., Self-Refined Large Language Model as Automated Reward Function Designer, 2023",
+    leaf="LLM4RL / reward",
+    models={"lm": ("generate", "embed")},
+    suggested=("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
+    **PROGRAM,
+)

@@ -17,11 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hunch.envs.design.problem import Problem
-from hunch.methods.program.agent import ProgramAgent, ProgramConfig, build
+from hunch.methods.method import Method
+from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from hunch.roles.writer.programs import Attempt, Request, Search
-
-__all__ = ["Text2Reward", "Text2RewardConfig", "build"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +79,15 @@ class Text2Reward(ProgramAgent):
         again = " that is better by the feedback" if parents else ""
         ask = f"Write a dense reward{again}: the function `{problem.function}`, in one block of Python code."
         return "\n\n".join([*parts, ask])
+
+
+METHOD = Method(
+    "text2reward",
+    Text2Reward,
+    "write a dense reward from a description, and refine it in one conversation",
+    "Xie et al., Text2Reward: Reward Shaping with Language Models for RL, ICLR 2024",
+    leaf="LLM4RL / reward",
+    models={"lm": ("generate", "embed")},
+    suggested=("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
+    **PROGRAM,
+)

@@ -31,7 +31,7 @@ from hunch.core import Explanation, Player, State, Transition, World
 from hunch.envs.design.problem import Problem
 from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
-from hunch.lm.base import LanguageModel
+from hunch.methods.method import Method
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.methods.program.seen import Seen
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
@@ -337,8 +337,16 @@ class Planned(Player):
             self.agent.acted[t.stream] = self.agent.acted.get(t.stream, 0) + 1
 
 
-def build(
-    agent: type[WorldCoder], config: WorldCoderConfig, models: Mapping[str, LanguageModel]
-) -> WorldCoder:
-    """Build the agent; the model ``lm`` is the writer."""
-    return agent(models["lm"], config)
+METHOD = Method(
+    "worldcoder",
+    WorldCoder,
+    "write the world model as code while acting, with optimism as a constraint, and plan in it",
+    "Tang, Key and Ellis, WorldCoder: Building World Models by Writing Code and Interacting with the "
+    "Environment, NeurIPS 2024",
+    leaf="LLM4RL / world model",
+    environments="environments with raw states and without chance",
+    reads={"raw"},
+    models={"lm": ("generate",)},
+    suggested=("openai:gpt-4o-mini", "scripted:modeller?repair=0.5"),
+    roles=("world model",),
+)

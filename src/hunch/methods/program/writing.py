@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
+from hunch.lm.wording import version
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
@@ -41,6 +42,11 @@ class WritingAgent(Agent):
     config_class: ClassVar[type[Any]] = WritingConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
 
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> WritingAgent:
+        """Let the model ``lm`` write."""
+        return cls(models["lm"], config)
+
     def __init__(self, writer: Writer | LanguageModel, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.writer: Writer = self._asking(writer) if hasattr(writer, "verbs") else writer
@@ -66,6 +72,10 @@ class WritingAgent(Agent):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config and the writer."""
+        """The config and the writer, with the version of its prompt."""
         named = {name: model.name for name, model in self.models.items()}
-        return {**asdict(self.config), **(named or {"writer": type(self.writer).__name__})}
+        words = {"wording": version(type(self).prompt, chat_prompt)}
+        return {
+            **asdict(self.config),
+            **({**named, **words} if named else {"writer": type(self.writer).__name__}),
+        }

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 from hunch.lm.base import LanguageModel
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat
 from hunch.roles.reward.judge import Judge, JudgeConfig
@@ -78,6 +79,16 @@ class Kwon(Rewarded):
         )
 
 
-def build(agent: type[Kwon], config: KwonConfig, models: Mapping[str, LanguageModel]) -> Kwon:
-    """Fill the judge's role with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "kwon",
+    Kwon,
+    "learn from a model's verdict on each episode instead of the environment's reward",
+    "Kwon et al., Reward Design with Language Models, ICLR 2023",
+    leaf="LLM4RL / reward",
+    reads={"events"},
+    optional={"events"},
+    models={"lm": ("generate", "score", "label"), **ENCODER},
+    suggested=("openai:gpt-4o-mini", "scripted:judge"),
+    roles=("reward source",),
+    control="uninformed judge",
+)

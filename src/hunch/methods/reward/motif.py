@@ -32,9 +32,11 @@ from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Tran
 from hunch.lm import Sampling, load, require
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
@@ -42,6 +44,9 @@ TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 """Share of the preference that the first caption gets for each verdict; 0 is a tie."""
 LONGEST: Final = 10
 """Maximum factor by which collection is prolonged while all captions are equal."""
+HELD_OUT, ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 0.2, 3, 64, 20, 256, 3e-3
+"""Share of the pairs that is held out (released code); networks, whose mean is the reward (paper: one), their
+width (our choice), passes (released code: 10), pairs per update (1024) and Adam's rate (1e-5)."""
 ALIKE: Final = 20
 """Number of equal verdicts at which a warning says that the judge carries no information."""
 _VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
@@ -63,18 +68,6 @@ class PreferenceConfig:
     """Maximum tokens per verdict; use more for models that explain first (released code: 512)."""
     last: bool = False
     """Use the last verdict in an answer, for models that explain first."""
-    held_out: Share = 0.2
-    """Share of the pairs that is held out (released code)."""
-    ensemble: PositiveInt = 3
-    """Number of networks, whose mean is the reward (paper: one)."""
-    hidden: PositiveInt = 64
-    """Width of a network (our choice)."""
-    epochs: PositiveInt = 20
-    """Passes over the pairs (released code: 10)."""
-    learning_rate: PositiveFloat = 3e-3
-    """Adam learning rate (released code: 1e-5, with 500,000 pairs)."""
-    batch_size: PositiveInt = 256
-    """Pairs per update (released code: 1024)."""
 
 
 class Pair(NamedTuple):
@@ -127,8 +120,9 @@ class Preference(RewardSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and the names of judge and encoder."""
-        return {**asdict(self.config), "judge": self.lm.name, "encoder": self.table.lm.name}
+        """The config, the names of judge and encoder, and the version of the prompt."""
+        named = {"judge": self.lm.name, "encoder": self.table.lm.name}
+        return {**asdict(self.config), **named, "wording": version(Preference.prompt)}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all captions and rewards; fit at once if there are recorded data."""
@@ -205,7 +199,7 @@ class Preference(RewardSource):
         rng = np.random.default_rng(self.seed)
         drawn = rng.integers(len(self.captions), size=(self.config.pairs, 2))
         pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in drawn])
-        cut = int(len(pairs) * (1 - self.config.held_out))
+        cut = int(len(pairs) * (1 - HELD_OUT))
         self._train(pairs[:cut], rng)
         values = dict(zip(distinct, self._raw(distinct).tolist(), strict=True))
         rewards = [values[caption] for caption in self.captions]
@@ -260,18 +254,17 @@ class Preference(RewardSource):
         import torch
         from torch import nn
 
-        c = self.config
         first, second = (
             torch.from_numpy(self.table.encode(texts))
             for texts in ([pair.first for pair in pairs], [pair.second for pair in pairs])
         )
         target = torch.tensor([TARGETS[pair.verdict] for pair in pairs])
-        self.networks = [self._network(self.seed + i) for i in range(c.ensemble)]
+        self.networks = [self._network(self.seed + i) for i in range(ENSEMBLE)]
         for net in self.networks:
-            optimiser = torch.optim.Adam(net.parameters(), lr=c.learning_rate)
-            for _ in range(c.epochs):
+            optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
+            for _ in range(EPOCHS):
                 order = torch.from_numpy(rng.permutation(len(pairs)))
-                for rows in torch.split(order, c.batch_size):
+                for rows in torch.split(order, BATCH):
                     logits = (net(first[rows]) - net(second[rows])).squeeze(-1)
                     loss = nn.functional.binary_cross_entropy_with_logits(logits, target[rows])
                     optimiser.zero_grad()
@@ -284,9 +277,7 @@ class Preference(RewardSource):
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return nn.Sequential(
-                nn.Linear(self.table.dim, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, 1)
-            )
+            return nn.Sequential(nn.Linear(self.table.dim, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
 
     def _told(self, pairs: Sequence[Pair], cut: int) -> dict[str, Any]:
         """Return statistics of the verdicts and the fit."""
@@ -442,6 +433,21 @@ class Motif(Rewarded):
         )
 
 
-def build(agent: type[Motif], config: MotifConfig, models: Mapping[str, LanguageModel]) -> Motif:
-    """Fill the judge's role with the model of ``--lm``."""
-    return agent(models["lm"], config, models["encoder"])
+METHOD = Method(
+    "motif",
+    Motif,
+    "fit a reward to a model's preferences between captions, and learn from it",
+    "Klissarov et al., Motif: Intrinsic Motivation from Artificial Intelligence Feedback, ICLR 2024",
+    leaf="LLM4RL / reward",
+    environments="environments that tell events",
+    reads={"events"},
+    models={"lm": ("generate",), **ENCODER},
+    suggested=("openai:gpt-4o-mini", "scripted:captions"),
+    roles=("reward source",),
+    control="uninformed judge",
+    files=(
+        "methods/reward/motif.py",
+        "roles/reward/rewarded.py",
+        "methods/q_learning.py",
+    ),
+)

@@ -24,7 +24,7 @@ from hunch.lm.training import Start, Trainable, Written
 from hunch.lm.training.writing import Allowed
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision, Evaluated, Part
-from hunch.roles.policy.listed import ModelPolicy
+from hunch.roles.policy.language import ModelPolicy
 from hunch.roles.prior.language import prompt
 
 

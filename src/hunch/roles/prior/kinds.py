@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from hunch.lm.base import LanguageModel, Normalisation, Verb
-from hunch.lm.scoring.choose import Tie
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.ranges import NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
@@ -56,14 +55,8 @@ class PriorConfig:
     """similarity, novelty: weight of the penalty for recent actions (our choice)."""
     normalise: Normalisation = "token"
     """likelihood: divisor of a log-probability (TWOSOME compares the three)."""
-    over: Literal["logprobs", "probabilities"] = "logprobs"
-    """likelihood: softmax over log-probabilities, or over probabilities as in the paper (nearly uniform)."""
     listed: bool = True
     """mapped, likelihood: name the admissible actions in the prompt (paper), or leave the bare transcript."""
-    tie: Tie = "last"
-    """mapped: which of equally often named actions wins (released code: last)."""
-    rotations: PositiveInt = 1
-    """labelled: orders of the list to average over, one model call each (our choice)."""
 
 
 def build_prior(
@@ -99,16 +92,10 @@ def _asking(
 
     if kind == "mapped":
         sampling = replace(RELEASED_SAMPLING, temperature=temperature)
-        return MappedPrior(lm, tie=config.tie, sampling=sampling, listed=config.listed)
+        return MappedPrior(lm, sampling=sampling, listed=config.listed)
     if kind == "likelihood":
-        return LikelihoodPrior(
-            lm,
-            normalise=config.normalise,
-            temperature=temperature,
-            over=config.over,
-            listed=config.listed,
-        )
-    return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
+        return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, listed=config.listed)
+    return LabelledPrior(lm, temperature=temperature)
 
 
 def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:

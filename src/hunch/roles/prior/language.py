@@ -12,6 +12,7 @@ from hunch.lm import require
 from hunch.lm.base import LanguageModel, Normalisation, Sampling
 from hunch.lm.scoring.choose import Tie, choose, estimator_of, project, softmax
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.action import DistributionPrior, Proposal
 
@@ -75,6 +76,11 @@ class LikelihoodPrior(DistributionPrior):
         self.over = over
         self.listed = listed
 
+    @property
+    def wording(self) -> str:
+        """The version of the prompt."""
+        return version(prompt)
+
     def _compute(self, states: list[State]) -> list[FloatArray]:
         scores = self.lm.score([prompt(s, self.listed) for s in states], [s.options for s in states])
         logprobs = [score.normalised(self.normalise) for score in scores]
@@ -105,6 +111,11 @@ class LabelledPrior(DistributionPrior):
         if rotations < 1:
             raise UsageError(f"The labelled prior needs at least one rotation, not {rotations}.")
         self.rotations = rotations
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompt."""
+        return version(question)
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         found = choose(
@@ -145,6 +156,11 @@ class MappedPrior:
         self.tie: Tie = tie
         self.sampling = sampling
         self.listed = listed
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompt."""
+        return version(prompt)
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Sample k answers for each state and map them; see :class:`hunch.roles.prior.action.ActionPrior`.

@@ -15,6 +15,7 @@ from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, Worl
 from hunch.lm import Sampling, choose, require
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
+from hunch.lm.wording import version
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.rewarded import RewardSource
 
@@ -75,7 +76,7 @@ class Judge(RewardSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config and the model."""
-        return {**asdict(self.config), "judge": self.lm.name}
+        return {**asdict(self.config), "judge": self.lm.name, "wording": version(Judge.prompt)}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes."""

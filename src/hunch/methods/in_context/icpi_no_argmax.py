@@ -6,7 +6,7 @@ and parts of them, whose discounted return exceeds the domain's threshold. Every
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +17,8 @@ from hunch.core import Explanation, FloatArray, State
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import gained
-from hunch.methods.in_context.icpi import ICPI, PlanConfig
+from hunch.methods.in_context.icpi import BROOKS, ICPI, PlanConfig
+from hunch.methods.method import Method
 from hunch.ranges import NonNegativeFloat
 from hunch.roles.policy.in_context import InContextPolicy
 from hunch.roles.world_model.experience import Episode
@@ -25,19 +26,19 @@ from hunch.roles.world_model.prompting import PromptConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoArgMaxConfig(PlanConfig, PromptConfig):
+class ICPINoArgMaxConfig(PlanConfig, PromptConfig):
     """ICPI without the arg-max."""
 
     policy_temperature: NonNegativeFloat | None = 0.0
     """Temperature at which the action is drawn (released code); None for that of the other answers."""
 
 
-class NoArgMax(ICPI):
+class ICPINoArgMax(ICPI):
     """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`, one model."""
 
-    config_class = NoArgMaxConfig
+    config_class = ICPINoArgMaxConfig
 
-    def __init__(self, lm: LanguageModel, config: NoArgMaxConfig | None = None, **options: Any) -> None:
+    def __init__(self, lm: LanguageModel, config: ICPINoArgMaxConfig | None = None, **options: Any) -> None:
         super().__init__(lm, config, **options)
         self.policy = partial(InContextPolicy, self.completer, successful=True)
 
@@ -62,6 +63,15 @@ class NoArgMax(ICPI):
         return Explanation({}, super().explain(state).chosen)
 
 
-def build(agent: type[NoArgMax], config: NoArgMaxConfig, models: Mapping[str, LanguageModel]) -> NoArgMax:
-    """Fill the role of the policy with the model ``lm``."""
-    return agent(models["lm"], config)
+METHOD = Method(
+    "icpi-no-argmax",
+    ICPINoArgMax,
+    "imitate its own successes from examples, without planning; a baseline of icpi",
+    BROOKS,
+    leaf="LLM4RL / policy",
+    environments="the domains of ICPI",
+    reads={"wording"},
+    models={"lm": ("generate",)},
+    lm="pocket",
+    roles=("in-context policy",),
+)

@@ -1,7 +1,6 @@
-"""Novelty baselines of methods with a model's reward: the same learners, rewarded for novelty.
+"""Random network distillation, a baseline of methods with a model's reward.
 
-``count-bonus`` adds weight / sqrt(N) to the environment's reward, where N counts a state or an event over the
-whole run; ``rnd`` adds the error of predicting a random network.
+The bonus is the error of predicting a random network (Burda et al., ICLR 2019).
 """
 
 from __future__ import annotations
@@ -12,54 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from gymnasium.wrappers.utils import RunningMeanStd
 
 from hunch.core import FloatArray, State, Transition, World
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
-from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.learners import learner
+from hunch.methods.method import ENCODER, Method
 from hunch.methods.q_learning import QLearningConfig
+from hunch.methods.reward.count_bonus import NoveltyConfig
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.reward.rewarded import Rewarded, RewardSource
-
-
-class Counts(RewardSource):
-    """A bonus of 1 / sqrt(N), where N counts a text over the whole run (Strehl and Littman, 2008).
-
-    Args:
-        of: What is counted: observations or events.
-    """
-
-    evidence = None
-
-    def __init__(self, of: Literal["state", "event"] = "state") -> None:
-        self.of = of
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What is counted."""
-        return {"of": self.of}
-
-    def begin(self, world: World, seed: int) -> None:
-        """Forget all counts."""
-        self.counts: dict[str, int] = {}
-
-    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the bonus of each step's text, including counts of this batch."""
-        texts = [t.next_state.observation if self.of == "state" else t.event for t in transitions]
-        for text in texts:
-            self.counts[text] = self.counts.get(text, 0) + 1
-        return [self.counts[text] ** -0.5 for text in texts]
-
-    def state_dict(self) -> dict[str, Any]:
-        """All counts."""
-        return {"counts": dict(self.counts)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.counts = dict(state["counts"])
 
 
 class RandomDistillation(RewardSource):
@@ -116,6 +79,7 @@ class RandomDistillation(RewardSource):
     def begin(self, world: World, seed: int) -> None:
         """Draw new weights for both networks."""
         import torch
+        from gymnasium.wrappers.utils import RunningMeanStd
         from torch import nn
 
         def network() -> Any:
@@ -196,46 +160,6 @@ class RandomDistillation(RewardSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoveltyConfig(LearnerConfig):
-    """Rewards for novelty."""
-
-    weight: NonNegativeFloat = 0.1
-    """Weight of the bonus (our choice)."""
-    extrinsic: NonNegativeFloat = 10.0
-    """Weight of the environment's reward (our choice, as in motif)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountBonusConfig(NoveltyConfig):
-    """A bonus for rare states or events."""
-
-    of: Literal["state", "event"] = "state"
-    """What is counted."""
-
-
-class CountBonus(Rewarded):
-    """The agent of the count bonus.
-
-    Args:
-        config: All settings; ``options`` change single ones.
-        encoder: Embeds states for the learner DQN.
-
-    Raises:
-        UsageError: on an unknown option, or a setting out of range.
-    """
-
-    config_class: ClassVar[type[Any]] = CountBonusConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
-
-    def __init__(
-        self, config: CountBonusConfig | None = None, encoder: LanguageModel | None = None, **options: Any
-    ) -> None:
-        c: CountBonusConfig = configure(type(self), config, options)
-        self.config = c
-        super().__init__(learner(c, encoder), Counts(c.of), weight=c.weight, extrinsic=c.extrinsic)
-
-
-@dataclass(frozen=True, kw_only=True)
 class RNDConfig(NoveltyConfig):
     """Random network distillation."""
 
@@ -298,8 +222,10 @@ class RND(Rewarded):
         return [state.options[int(rng.integers(len(state.options)))] for state in states]
 
 
-def build(
-    agent: type[CountBonus] | type[RND], config: Any, models: Mapping[str, LanguageModel]
-) -> CountBonus | RND:
-    """Build the agent; no language model fills a role."""
-    return agent(config, models["encoder"])
+METHOD = Method(
+    "rnd",
+    RND,
+    "learn from the error of predicting a random network; a baseline of motif and ellm",
+    "Burda et al., Exploration by Random Network Distillation, ICLR 2019",
+    models=ENCODER,
+)

@@ -16,7 +16,7 @@ uses it well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -24,7 +24,8 @@ import numpy as np
 
 from hunch.core import State, Transition, World
 from hunch.lm.backends.bag_of_words import words
-from hunch.methods.planner.agent import Planner, build
+from hunch.methods.method import Method
+from hunch.methods.planner.agent import PLANNER, Planner
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.ranges import PositiveFloat, Share
 from hunch.roles.planner.skills import Skill
@@ -116,9 +117,6 @@ class WordReporter:
         self.bias, self.baseline, self.events, self.episodes = state["rest"]
 
 
-__all__ = ["PlannerActorReporter", "PlannerActorReporterConfig", "build"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlannerActorReporterConfig(PlannerConfig):
     """Planner, actor, reporter."""
@@ -141,6 +139,7 @@ class PlannerActorReporter(Planner):
     """The agent; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     config_class: ClassVar[type[Any]] = PlannerActorReporterConfig
+    fixed: ClassVar[Mapping[str, Any]] = {"stop_can": 0.2, "false_positives": 0.0, "false_negatives": 0.0}
 
     def __init__(
         self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
@@ -212,3 +211,14 @@ class PlannerActorReporter(Planner):
         self.trained.load_state_dict(state["reporter"])
         self.reports = {s: [(event, said) for event, said in own] for s, own in state["reports"]}
         self.returns = dict(state["returns"])
+
+
+METHOD = Method(
+    "planner-actor-reporter",
+    PlannerActorReporter,
+    "a frozen planner, a trained actor, and a reporter that learns what to report from the reward",
+    "Dasgupta et al., Collaborating with language models for embodied reasoning, 2023",
+    **PLANNER,
+    suggested=("minilm", "scripted:examiner"),
+    changeable=("score", "affordance", "pick", "prior"),
+)

@@ -1,0 +1,135 @@
+"""DQN-Prior by the protocol of the authors' code, which has a script for ALFWorld and one for the kitchens.
+
+It differs from :mod:`hunch.methods.prior.dqn_prior`::
+
+    act epsilon-greedily over C^k(s); in the kitchens randomly with epsilon, else by the posterior
+    at the end of an episode: store it if it was solved, or if failures exceed successes by at most 100
+    every 10 episodes (kitchens: 5)
+        4 passes over the replay buffer (kitchens: 40 updates), on the sum of the squared errors, with AdamW
+        and clipped gradients; the target is copied every 20 updates (kitchens: moves by 0.005)
+
+Source: the code released with Yan et al., "Efficient Reinforcement Learning with Large Language Model
+Priors", ICLR 2025. Differences that are not settings of an agent are listed in ``docs/methods/dqn_prior.md``.
+Its baseline without a prior is ``--lm uniform --k None --no-mixed --copies 2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from hunch.core import FloatArray, Transition, World
+from hunch.methods.method import Method
+from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig, choose
+from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.roles.prior.action import Proposal
+
+if TYPE_CHECKING:
+    from hunch.rl.q_learning import Row
+
+SCRIPTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "alfworld": {"mixed": False, "round": 10, "round_updates": 0},
+    "kitchens": {"mixed": True, "round": 5, "round_updates": 40},
+}
+"""What each script sets, unless the user does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DQNPriorReleasedConfig(DQNPriorConfig):
+    """DQN-Prior as in the authors' code."""
+
+    script: Literal["alfworld", "kitchens"] = "alfworld"
+    """The script whose protocol is followed."""
+    mixed: bool | None = None
+    """Draw from the posterior where the action is not random, instead of taking the best candidate. Default:
+    in the kitchens."""
+    round: PositiveInt | None = None
+    """Episodes per round, after which its updates are made. Default: 10, in the kitchens 5."""
+    round_updates: NonNegativeInt | None = None
+    """Updates per round; 0 for four passes over the replay buffer. Default: 0, in the kitchens 40."""
+    surplus: NonNegativeInt = 100
+    """Store a failed episode only while failures exceed successes by at most this number."""
+    copies: PositiveInt = 1
+    """Copies of a failed episode in the replay buffer (2 in the baseline without a prior)."""
+    alpha: PositiveFloat = 0.1
+    """mixed: temperature of the posterior softmax(Q / alpha)."""
+    gamma: Share = 0.99
+    """Discount per step."""
+    hidden: PositiveInt = 64
+    """Width of the three-layer perceptron."""
+    joint: bool = True
+    """Embed state and action as one text; needs one model call per pair."""
+
+
+class DQNPriorReleased(DQNPrior):
+    """The agent; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
+
+    config_class = DQNPriorReleasedConfig
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{"explore": "epsilon", "epsilon": (0.2, 0.2, 1), "proposals": "visited", "clip": 1.0},
+        **{name: getattr(DQNPriorConfig(), name) for name in ("update_every", "warmup")},  # by rounds instead
+    }
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        own = {n: v for n, v in SCRIPTS[self.config.script].items() if getattr(self.config, n) is None}
+        self.config = replace(self.config, **own)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with new weights, and no finished episodes."""
+        self.held: dict[int, list[Row]] = {}  # by stream: steps of an episode that may not be stored
+        self.failures = self.successes = self.owed = 0
+        super().begin(world, seed)
+
+    def rule(self) -> dict[str, Any]:
+        """Sum the errors, use AdamW, and copy the target at intervals."""
+        moves = {"target": (1.0, 20)} if self.config.script == "alfworld" else {}
+        return {**super().rule(), **moves, "summed": True, "decay": True}
+
+    def explore(self, proposal: Proposal, q: FloatArray) -> int:
+        """Take a random candidate with probability epsilon, else draw from the posterior or take the best."""
+        if self.rng.random() < self.epsilon:
+            return int(self.rng.choice(proposal.indices))
+        return choose(proposal, q, self.config.alpha if self.config.mixed else 0.0, self.rng)
+
+    def store(self, transitions: Sequence[Transition], rows: Sequence[Row]) -> None:
+        """Hold the steps back until their episode ends."""
+        for t, row in zip(transitions, rows, strict=True):
+            self.held.setdefault(t.stream, []).append(row)
+            if t.done:
+                self._end(t)
+
+    def _end(self, last: Transition) -> None:
+        c, rows = self.config, self.held.pop(last.stream, [])
+        self.successes += last.success
+        self.failures += not last.success
+        if last.success or self.failures <= self.successes + c.surplus:
+            super().store((), rows * (1 if last.success else c.copies))
+        if (self.successes + self.failures) % c.round == 0:
+            self.owed += c.round_updates or 4 * len(self.learner.replay) // c.batch_size
+
+    @property
+    def due(self) -> int:
+        """Number of updates of all rounds so far."""
+        return self.owed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of DQN-Prior, unfinished episodes and counters."""
+        held = [(stream, [list(row) for row in rows]) for stream, rows in self.held.items()]
+        counters = [self.failures, self.successes, self.owed]
+        return {**super().state_dict(), "held": held, "counters": counters}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.held = {stream: [tuple(row) for row in rows] for stream, rows in state["held"]}
+        self.failures, self.successes, self.owed = state["counters"]
+
+
+METHOD = Method(
+    "dqn-prior-released",
+    DQNPriorReleased,
+    "dqn-prior by the protocol of the authors' code, for ALFWorld or for the kitchens",
+    **PRIOR,
+)

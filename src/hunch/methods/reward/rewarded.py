@@ -1,0 +1,104 @@
+"""Any learner with a reward source of your own: ``--reward module:Class``.
+
+The class implements :class:`hunch.roles.reward.rewarded.RewardSource`. Its constructor takes nothing, or with
+``--lm`` the language model as ``lm``; then it says so in ``models`` and ``evidence``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from typing import Any, ClassVar
+
+from hunch.core import UsageError
+from hunch.lm.base import LanguageModel
+from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, PROPOSES, Method
+from hunch.methods.settings import configure
+from hunch.ranges import NonNegativeFloat
+from hunch.roles.reward.rewarded import Rewarded, RewardSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardedLearnerConfig(LearnerConfig):
+    """A learner with a reward source."""
+
+    reward: str = ""
+    """The reward source, as module:Class; the module may be a file of the current folder."""
+    weight: NonNegativeFloat = 1.0
+    """Weight of the source's rewards."""
+    extrinsic: NonNegativeFloat = 0.0
+    """Weight of the environment's reward."""
+
+
+class RewardedLearner(Rewarded):
+    """The agent.
+
+    Args:
+        source: The reward source.
+        config: All settings; ``options`` change single ones.
+        encoder: Embeds states for the learners DQN and PPO. Default: that of the config.
+
+    Raises:
+        UsageError: on an unknown option, or a setting out of range.
+    """
+
+    config_class: ClassVar[type[Any]] = RewardedLearnerConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(
+        self, source: RewardSource, config: Any = None, encoder: LanguageModel | None = None, **options: Any
+    ) -> None:
+        c: RewardedLearnerConfig = configure(type(self), config, options)
+        self.config = c
+        super().__init__(learner(c, encoder), source, weight=c.weight, extrinsic=c.extrinsic)
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse a source that cannot be imported, or that asks for another number of models."""
+        lm = signature(source(config.reward)).parameters.get("lm")
+        if lm is None and "lm" in specs:
+            raise UsageError(f"The reward source {config.reward} takes no language model; leave --lm out.")
+        if lm is not None and lm.default is lm.empty and "lm" not in specs:
+            raise UsageError(f"The reward source {config.reward} needs a language model: name one with --lm.")
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RewardedLearner:
+        """Make the source, with the model of ``--lm`` if one is named."""
+        named = {name: models[name] for name in models if name == "lm"}
+        return cls(source(config.reward)(**named), config, models["encoder"])
+
+
+def source(place: str) -> Callable[..., RewardSource]:
+    """Import the reward source at ``module:Class``.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    module, _, name = place.partition(":")
+    if not (module and name):
+        raise UsageError(f"--reward is a class of yours, as module:Class, not {place!r}.")
+    try:
+        found: Callable[..., RewardSource] = getattr(import_module(module), name)
+    except Exception as error:  # the import of a package may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
+    if not callable(getattr(found, "rewards", None)):
+        raise UsageError(f"{place} is no reward source: it has no method 'rewards'.")
+    return found
+
+
+METHOD = Method(
+    "rewarded",
+    RewardedLearner,
+    "learn from a reward source of your own",
+    "yours",
+    leaf="LLM4RL / reward",
+    reads={"events", "raw", "pictures"},
+    optional={"events", "raw", "pictures"},
+    models={"lm": PROPOSES, **ENCODER},
+    unnamed={"lm"},
+    roles=("reward source",),
+)

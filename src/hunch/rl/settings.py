@@ -1,0 +1,69 @@
+"""The settings of policy gradients, without their code, which imports torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+
+Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out"]
+"""Names of the advantages in :mod:`hunch.rl.advantages`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateConfig:
+    """The update of a policy gradient; the defaults are PPO."""
+
+    advantage: Kind = "gae"
+    """Advantage: generalised estimation with a learnt value, plain returns, returns standardised in groups
+    (GRPO), or returns minus those of the group's others (RLOO)."""
+    unit: Literal["token", "text"] = "token"
+    """What counts as one action: a token, or a whole text, whose log-probabilities are summed."""
+    whiten: bool = True
+    """Standardise the advantages of each batch (CleanRL)."""
+    gamma: Share = 0.99
+    """Discount per step (CleanRL); of a text, per token."""
+    gae: Share = 0.95
+    """Lambda of generalised advantage estimation (CleanRL)."""
+    horizon: PositiveInt = 128
+    """Steps per stream between updates (CleanRL)."""
+    epochs: PositiveInt = 4
+    """Passes over these steps per update (CleanRL)."""
+    batch_size: NonNegativeInt = 128
+    """Steps per gradient step (CleanRL: a quarter of the steps of an update); 0 for all of them."""
+    micro: PositiveInt = 128
+    """Steps computed at once; gradients are accumulated over a batch, which may be larger than memory
+    allows."""
+    learning_rate: PositiveFloat = 2.5e-4
+    """Adam learning rate (CleanRL)."""
+    value_rate: NonNegativeFloat = 0.0
+    """Adam learning rate of the value's own weights; 0 for the same rate."""
+    anneal: bool = False
+    """Decrease the learning rates linearly to 0 over the run (CleanRL: yes)."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability (CleanRL)."""
+    clip_high: PositiveFloat | None = None
+    """Clipping range above 1; none for the same range."""
+    clip_value: bool = True
+    """Also clip the change of the value by this range (CleanRL)."""
+    value: NonNegativeFloat = 0.5
+    """Weight of half the squared error of the value (CleanRL)."""
+    entropy: NonNegativeFloat = 0.01
+    """Weight of the policy's entropy (CleanRL)."""
+    kl: NonNegativeFloat = 0.0
+    """Weight of KL(policy || prior), if there is a prior."""
+    kl_end: NonNegativeFloat | None = None
+    """Value to which ``kl`` falls linearly over the run; none keeps it constant."""
+    target_kl: NonNegativeFloat = 0.0
+    """Stop an update once the KL divergence from the old policy exceeds this; 0 for never."""
+    max_norm: PositiveFloat = 0.5
+    """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
+    scale: PositiveFloat = 1.0
+    """Factor applied to rewards."""
+    separate: bool = False
+    """Learn values first and then actions, in separate batches, instead of both at once."""
+    value_batch_size: PositiveInt = 128
+    """separate: steps per gradient step of the value."""
+    warmup: NonNegativeInt = 0
+    """separate: environment steps during which only values are learnt."""

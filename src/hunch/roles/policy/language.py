@@ -1,0 +1,145 @@
+"""The policy role: a trained distribution over admissible actions.
+
+A language model scores each action as the continuation of a prompt: the log-probabilities of its tokens are
+summed, and the softmax over the admissible actions is the policy (GLAM, Carta et al., ICML 2023; TWOSOME, Tan
+et al., ICLR 2024)::
+
+    log p(a|s)  =  sum over tokens of log p_LM(token | prompt(s), tokens before)  /  length(a)
+    pi(a|s)     =  softmax over the admissible a of  log p(a|s) / temperature
+
+The length is 1 (``sum``, GLAM), or the number of tokens or words of the action (TWOSOME). The value is a
+perceptron on the hidden state of the prompt's last token.
+
+This module imports torch, so import it only where a policy is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hunch.core import EvidenceLevel, HunchError, State, UsageError
+from hunch.lm.base import count_words
+from hunch.lm.training import Answer, Start, Trainable
+from hunch.rl.listed import ListedPolicy, padded
+from hunch.roles.policy.settings import LMPolicyConfig
+from hunch.roles.prior.language import prompt
+
+
+class ModelPolicy:
+    """What policies of a trained language model share: its weights, and a perceptron for the value.
+
+    Args:
+        lm: The model; it is reset and trained.
+        start: Its initial weights.
+        width: Width of the perceptron's two layers.
+        seed: Seed of the perceptron's weights, and of shuffled or random initial weights.
+    """
+
+    def __init__(self, lm: Trainable, start: Start, width: int, seed: int) -> None:
+        self.lm = lm
+        lm.restart(start, seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.head = value_head(lm.dim, width).to(lm.network.device)
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """The evidence level of the model; L0 if it does not start with its own weights."""
+        return self.lm.evidence
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.lm.name
+
+    @property
+    def base(self) -> str:
+        """Identifier of the model's files."""
+        revision: str = self.lm.model.revision
+        return revision.partition(":")[0]
+
+    def parameters(self) -> dict[str, list[nn.Parameter]]:
+        """Return the trained weights of the model, and those of the value's perceptron."""
+        return {"policy": self.lm.parameters(), "value": list(self.head.parameters())}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the trained weights; with adapters, a small part of the model."""
+        return {"lm": self.lm.state_dict(), "head": self.head.state_dict(), "base": self.base}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`.
+
+        Raises:
+            HunchError: if it is from another model or setting of ``train``, or has adapters of other weights.
+        """
+        if self.lm.adapted and state["base"] != self.base:
+            raise HunchError(f"These adapters were trained for other weights than those of {self.name}.")
+        self.lm.load_state_dict(state["lm"])
+        self.head.load_state_dict(state["head"])
+
+
+class LMPolicy(ModelPolicy, ListedPolicy):
+    """A language model whose probabilities of the action texts are the policy.
+
+    Args:
+        lm: The model; it is reset and trained.
+        config: Settings of the policy.
+        seed: Seed of the value's weights, and of shuffled or random initial weights.
+        apart: Compute the value from the model before training, with its adapters off, so that the value's
+            error does not train the model.
+
+    Raises:
+        UsageError: if ``apart`` is set and the model has no adapters.
+    """
+
+    def __init__(self, lm: Trainable, config: LMPolicyConfig, seed: int, *, apart: bool = False) -> None:
+        if apart and not lm.adapted:
+            raise UsageError(
+                f"The value is computed from {lm.model.name} without its adapters, but it has none: add "
+                "train=lora to its spec."
+            )
+        super().__init__(lm, config.start, config.width, seed)
+        self.config, self.apart = config, apart
+
+    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the actions, padded with -inf, and values."""
+        if self.apart:
+            return super().both(states)
+        answers = self._answers(states)
+        return self._softmax(answers, states), self.head(torch.stack([a.state for a in answers]))[:, 0]
+
+    def logprobs(self, states: Sequence[State]) -> Tensor:
+        """Log-probabilities of the actions, shape (n, most actions)."""
+        return self._softmax(self._answers(states), states)
+
+    def judge(self, states: Sequence[State]) -> Tensor:
+        """Values with gradients, shape (n,)."""
+        prompts = [prompt(state) for state in states]
+        found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
+        values: Tensor = self.head(found)[:, 0]
+        return values
+
+    def _answers(self, states: Sequence[State]) -> list[Answer]:
+        return self.lm.answers([prompt(state) for state in states], [state.options for state in states])
+
+    def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
+        return padded([self._scores(a, state.options) for a, state in zip(answers, states, strict=True)])
+
+    def _scores(self, answer: Answer, options: Sequence[str]) -> Tensor:
+        known = {"sum": np.ones(len(options)), "token": answer.tokens, "word": count_words(options)}
+        lengths = torch.from_numpy(known[self.config.normalise]).to(answer.logprobs)
+        return answer.logprobs / (self.config.temperature * lengths)
+
+
+def value_head(dim: int, width: int) -> nn.Sequential:
+    """Return a three-layer perceptron with one output, which starts near 0."""
+    last = nn.Linear(width, 1)
+    with torch.no_grad():
+        last.weight.mul_(0.1)
+        last.bias.zero_()
+    return nn.Sequential(nn.Linear(dim, width), nn.Sigmoid(), nn.Linear(width, width), nn.Sigmoid(), last)

@@ -1,0 +1,24 @@
+"""The settings of a language model as a policy, without its code, which imports torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hunch.lm.base import Normalisation
+from hunch.ranges import PositiveFloat, PositiveInt
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMPolicyConfig:
+    """A language model as a policy."""
+
+    normalise: Normalisation = "sum"
+    """Divisor of an action's log-probability: none, its tokens or its words."""
+    temperature: PositiveFloat = 1.0
+    """Temperature of the softmax over the admissible actions."""
+    width: PositiveInt = 1024
+    """Width of the two layers of the value's perceptron (paper)."""
+    start: Literal["weights", "shuffled", "random"] = "weights"
+    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
+    are controls."""

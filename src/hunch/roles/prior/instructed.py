@@ -1,0 +1,47 @@
+"""A prior that reads an instruction in place of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hunch.core import FloatArray, State
+from hunch.roles.prior.action import ActionPrior, DistributionPrior
+
+
+class Instructed:
+    """A prior that is given an instruction as its task; it is asked once per state.
+
+    Args:
+        prior: Any prior. If it can only draw, its probabilities are the shares of ``samples`` draws.
+        instruction: The instruction; empty for the task itself.
+        samples: Number of draws, see ``prior``.
+        floor: Share of the prior spread evenly over all actions, so that none has probability 0.
+        seed: Seed of the draws.
+    """
+
+    def __init__(self, prior: ActionPrior, instruction: str, samples: int, floor: float, seed: int) -> None:
+        self.prior, self.instruction, self.samples = prior, instruction, samples
+        self.floor, self.seed = floor, seed
+        self._known: dict[State, tuple[float, ...]] = {}
+
+    def __call__(self, states: Sequence[State]) -> list[tuple[float, ...]]:
+        """Return log p(a|s) of each state's actions."""
+        new = [state for state in dict.fromkeys(states) if state not in self._known]
+        told = [replace(state, task=self.instruction or state.task) for state in new]
+        for state, p in zip(new, self._probabilities(told), strict=True):
+            shares = (1 - self.floor) * p + self.floor / len(p)
+            self._known[state] = tuple(np.log(shares + 1e-300).tolist())
+        return [self._known[state] for state in states]
+
+    def _probabilities(self, states: Sequence[State]) -> list[FloatArray]:
+        if isinstance(self.prior, DistributionPrior):
+            return self.prior.probabilities(states)
+        found = []
+        for state in states:  # one by one, so that samples do not depend on other requests
+            (drawn,) = self.prior.propose([state], self.samples, np.random.default_rng(self.seed))
+            found.append(np.zeros(len(state.options)))
+            found[-1][drawn.indices] = drawn.weights
+        return found
