@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -12,7 +12,8 @@ from annotated_types import Interval
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
-from hunch.ranges import NonNegativeInt, PositiveInt, check_settings
+from hunch.lm.asking import with_digests
+from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
@@ -109,7 +110,7 @@ class RunConfig(Setting):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings as JSON would return them."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = _plain(stated(with_digests(self)))
         if not self.objects:
             plain.pop("objects")
         return plain
@@ -193,6 +194,8 @@ def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
     hints = get_type_hints(cls)
     arguments = {}
     for entry in fields(cls):
+        if entry.name not in values and "later" in entry.metadata:
+            continue
         value = values[entry.name]
         if is_dataclass(hints[entry.name]):
             value = _rebuild(hints[entry.name], value)

@@ -130,20 +130,23 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
 
 def read_lines(answer: str) -> list[str]:
     """Return the lines of an answer without thoughts, fences, bullets, numbers and quotes."""
-    lines = (
-        _BULLET.sub("", line).strip(_QUOTES).rstrip(".") for line in _unfenced(spoken(answer)).splitlines()
-    )
-    return [line for line in lines if line]
+    return [bare for line in _unfenced(spoken(answer)).splitlines() if (bare := _bare(line).rstrip("."))]
 
 
 def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
     """Return the first line of an answer that can be read, or None; the answer as a whole goes first."""
     text = _unfenced(spoken(answer)).lstrip()
     for line in (text, *text.splitlines()):
-        for bare in (line, _BULLET.sub("", line).strip(_QUOTES)):
+        for bare in (line, _bare(line)):
             if (found := read(cut(bare, (stop,)))) is not None:
                 return found
     return None
+
+
+def _bare(line: str) -> str:
+    """Return a line without its bullet or number, and without quotes around it or what it ends."""
+    ends = re.sub(r"[\"'`*_”’]+([.,;:!]*)\s*$", r"\1", _BULLET.sub("", line))
+    return ends.strip(_QUOTES)
 
 
 def as_json(text: str) -> Any:

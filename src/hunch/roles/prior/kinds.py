@@ -16,15 +16,16 @@ Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
+from hunch.lm.asking import AskConfig, asks_of
 from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.lm.scoring.choose import Tie
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
-from hunch.roles.prior.language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
 TEMPERATURES = {"similarity": 0.1, "novelty": 0.1}
@@ -40,12 +41,12 @@ NEEDS: dict[str, tuple[Verb, ...]] = {
 
 
 @dataclass(frozen=True)
-class PriorConfig:
+class PriorConfig(AskConfig):
     """How a language model becomes an action prior."""
 
     kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "labelled", "similarity"] = "auto"
     """How p(a|s) is computed; auto takes the first that the model supports: generate, embed, score, label."""
-    temperature: PositiveFloat | None = None
+    temperature: PositiveFloat | None = None  # type: ignore[assignment]
     """Temperature of softmax or sampling. Default: mapped 1 (released code), similarity 0.1, others 1 (our
     choice)."""
     history: NonNegativeFloat = 0.2
@@ -59,9 +60,13 @@ class PriorConfig:
     listed: bool = True
     """mapped, likelihood: name the admissible actions in the prompt (paper), or leave the bare transcript."""
     tie: Tie = "last"
-    """mapped: which of equally often named actions wins (released code: last)."""
+    """mapped: the action for an answer that decides on none (released code: the last), or for a tie."""
     rotations: PositiveInt = 1
     """labelled: orders of the list to average over, one model call each (our choice)."""
+    read: Literal["decided", "named"] = field(default="decided", metadata=LATER)
+    """mapped: the action that an answer decides on, or that it names most often (released code)."""
+    structured: bool = field(default=False, metadata=LATER)
+    """mapped: the server makes each answer one of the actions, with a JSON schema (response_format)."""
 
 
 def build_prior(
@@ -84,8 +89,14 @@ def build_prior(
     if kind == "novelty":
         return NoveltyPrior(temperature=temperature, repeat=config.repeat)
     if kind == "mapped":
-        sampling = replace(RELEASED_SAMPLING, temperature=temperature)
-        return MappedPrior(lm, tie=config.tie, sampling=sampling, listed=config.listed)
+        return MappedPrior(
+            lm,
+            tie=config.tie,
+            read=config.read,
+            asks=asks_of(config, temperature=temperature),
+            listed=config.listed,
+            structured=config.structured,
+        )
     if kind == "likelihood":
         return LikelihoodPrior(
             lm,
@@ -93,9 +104,11 @@ def build_prior(
             temperature=temperature,
             over=config.over,
             listed=config.listed,
+            asks=asks_of(config, temperature=temperature),
         )
     if kind == "labelled":
-        return LabelledPrior(lm, temperature=temperature, rotations=config.rotations)
+        asks = asks_of(config, temperature=temperature)
+        return LabelledPrior(lm, temperature=temperature, rotations=config.rotations, asks=asks)
     source = table if table is not None and table.lm is lm else lm
     return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
 
