@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, Literal, TypeVar, cast
 
 from hunch.core import State, UsageError
+from hunch.lm.answers.reading import spoken
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.prompts import Message, Prompt, Template, pinned
-from hunch.lm.usage import PATIENCE
+from hunch.lm.usage import PATIENCE, count_fallbacks
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
 
 C = TypeVar("C")
@@ -71,6 +72,7 @@ class Asking:
         stop: tuple[str, ...] = ("\n",),
         fields: Collection[str] = (),
     ) -> None:
+        self.lm = lm
         self.chats = bool(getattr(lm, "answer_tokens", 0))
         heat = temperature if config.temperature is None else config.temperature
         most = config.max_tokens or room(lm, tokens)
@@ -80,6 +82,22 @@ class Asking:
             require_knows(lm, "effort", "reasoning effort")
         self.template = Template.read(config.prompt, fields) if config.prompt else None
         self.patience = config.patience
+
+    def hear(self, answers: Sequence[str], read: Sequence[bool], *, abstains: bool = False) -> None:
+        """Count answers that could not be read; see :func:`hunch.lm.usage.count_fallbacks`.
+
+        Args:
+            answers: The answers in order.
+            read: Whether each could be read.
+            abstains: The role allows to say something else: only an answer without words is of no use.
+
+        Raises:
+            HunchError: if too many in a row are of no use.
+        """
+        pairs = zip(answers, read, strict=True)
+        usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in pairs]
+        abstained = sum(usable) - sum(map(bool, read))
+        count_fallbacks(self.lm, zip(answers, usable, strict=True), self.patience, abstained)
 
     def prompt(self, default: Prompt, **values: str) -> Prompt:
         """Return the role's own prompt, or the template filled in; a chat model gets it as it is."""

@@ -88,11 +88,13 @@ class Metered:
             them, as a budget does. Called with 0 after answers were counted.
         under_way: Number of requests that passed the gate and are not counted yet.
         unheard: Number of its latest answers in a row that were of no use.
+        speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
     under_way: int = 0
     unheard: int = 0
+    speaks: bool = True
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -144,7 +146,7 @@ def counters(model: object) -> Usage:
 
 
 def count_fallbacks(
-    model: object, answers: Iterable[tuple[str, bool]], patience: int | None = PATIENCE
+    model: object, answers: Iterable[tuple[str, bool]], patience: int | None = PATIENCE, abstained: int = 0
 ) -> None:
     """Count answers that were of no use on the model's meter, and notice a model that says nothing.
 
@@ -153,18 +155,20 @@ def count_fallbacks(
         answers: Its answers in order, each with whether it was usable: it named an option, or is an
             abstention that the role allows.
         patience: Answers in a row without a usable one after which the run stops; None for no limit.
+        abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
 
     Raises:
         HunchError: if there are so many.
     """
     if not isinstance(model, Metered):
         return
+    model.usage.fallbacks += abstained
     for text, usable in answers:
         model.unheard = 0 if usable else model.unheard + 1
         if usable:
             continue
         model.usage.fallbacks += 1
-        row = model.unheard
+        row = model.unheard if model.speaks else 0
         model.usage.silent += SILENT if row == SILENT else row > SILENT
         if patience is not None and row >= patience:
             raise HunchError(f"{_row(model, text)}, so the run stops: {REMEDY}.")

@@ -62,6 +62,7 @@ class Cached(Answering, Metered):
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.context, self.count_tokens = model.context, model.count_tokens
         self.answer_tokens: int = getattr(model, "answer_tokens", 0)
+        self.speaks = getattr(model, "speaks", True)
         self.takes: frozenset[str] = getattr(model, "takes", frozenset())
         self._memory = Memory() if memory is None else memory
         self._asking = 0

@@ -24,8 +24,10 @@ LONGEST_LABEL, LONGEST_LITERAL = 80, 2000
 """Characters of an answer that is a letter, and of an object that is not quite JSON."""
 _I: Final = re.IGNORECASE
 _THINKS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
-_THOUGHT: Final = re.compile(rf"[<\[]({_THINKS})[>\]](?:(?![<\[]/\1[>\]]).)*+(?:[<\[]/\1[>\]]|\Z)", re.S | _I)
-_END_OF_THOUGHT: Final = re.compile(rf"[<\[]/(?:{_THINKS})[>\]]", _I)
+_OPENS: Final = rf"(?:<(?:{_THINKS})>|\[THINK\])"
+_CLOSES: Final = rf"(?:</(?:{_THINKS})>|\[/THINK\])"
+_THOUGHT: Final = re.compile(rf"{_OPENS}(?:(?!{_CLOSES}).)*+(?:{_CLOSES}|\Z)", re.S | _I)
+_END_OF_THOUGHT: Final = re.compile(_CLOSES, _I)
 _CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>", _I)
 _CONTROL: Final = re.compile(r"<\|[^|<>]{1,40}\|>")
 _FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n|```")
@@ -109,6 +111,8 @@ class Mention(NamedTuple):
 
 def spoken(answer: str) -> str:
     """Return an answer without thoughts and control tokens; empty if it ends in the middle of a thought."""
+    if "<" not in answer and "[" not in answer:
+        return answer
     text = _CHANNEL.split(answer)[-1]
     text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]
     return _CONTROL.sub("", text)
@@ -131,6 +135,24 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
 def read_lines(answer: str) -> list[str]:
     """Return the lines of an answer without thoughts, fences, bullets, numbers and quotes."""
     return [bare for line in _unfenced(spoken(answer)).splitlines() if (bare := _bare(line).rstrip("."))]
+
+
+def read_items(answer: str, options: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Return the lines of an answer, or the texts of its list, each with its option or None."""
+    text = _unfenced(spoken(answer))
+    held = as_json(text)
+    values = held.values() if isinstance(held, dict) else [held]
+    inner = next((value for value in values if isinstance(value, list)), text.splitlines())
+    lines = [str(line) for line in inner]
+    plain = [(line, line.strip().lstrip("-*0123456789.) ").strip().rstrip(".")) for line in lines]
+    return [(bare, _named(line, bare, options)) for line, bare in plain if bare]
+
+
+def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
+    if bare in options:
+        return bare
+    index = read_option(line, options)
+    return None if index is None else options[index]
 
 
 def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:

@@ -34,6 +34,8 @@ class StandIn(Model):
         price_out: The model's price per million tokens written.
     """
 
+    speaks = False
+
     def __init__(self, model: LanguageModel) -> None:
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim

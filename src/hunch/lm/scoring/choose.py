@@ -246,12 +246,8 @@ def _voted(
     texts = [_listed(prompt, own) for prompt, own in zip(prompts, options, strict=True)]
     answers = lm.generate(texts, samples, sampling or Asking(lm, AskConfig()).sampling)
     read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
-    told = [
-        (a, vote is not None)
-        for pair in zip(answers, read, strict=True)
-        for a, vote in zip(*pair, strict=True)
-    ]
-    count_fallbacks(lm, told, patience)
+    votes = [vote is not None for own in read for vote in own]
+    count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience)
     return [_votes(own, len(listed)) for own, listed in zip(read, options, strict=True)]
 
 

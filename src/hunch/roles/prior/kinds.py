@@ -46,7 +46,7 @@ class PriorConfig(AskConfig):
 
     kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "labelled", "similarity"] = "auto"
     """How p(a|s) is computed; auto takes the first that the model supports: generate, embed, score, label."""
-    temperature: PositiveFloat | None = None  # type: ignore[assignment]
+    temperature: PositiveFloat | None = None
     """Temperature of softmax or sampling. Default: mapped 1 (released code), similarity 0.1, others 1 (our
     choice)."""
     history: NonNegativeFloat = 0.2

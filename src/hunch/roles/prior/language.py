@@ -15,7 +15,6 @@ from hunch.lm.asking import AskConfig, Asking, about, require_knows
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import Tie, choose, estimator_of, project, softmax
-from hunch.lm.usage import count_fallbacks
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.action import DistributionPrior, Proposal
 
@@ -183,7 +182,7 @@ class MappedPrior:
         return self._asking.prompt(prompt(state, self.listed), **about(state))
 
     def _answers(self, states: Sequence[State], k: int, first: int) -> list[list[str]]:
-        """Return k answers for each state, with one call, or one per list of actions that a server enforces."""
+        """Return k answers for each state, with one call, or one per list that a server enforces."""
         sampling = self._asking.sampling
         if not self.structured:
             return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)
@@ -198,10 +197,9 @@ class MappedPrior:
     def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
         chosen = [self.understood(answer, state.options, rng) for answer in answers]
         counts = np.bincount([index for index, _ in chosen], minlength=len(state.options))
-        told = [(answer, named) for answer, (_, named) in zip(answers, chosen, strict=True)]
-        count_fallbacks(self.lm, told, self.asks.patience)
+        self._asking.hear(answers, [named for _, named in chosen])
         indices = np.flatnonzero(counts)
-        fallbacks = sum(not named for _, named in told)
+        fallbacks = sum(not named for _, named in chosen)
         return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))
 
     def understood(self, answer: str, options: Sequence[str], rng: np.random.Generator) -> tuple[int, bool]:
