@@ -41,7 +41,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "methods": ("[NAME]", "list the published systems, or describe one"),
     "envs": ("[ID]", "list the environments, or show the options of one and how an episode begins"),
     "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
-    "lm": ("SPEC", "test whether a language model answers, how fast, with which verbs"),
+    "lm": (
+        "SPEC [--ask prior | judge --env ID]",
+        "test whether a language model answers, how fast, with which verbs, or how a role asks it",
+    ),
 }
 
 GROUP = "hunch.commands"

@@ -289,7 +289,7 @@ class OpenAIModel(RemoteModel):
             self._try_text(routes), self._try_score(), self._try_embed()
         )
         answers: dict[Verb, Any] = {"generate": writes, "score": scores, "embed": vector}
-        answers["label"] = writes if isinstance(writes, Exception) else await self._try_label()
+        answers["label"] = await self._try_label(writes)
         self.lacking = {verb: str(said) for verb, said in answers.items() if isinstance(said, Exception)}
         self.verbs = frozenset(answers.keys() - self.lacking.keys())
         if not self.verbs:
@@ -340,7 +340,11 @@ class OpenAIModel(RemoteModel):
                     break
         return answers[0]
 
-    async def _try_label(self) -> Any:
+    async def _try_label(self, writes: Any) -> Any:
+        if isinstance(writes, Exception):
+            return writes
+        if writes[1] == "thinks":
+            return self._cannot("begins its answers with thoughts, so the next token is no letter")
         for top in TOP:
             self._top = top
             answer = await self._ask_one("label", ("Answer with A or B.\nAnswer:", ("A", "B")))

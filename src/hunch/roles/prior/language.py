@@ -174,14 +174,14 @@ class MappedPrior:
         if k is None:
             raise UsageError("The mapped prior samples its candidates: set the number of proposals k.")
         first = int(rng.integers(2**31))
-        answers = self._answers(states, k, first)
+        answers = self.answers(states, k, first)
         return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
 
     def prompt(self, state: State) -> Prompt:
         """Return the prompt for a state."""
         return self._asking.prompt(prompt(state, self.listed), **about(state))
 
-    def _answers(self, states: Sequence[State], k: int, first: int) -> list[list[str]]:
+    def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
         """Return k answers for each state, with one call, or one per list that a server enforces."""
         sampling = self._asking.sampling
         if not self.structured:

@@ -96,15 +96,19 @@ class Judge(RewardSource):
         rewards, ended = [0.0] * len(transitions), []
         for i, t in enumerate(transitions):
             account = self.accounts.setdefault(t.stream, [t.state.observation])
-            account += [f"> {t.action}", t.event or t.next_state.observation]
+            account += self.told(t)
             if t.done:
-                ended.append((i, self._asked(t.state.task, self.accounts.pop(t.stream))))
+                ended.append((i, self.question(t.state.task, self.accounts.pop(t.stream))))
         for (i, _), verdict in zip(ended, self.judged([prompt for _, prompt in ended]), strict=True):
             rewards[i] = verdict or 0.0
             self.verdicts["agrees"] += verdict is not None and (verdict >= 0.5) == transitions[i].success
         return rewards
 
-    def _asked(self, task: str, account: Sequence[str]) -> Prompt:
+    def told(self, t: Transition) -> list[str]:
+        """Return the lines of a step in the account of an episode."""
+        return [f"> {t.action}", t.event or t.next_state.observation]
+
+    def question(self, task: str, account: Sequence[str]) -> Prompt:
         """Return the prompt in the role's words or in one's own."""
         objective = task if self.config.objective is None else self.config.objective
         told = {"task": objective, "history": "\n".join(account[:-1]), "observation": account[-1]}
@@ -129,15 +133,19 @@ class Judge(RewardSource):
             chosen = choose(self.lm, prompts, [ANSWERS] * len(prompts), patience=self.config.patience)
             verdicts: list[float | None] = [float(choice.probabilities[0]) for choice in chosen]
         else:
-            answers = self._written(prompts)
-            verdicts = [read_verdict(answer) for answer in answers]
-            self._asking.hear(answers, [verdict is not None for verdict in verdicts], abstains=True)
+            verdicts = self.read(self.written(prompts))
         for verdict in verdicts:
             self.verdicts["abstained" if verdict is None else "yes" if verdict >= 0.5 else "no"] += 1
         self._warn()
         return verdicts
 
-    def _written(self, prompts: Sequence[Prompt]) -> list[str]:
+    def read(self, answers: Sequence[str]) -> list[float | None]:
+        """Return the verdicts in answers; None for an abstention."""
+        verdicts = [read_verdict(answer) for answer in answers]
+        self._asking.hear(answers, [verdict is not None for verdict in verdicts], abstains=True)
+        return verdicts
+
+    def written(self, prompts: Sequence[Prompt]) -> list[str]:
         """Return one answer per prompt; above temperature 0 a repeated prompt gets its next sample."""
         sampling, samples = self._asking.sampling, list[int]()
         for prompt in prompts:
