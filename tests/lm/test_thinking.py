@@ -1,4 +1,4 @@
-"""A chat model that thinks first and answers in prose works in every role; one that says nothing is noticed."""
+"""A chat model that thinks first and answers in prose works in every role, by the documented commands."""
 
 import json
 import re
@@ -12,8 +12,7 @@ import hunch
 from hunch import lm
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError
-from hunch.lm.usage import PATIENCE, SILENT
-from hunch.roles import MappedPrior, PriorConfig, build_prior
+from hunch.roles import PriorConfig, build_prior
 
 LAKE = "hunch/FrozenLake-v0"
 STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
@@ -53,10 +52,13 @@ def choose(prompt):
     """Say in prose the first item of the last list, or continue an example, or write a program."""
     if "```python" in prompt or "def " in prompt:
         name, arguments = re.findall(r"def (\w+)\(([^)]*)\)", prompt)[-1]
-        return f"Sure! This should work:\n\n```python\ndef {name}({arguments}):\n    return 0.0\n```\nGood luck!"
+        return (
+            f"Sure! This should work:\n\n```python\ndef {name}({arguments}):\n    return 0.0\n```\nGood luck!"
+        )
     items = re.findall(r"(?m)^- (.*)$", prompt)
     if items:
-        return f"\n\nLooking at the options, I would choose **{items[-2] if len(items) > 2 else items[0]}**.\n\nIt helps."
+        item = items[-2] if len(items) > 2 else items[0]
+        return f"\n\nLooking at the options, I would choose **{item}**.\n\nIt helps."
     query = prompt.rstrip().splitlines()[-1]
     seen = re.findall(rf"(?m)^{re.escape(query)}$\n(.*)$", prompt)
     return f"The text goes on like this:\n\n```python\n{seen[0] if seen else 'assert done'}\n```"
@@ -84,7 +86,15 @@ RUNS = {
     "saycan": ("hunch/Kitchen-v0", "--steps", "6"),
     "icpi": ("hunch/Chain-v0", "--prompts", "per-episode", "--steps", "60"),
     "kwon": ("hunch/Ultimatum-v0", "--steps", "40"),
-    "motif": ("hunch/DoorKey-v0", "--steps", "600", "--preference.collect", "300", "--preference.pairs", "40"),
+    "motif": (
+        "hunch/DoorKey-v0",
+        "--steps",
+        "600",
+        "--preference.collect",
+        "300",
+        "--preference.pairs",
+        "40",
+    ),
     "eureka": ("hunch/RewardDesign-v0", "--env.world", "docking", "--steps", "2", "--population", "2"),
 }
 
@@ -187,8 +197,8 @@ def test_the_digest_of_the_template_is_in_the_settings_of_a_run(tmp_path):
 
 
 def test_a_setting_that_is_not_used_is_not_in_the_settings_of_a_run(tmp_path):
-    main(["run", "zero-shot", "--env", LAKE, "--lm", "uniform", "--steps", "5", "--out", str(tmp_path / "run")])
+    main(
+        ["run", "zero-shot", "--env", LAKE, "--lm", "uniform", "--steps", "5", "--out", str(tmp_path / "run")]
+    )
     prior = json.loads((tmp_path / "run" / "config.json").read_text())["run"]["options"]["prior"]
     assert {"max_tokens", "prompt", "effort", "patience", "structured", "read"}.isdisjoint(prior)
-
-

@@ -207,7 +207,7 @@ class OpenAIModel(RemoteModel):
         text, instead = self._said(choice)
         refused = ended == "content_filter" or bool(choice.get("message", {}).get("refusal"))
         written = Written(text, ended == "length", refused, ended == "stop", instead)
-        return self._answer(written, sampling, continues=self.route == "text")
+        return self._answer(written, sampling)
 
     def _said(self, choice: Any) -> tuple[str | None, str]:
         """Return the text of a choice, and what the model did besides."""
