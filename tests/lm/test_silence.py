@@ -1,6 +1,7 @@
 """A model that says nothing usable is warned of, ends the run, and is named below the figures."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_stand_ins_may_be_silent(tmp_path, capsys):
 
 def test_a_silent_model_ends_a_run_in_a_sentence(tmp_path, capsys):
     command = ["run", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:first?refusal=1"]
-    with pytest.raises(SystemExit, match="1"):
+    with warnings.catch_warnings(action="default"), pytest.raises(SystemExit, match="1"):
         main([*command, "--steps", "100", "--out", str(tmp_path / "run")])
     warned, ended = capsys.readouterr().err.splitlines()
     assert REFUSAL in warned

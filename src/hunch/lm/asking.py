@@ -33,7 +33,7 @@ class AskConfig:
     model."""
     effort: Effort | None = field(default=None, metadata=LATER)
     """Reasoning effort, for servers that know it (reasoning_effort). Default: the server's."""
-    prompt: str = field(default="", metadata=LATER)
+    prompt: str | None = field(default=None, metadata=LATER)
     """File with your own prompt: a text with fields such as {task}, {history}, {observation}, {actions} and
     {examples}. Default: the role's own."""
     patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
@@ -133,7 +133,7 @@ def with_digests(config: C) -> C:
         value = getattr(config, entry.name)
         if is_dataclass(value) and (new := with_digests(value)) is not value:
             changed[entry.name] = new
-    if isinstance(config, AskConfig) and config.prompt != (named := pinned(config.prompt)):
+    if isinstance(config, AskConfig) and config.prompt and config.prompt != (named := pinned(config.prompt)):
         changed["prompt"] = named
     return cast("C", replace(cast("Any", config), **changed)) if changed else config
 

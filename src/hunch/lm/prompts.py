@@ -80,7 +80,7 @@ class Template(NamedTuple):
 
 def pinned(named: str) -> str:
     """Return the name of a template with its digest, as it stands in the settings of a run."""
-    return named if not named or PINNED.search(named) else f"{named}#{_digest(_text(named))}"
+    return named if PINNED.search(named) else f"{named}#{_digest(_text(named))}"
 
 
 def _text(path: str) -> str:
