@@ -55,3 +55,4 @@ def test_lists_and_lines_are_found_in_prose():
     assert read_lines("<think>x</think>\n1. eat\n- `drink`\n* **sleep**.\n") == ["eat", "drink", "sleep"]
     assert read_line("Sure:\n```\n12\n```", lambda text: int(text) if text.isdigit() else None) == 12
     assert read_line("nothing", lambda text: None) is None
+    assert read_line("I would say **12**.", lambda text: int(text) if text.isdigit() else None) == 12

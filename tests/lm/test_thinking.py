@@ -202,3 +202,45 @@ def test_a_setting_that_is_not_used_is_not_in_the_settings_of_a_run(tmp_path):
     )
     prior = json.loads((tmp_path / "run" / "config.json").read_text())["run"]["options"]["prior"]
     assert {"max_tokens", "prompt", "effort", "patience", "structured", "read"}.isdisjoint(prior)
+
+
+OWN = {
+    "zero-shot": ("--prior.prompt", LAKE, "--steps", "3"),
+    "kwon": ("--judge.prompt", "hunch/Ultimatum-v0", "--steps", "4"),
+    "motif": ("--preference.prompt", *RUNS["motif"]),
+    "ellm": ("--suggestions.prompt", "hunch/Craft-v0", "--steps", "4"),
+    "spring": ("--prompt", "hunch/Craft-v0", "--steps", "2", "--ask", "direct"),
+    "eureka": ("--prompt", *RUNS["eureka"]),
+    "icpi": ("--prompt", *RUNS["icpi"]),
+}
+
+
+@pytest.mark.parametrize("method", OWN)
+def test_every_role_takes_ones_own_words(method, thinker, tmp_path):
+    option, env, *options = OWN[method]
+    file = tmp_path / "own.txt"
+    file.write_text("MINE {task}\n{history}\n{examples}{observation}\n{actions}")
+    command = ["run", method, "--env", env, "--lm", spec(thinker), option, str(file), *options]
+    with warnings.catch_warnings(action="ignore", category=HunchWarning):
+        main([*command, "--out", str(tmp_path / "run")])
+    (message,) = asked(thinker)["messages"]
+    assert message["content"].startswith("MINE ")
+
+
+def test_the_command_shows_how_a_role_asks_and_how_an_answer_is_read(thinker, capsys):
+    main(["lm", spec(thinker), "--ask", "prior", "--env", LAKE])
+    assert "Read as: the action 'Go Up'." in capsys.readouterr().out
+    main(["lm", spec(thinker), "--ask", "judge", "--env", "hunch/MatrixGame-v0"])
+    assert "Read as: the verdict yes." in capsys.readouterr().out
+    thinker.decide = lambda prompt: "The lake is pretty."
+    main(["lm", spec(thinker), "--ask", "prior", "--env", LAKE])
+    assert "Read as: nothing that the role can use." in capsys.readouterr().out
+    main(["lm", spec(thinker)])
+    assert "'The lake is pretty.'" in capsys.readouterr().out
+
+
+def test_a_model_that_thinks_has_no_letter_as_its_next_token(thinker):
+    model = lm.load(spec(thinker), cache=None)
+    assert "label" not in model.verbs
+    with pytest.raises(UsageError, match="begins its answers with thoughts"):
+        build_prior(PriorConfig(kind="labelled"), model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -57,15 +57,14 @@ def ask(arguments: Sequence[str]) -> None:
 
 def _prior(model: LanguageModel, env: Any, where: AskOptions) -> None:
     state = State.read(*env.reset(seed=where.seed))
-    config = replace(where.prior, kind=choose_kind(where.prior, model))
-    prior = build_prior(config, model)
+    prior = build_prior(where.prior, model)
     if isinstance(prior, MappedPrior):
         ((answer,),) = prior.answers([state], 1, where.seed)
         action, named = prior.understood(answer, state.options, np.random.default_rng(0))
         _show(prior.prompt(state), answer, f"the action {state.options[action]!r}" if named else "")
         return
     (shares,) = prior.probabilities([state])
-    print(f"The prior is {config.kind}, so the model writes no answer. p(a|s):\n")
+    print(f"The prior is {choose_kind(where.prior, model)}, so the model writes no answer. p(a|s):\n")
     print("\n".join(f"{p:.3f} {action}" for action, p in zip(state.options, shares, strict=True)))
 
 

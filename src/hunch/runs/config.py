@@ -13,7 +13,7 @@ from annotated_types import Interval
 from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.asking import with_digests
-from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
+from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
@@ -49,7 +49,7 @@ class Setting:
     """Worker processes for the environments, useful if a step is slow; 0 uses the main process."""
     task_seed: Seed | None = None
     """Fixes the task over all episodes, in environments that draw per task."""
-    lifetime: PositiveInt = 1
+    lifetime: PositiveInt = field(default=1, metadata=LATER)
     """Consecutive episodes that share one drawn task; a player's memory lasts as long."""
     eval_every: NonNegativeInt = 0
     """Steps between evaluations; 0 for none (with recorded data only: for ten evaluations)."""

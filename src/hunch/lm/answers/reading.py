@@ -156,13 +156,22 @@ def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
 
 
 def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
-    """Return the first line of an answer that can be read, or None; the answer as a whole goes first."""
+    """Return the first line, or text in bold, code or quotes, of an answer that can be read, or None.
+
+    The answer as a whole goes first.
+    """
     text = _unfenced(spoken(answer)).lstrip()
-    for line in (text, *text.splitlines()):
+    for line in (text, *text.splitlines(), *_stressed(text)):
         for bare in (line, _bare(line)):
             if (found := read(cut(bare, (stop,)))) is not None:
                 return found
     return None
+
+
+def _stressed(text: str) -> list[str]:
+    """Return what is set in bold, in code or in quotes."""
+    spans = re.findall(r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”", text)
+    return ["".join(span) for span in spans]
 
 
 def _bare(line: str) -> str:
@@ -367,8 +376,7 @@ class Reader:
 
     def _stressed(self, text: str) -> set[int]:
         """Return the options that are set in bold, in code or in quotes."""
-        spans = re.findall(r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”", text)
-        found = {self.exact("".join(span)) for span in spans}
+        found = {self.exact(span) for span in _stressed(text)}
         return {option for option in found if option is not None}
 
     def mentions(self, text: str) -> list[Mention]:

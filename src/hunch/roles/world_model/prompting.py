@@ -19,7 +19,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm import require
-from hunch.lm.answers.reading import read_line
+from hunch.lm.answers.reading import read_line, read_option
 from hunch.lm.asking import AskConfig, Asking, listed, room
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.prompts import Prompt
@@ -181,7 +181,7 @@ class Completer:
             prompts = [self._prompt(blanks[i], used[i], attempt, spare) for i in open_]
             texts = [text for (text,) in self.lm.generate(prompts, 1, sampling, attempt)]
             for i, text in zip(open_, texts, strict=True):
-                answers[i] = read_line(text, read, stop) if self._asking.chats else read(text)
+                answers[i] = _chatted(text, read, stop, blanks[i]) if self._asking.chats else read(text)
             self.counts.completions += len(open_)
             self._asking.hear(texts, [answers[i] is not None for i in open_])
             open_ = [i for i in open_ if answers[i] is None]
@@ -247,6 +247,14 @@ class Completer:
         self.counts.cut += left_out > 0
         told = {"examples": prompt.removesuffix(blank.query), "observation": blank.query}
         return self._asking.prompt(prompt, **told, actions=listed(blank.options))
+
+
+def _chatted(text: str, read: Callable[[str], T | None], stop: str, blank: Blank) -> T | None:
+    """Read the answer of a chat model, which may say more than the line that is due."""
+    found = read_line(text, read, stop)
+    if found is None and (index := read_option(text, blank.options)) is not None:
+        found = read(blank.options[index].removesuffix(stop))
+    return found
 
 
 def balanced(groups: Sequence[Sequence[T]], rng: np.random.Generator) -> list[T]:
