@@ -1,7 +1,9 @@
 """Language models behind one protocol, with a cache and a meter. See ``docs/models.md``."""
 
 from hunch.lm.answers.cache import Cached
+from hunch.lm.answers.reading import read_option
 from hunch.lm.answers.store import Store
+from hunch.lm.asking import AskConfig
 from hunch.lm.backends.uniform import UniformModel
 from hunch.lm.base import (
     ONE_LINE,
@@ -22,6 +24,7 @@ from hunch.lm.usage import Usage
 __all__ = [
     "ONE_LINE",
     "PER_USER",
+    "AskConfig",
     "Backend",
     "Budget",
     "BudgetError",
@@ -44,6 +47,7 @@ __all__ = [
     "listed_options",
     "load",
     "picture",
+    "read_option",
     "require",
     "trainable",
 ]
