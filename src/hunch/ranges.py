@@ -7,9 +7,10 @@ settings of your own methods are checked in the same way.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -22,6 +23,9 @@ NonNegativeInt: TypeAlias = Annotated[int, Ge(0)]
 PositiveFloat: TypeAlias = Annotated[float, Gt(0)]
 NonNegativeFloat: TypeAlias = Annotated[float, Ge(0)]
 Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+LATER: Mapping[str, Any] = MappingProxyType({"later": True})
+"""Metadata of a setting that runs of earlier versions lack: it is left out of a run's settings while it has
+its default."""
 Decay: TypeAlias = tuple[Share, Share, NonNegativeInt]
 """Start value, end value, and the number of steps in between."""
 
@@ -45,6 +49,16 @@ def number(value: Any, *, finite: bool = True) -> float | None:
     except OverflowError:
         return None
     return found if math.isfinite(found) or not finite else None
+
+
+def stated(config: Any) -> dict[str, Any]:
+    """Return the settings of a dataclass by name, nested ones too, without later ones at their defaults."""
+    kept = {}
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if "later" not in entry.metadata or value != entry.default:
+            kept[entry.name] = stated(value) if is_dataclass(value) else value
+    return kept
 
 
 def check_settings(config: Any, prefix: str = "") -> None:

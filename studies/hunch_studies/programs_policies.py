@@ -21,7 +21,7 @@ from hunch.runs.execute import RunConfig
 from hunch_studies.programs_funsearch import attempts_of, tried
 from hunch_studies.study import Part, Scale, Study, runs_of
 
-__all__ = ["MUTATED", "STUDIES", "Mutated", "build"]
+__all__ = ["MUTATED", "STUDIES", "Mutated"]
 
 Row = dict[str, Any]
 

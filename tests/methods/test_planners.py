@@ -9,7 +9,7 @@ from tests.begun import begun
 import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
-from hunch.core import HunchError, State, UsageError, World
+from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.envs.kitchen.skills import SKILLS, VERBS
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.examples import ExamplePrior
@@ -370,9 +370,11 @@ def test_a_planner_that_loops_has_to_stop(skills):
 
 
 def test_answers_that_name_no_skill_are_counted(skills):
-    agent = planner(skills, "scripted:errands?malformed=1.0", prior=PriorConfig(kind="mapped"))
+    own = PriorConfig(kind="mapped", patience=None)
+    agent = planner(skills, "scripted:errands?malformed=1.0", prior=own)
     told = []
-    hunch.train(agent, hunch.make(KITCHEN), steps=100, report=told.append)
+    with pytest.warns(HunchWarning, match="20 answers .* in a row"):
+        hunch.train(agent, hunch.make(KITCHEN), steps=100, report=told.append)
     assert any(line.get("fallback_rate") == 1.0 for line in told)
 
 

@@ -71,6 +71,8 @@ def small(method, spec=None):
     default = "scripted:icpi" if "ICPI" in method.environments else "scripted:frozenlake?error=0.3"
     if method.environments == "design problems":
         default = "scripted:mutator"
+    if method.name in ("plan4mc", "spring"):
+        default = "uniform"  # the rule of the lake says nothing to their questions, and silence stops a run
     if method.name == "worldcoder":
         default = method.suggested[-1]
     model = lm.load(spec or (default if generates else "uniform"))

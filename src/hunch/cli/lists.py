@@ -120,7 +120,17 @@ def _example(env: Any, console: Console) -> None:
 
 
 def lm(arguments: Sequence[str]) -> None:
-    """Probe a language model and print what it can do."""
+    """Probe a language model and print what it can do.
+
+    With --ask prior --env ID it prints instead how a role would ask the model in the first state of an
+    environment, what it answers, and how the answer is read; --ask judge asks about a random episode. Options
+    of the role follow, such as --prior.prompt FILE or --judge.max-tokens N.
+    """
+    if any(argument.partition("=")[0] == "--ask" for argument in arguments):
+        from hunch.cli.ask import ask
+
+        ask(arguments)
+        return
     _one(arguments, "model", "hunch lm minilm")
     grid = Table(box=None, show_header=False, pad_edge=False)
     found = models.describe(arguments[0])

@@ -44,7 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "list the environments, show the options of one and how an episode begins, or check its contract",
     ),
     "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
-    "lm": ("SPEC", "test whether a language model answers, how fast, with which verbs"),
+    "lm": (
+        "SPEC [--ask prior | judge --env ID]",
+        "test whether a language model answers, how fast, with which verbs, or how a role asks it",
+    ),
 }
 
 GROUP = "hunch.commands"

@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hunch.lm.answers.cache import Cached
+from hunch.lm.answers.reading import read_option
 from hunch.lm.answers.store import Store
+from hunch.lm.asking import AskConfig
 from hunch.lm.backends.uniform import UniformModel
 from hunch.lm.base import (
     ONE_LINE,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ONE_LINE",
     "PER_USER",
+    "AskConfig",
     "Backend",
     "Budget",
     "BudgetError",
@@ -49,6 +52,7 @@ __all__ = [
     "listed_options",
     "load",
     "picture",
+    "read_option",
     "require",
     "trainable",
 ]

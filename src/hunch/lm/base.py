@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
@@ -40,6 +40,8 @@ class Sampling:
         temperature: Divides the logits; 0 takes the most likely token each time (greedy).
         top_p: Sample from the most likely tokens that together reach this probability, in (0, 1].
         stop: The text ends before the first of these strings; the default keeps one line.
+        effort: How long a model may think, for servers that know ``reasoning_effort``; empty leaves it out.
+        choices: The server makes the answer one of these (a JSON object with the key ``answer``), if any.
 
     Raises:
         UsageError: if a value is outside its range.
@@ -49,6 +51,8 @@ class Sampling:
     temperature: float = 1.0
     top_p: float = 1.0
     stop: tuple[str, ...] = ("\n",)
+    effort: str = ""
+    choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # 1 and 1.0 must be one request: they are equal in memory, but not as JSON.
@@ -57,14 +61,31 @@ class Sampling:
         object.__setattr__(self, "temperature", float(self.temperature))
         object.__setattr__(self, "top_p", float(self.top_p))
         object.__setattr__(self, "stop", stop)
+        object.__setattr__(self, "choices", tuple(self.choices))
         if self.max_tokens < 1 or not self.temperature >= 0 or not 0 < self.top_p <= 1 or "" in stop:
             raise UsageError(
                 "Sampling needs max_tokens >= 1, temperature >= 0, 0 < top_p <= 1 and no empty stop string, "
                 f"but got {self}."
             )
 
+    def key(self) -> tuple[Any, ...]:
+        """Return the settings as part of a request; what is not used is left out, as if it did not exist."""
+        kept = 6 if self.choices else 5 if self.effort else 4
+        return (self.max_tokens, self.temperature, self.top_p, self.stop, self.effort, self.choices)[:kept]
+
+    def named(self) -> dict[str, Any]:
+        """Return the same by name, for the seed of a sample."""
+        return dict(zip(self.__slots__, self.key(), strict=False))
+
 
 ONE_LINE = Sampling()
+THOUGHTS = 2048
+"""Default tokens for the answer of a chat model, thoughts included (our choice)."""
+
+
+def room_to_think(context: int | None) -> int:
+    """Return the tokens that a chat model may need for an answer: a quarter of its context at most."""
+    return min(THOUGHTS, context // 4) if context else THOUGHTS
 
 
 class Unkept(str):
@@ -159,6 +180,9 @@ class Model:
             32 by default.
         messages: True if its verbs accept messages; otherwise the cache joins them to one text.
         prompting: How a prompt is presented to the model, in words.
+        answer_tokens: Tokens that an answer needs at least, because a chat model may think or explain first;
+            0 for a model that continues text, which is stopped where its answer ends.
+        takes: Optional settings of :class:`Sampling` that it knows: ``effort``, ``choices``.
     """
 
     name: str
@@ -173,6 +197,8 @@ class Model:
     at_once: ClassVar[Mapping[Verb, int]] = {}
     messages: bool = False
     prompting: str = "text as it is; messages joined to one text"
+    answer_tokens: int = 0
+    takes: frozenset[str] = frozenset()
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate of the number of tokens of a text, a little below that of GPT-2."""
@@ -239,7 +265,7 @@ def estimate_tokens(text: str) -> int:
 
 def sample_rng(*request: Prompt | int | Sampling) -> np.random.Generator:
     """Return the random generator of one sample; the same request always gives the same generator."""
-    digest = hashlib.sha256(json.dumps(request, default=asdict).encode()).digest()
+    digest = hashlib.sha256(json.dumps(request, default=Sampling.named).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 

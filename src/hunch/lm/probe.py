@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
+from hunch.lm.asking import AskConfig, Asking, room
 from hunch.lm.base import LanguageModel, Sampling, Verb
 from hunch.lm.registry import build
 
@@ -26,12 +27,14 @@ class Description:
         parameters: Number of weights; 0 for a rule.
         dim: Length of an embedding; 0 if it does not embed.
         context: Maximum number of tokens that it reads; None if unknown.
-        speed: Requests per second, one at a time and uncached: samples of up to 16 tokens for ``generate``,
+        speed: Requests per second, one at a time and uncached: samples of up to 16 tokens for ``generate``
+            (of a chat model: whole answers),
             prompts with four options for ``score`` or ``label``, short texts for ``embed``.
         tokens_per_second: Tokens per second that ``generate`` writes; 0 if the model does not count them.
         logprobs: True if it returns probabilities of texts, with ``score`` or ``label``.
         prompting: How texts and messages are presented to the model.
         load_seconds: Loading time in seconds.
+        answer: What it said to a small question, quoted; or that it said nothing.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Description:
     logprobs: bool = False
     prompting: str = ""
     load_seconds: float = 0.0
+    answer: str = ""
 
 
 def describe(spec: str, **options: Any) -> Description:
@@ -81,13 +85,22 @@ def describe(spec: str, **options: Any) -> Description:
         logprobs=bool({"score", "label"} & model.verbs),
         prompting=getattr(model, "prompting", "") if model.verbs != {"embed"} else "",
         load_seconds=loaded,
+        answer=_answer(model) if "generate" in verbs else "",
     )
+
+
+def _answer(model: LanguageModel) -> str:
+    """Return what the model says to a small question, or that it says nothing."""
+    listed = "\n".join(f"- {option}" for option in OPTIONS)
+    ((said,),) = model.generate([PROMPT.format(listed)], sampling=Asking(model, AskConfig()).sampling)
+    return repr(said) if said.strip() else "none: the text is empty"
 
 
 def _speed(model: LanguageModel, verb: Verb) -> float:
     """Return requests per second, after one warm-up request."""
+    ends = () if getattr(model, "answer_tokens", 0) else ("\n",)
     ask: Callable[[str], object] = {
-        "generate": lambda prompt: model.generate([prompt], sampling=Sampling(max_tokens=16)),
+        "generate": lambda prompt: model.generate([prompt], sampling=Sampling(room(model, 16), stop=ends)),
         "score": lambda prompt: model.score([prompt], [OPTIONS]),
         "label": lambda prompt: model.label([prompt], [LABELS]),
         "embed": lambda prompt: model.embed([prompt]),
@@ -102,5 +115,5 @@ def _speed(model: LanguageModel, verb: Verb) -> float:
 def _tokens_per_second(model: LanguageModel) -> float:
     """Return the tokens per second that it writes, one text at a time; 0 if it does not count them."""
     before, start = getattr(model, "tokens_written", 0), time.perf_counter()
-    model.generate([PROMPT.format("Say what you see.")], sampling=Sampling(max_tokens=32, stop=()))
+    model.generate([PROMPT.format("Say what you see.")], sampling=Sampling(room(model, 32), stop=()))
     return float(getattr(model, "tokens_written", 0) - before) / (time.perf_counter() - start)

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
+
+from hunch.core import HunchError, HunchWarning
+
+SILENT: Final = 20
+"""Answers in a row without a usable one after which there is a warning."""
+PATIENCE: Final = 50
+"""Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
+SHOWN: Final = 120
+"""Characters of an answer that a message quotes."""
+REMEDY: Final = (
+    "'hunch lm SPEC --ask prior --env ID' shows the prompt and the answer as the method reads it; more "
+    "max-tokens, or your own words as prompt, may help"
+)
 
 
 @dataclass(slots=True)
@@ -22,6 +37,7 @@ class Usage:
         retries: Failed attempts that were repeated, for a model behind a network.
         refusals: Answers that are empty or that the server marked as refused.
         fallbacks: Answers, including cached ones, that named none of the given options.
+        silent: The fallbacks among them that belong to a row of at least :data:`SILENT`.
         cost: Cost of the tokens; 0 if the model has no price.
     """
 
@@ -35,6 +51,7 @@ class Usage:
     refusals: int = 0
     fallbacks: int = 0
     cost: float = 0.0
+    silent: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
@@ -70,10 +87,14 @@ class Metered:
         gate: Called with the number of requests before they reach the model; it may raise an error to refuse
             them, as a budget does. Called with 0 after answers were counted.
         under_way: Number of requests that passed the gate and are not counted yet.
+        unheard: Number of its latest answers in a row that were of no use.
+        speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
     under_way: int = 0
+    unheard: int = 0
+    speaks: bool = True
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -124,8 +145,39 @@ def counters(model: object) -> Usage:
     )
 
 
-def count_fallbacks(model: object, fallbacks: int) -> None:
-    """Count answers that named no option on the model's meter, if it has one."""
-    meter = getattr(model, "usage", None)
-    if isinstance(meter, Usage):
-        meter.fallbacks += fallbacks
+def count_fallbacks(
+    model: object, answers: Iterable[tuple[str, bool]], patience: int | None = PATIENCE, abstained: int = 0
+) -> None:
+    """Count answers that were of no use on the model's meter, and notice a model that says nothing.
+
+    Args:
+        model: The model; nothing is counted if it has no meter.
+        answers: Its answers in order, each with whether it was usable: it named an option, or is an
+            abstention that the role allows.
+        patience: Answers in a row without a usable one after which the run stops; None for no limit.
+        abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
+
+    Raises:
+        HunchError: if there are so many.
+    """
+    if not isinstance(model, Metered):
+        return
+    model.usage.fallbacks += abstained
+    for text, usable in answers:
+        model.unheard = 0 if usable else model.unheard + 1
+        if usable:
+            continue
+        model.usage.fallbacks += 1
+        row = model.unheard if model.speaks else 0
+        model.usage.silent += SILENT if row == SILENT else row > SILENT
+        if patience is not None and row >= patience:
+            raise HunchError(f"{_row(model, text)}, so the run stops: {REMEDY}.")
+        if row == SILENT:
+            warnings.warn(f"{_row(model, text)}: {REMEDY}.", HunchWarning, stacklevel=3)
+
+
+def _row(model: Metered, text: str) -> str:
+    """Return in words how many answers in a row were of no use, with the last one."""
+    said = f"such as {text.strip()[:SHOWN]!r}" if text.strip() else "the last one empty"
+    name = getattr(model, "name", "the model")
+    return f"{model.unheard} answers of {name} in a row could not be used, {said}"

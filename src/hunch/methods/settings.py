@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from hunch.core import UsageError
+from hunch.lm.asking import with_digests
 from hunch.ranges import check_settings
 from hunch.suggest import suggest
 
@@ -30,7 +31,7 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
             raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
     config = replace(config or agent.config_class(), **{**options, **agent.fixed})
     check_settings(config)
-    return config
+    return with_digests(config)
 
 
 def models_of(**fillings: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.result import Result, last_quarter, mean_return
 
+SILENCE = "{0.label} says little about {0.model}: {0.silent:,} answers in long rows could not be used"
 COUNTED = {entry.name for entry in fields(Usage)}
 
 
@@ -41,6 +42,7 @@ class Row:
         tokens: Tokens that the model read and wrote, over all seeds.
         seconds: Wall time over all seeds; ``model_seconds`` is the part in models.
         others: Other usage of models, such as cost.
+        silent: Answers that came in rows of 20 or more that could not be used.
     """
 
     label: str
@@ -62,6 +64,7 @@ class Row:
     seconds: float
     others: dict[str, float] = field(default_factory=dict)
     varies: bool = False
+    silent: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row with plain values, for JSON and CSV."""
@@ -109,6 +112,7 @@ def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
         tokens=int(total("prompt_tokens", "completion_tokens")),
         model_seconds=round(total("seconds"), 3),
         seconds=round(sum(result.seconds for result in results), 3),
+        silent=int(total("silent")),
         others={name: total(name) for result in results for name in result.usage if name not in COUNTED},
     )
 
@@ -139,7 +143,7 @@ def verdict(table: Sequence[Row]) -> list[str]:
     (:func:`hunch.rl.statistics.above`). If the games vary with the seed, they are compared in pairs with the
     same seed: *yes* if Student's 95 % interval of the lead, which is given, is above 0. *No* means that it
     was not shown, not that the methods are equal. Fewer than three seeds give no verdict, only the lead. A
-    control is named without its method.
+    control is named without its method. A model that said nothing usable for long is named in a line.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
@@ -150,7 +154,7 @@ def verdict(table: Sequence[Row]) -> list[str]:
             f"beats {other.label.removeprefix(f'{row.label}, ')}: {_beats(row, other)}" for other in others
         ]
         lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
-    return lines
+    return lines + [SILENCE.format(row) for row in table if row.silent]
 
 
 def _beats(row: Row, other: Row) -> Contrast:

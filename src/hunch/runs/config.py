@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -12,7 +12,8 @@ from annotated_types import Interval
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
-from hunch.ranges import NonNegativeInt, PositiveInt, check_settings
+from hunch.lm.asking import with_digests
+from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
@@ -48,7 +49,7 @@ class Setting:
     """Worker processes for the environments, useful if a step is slow; 0 uses the main process."""
     task_seed: Seed | None = None
     """Fixes the task over all episodes, in environments that draw per task."""
-    lifetime: PositiveInt = 1
+    lifetime: PositiveInt = field(default=1, metadata=LATER)
     """Consecutive episodes that share one drawn task; a player's memory lasts as long."""
     eval_every: NonNegativeInt = 0
     """Steps between evaluations; 0 for none (with recorded data only: for ten evaluations)."""
@@ -110,7 +111,7 @@ class RunConfig(Setting):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings as JSON would return them."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = _plain(stated(with_digests(self)))
         if not self.objects:
             plain.pop("objects")
         return plain
@@ -194,6 +195,8 @@ def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
     hints = get_type_hints(cls)
     arguments = {}
     for entry in fields(cls):
+        if entry.name not in values and "later" in entry.metadata:
+            continue
         value = values[entry.name]
         if is_dataclass(hints[entry.name]):
             value = _rebuild(hints[entry.name], value)

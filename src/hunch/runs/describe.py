@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from hunch.core import Agent, UsageError
+from hunch.lm.asking import AskConfig
 from hunch.lm.base import LanguageModel
 from hunch.lm.registry import kinds
 from hunch.methods import Method, of
@@ -85,8 +86,8 @@ def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorCo
     own = {
         entry.name: getattr(prior, entry.name) for entry in fields(PriorConfig) if hasattr(prior, entry.name)
     }
-    if isinstance(prior, MappedPrior):
-        own["temperature"] = prior.sampling.temperature
+    if hasattr(prior, "asks"):
+        own |= {entry.name: getattr(prior.asks, entry.name) for entry in fields(AskConfig)}
     exact = PriorConfig(kind=_KINDS[type(prior)], **own)
     return next((config for config in (stated, exact) if _makes(config, prior, lm)), None)
 

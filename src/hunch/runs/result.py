@@ -144,6 +144,7 @@ def ledger(usage: Mapping[str, float]) -> str:
         "retries": "retries",
         "refusals": "refusals",
         "fallbacks": "fallbacks",
+        "of them in long rows": "silent",
     }
     always = ("calls", "cache_hits")
     parts = [

@@ -49,6 +49,8 @@ class Cached(Answering, Metered):
         store: Where answers are kept on disk; None for memory only.
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
+        answer_tokens: See :class:`hunch.lm.base.Model`.
+        takes: See :class:`hunch.lm.base.Model`.
     """
 
     def __init__(
@@ -59,6 +61,9 @@ class Cached(Answering, Metered):
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.context, self.count_tokens = model.context, model.count_tokens
+        self.answer_tokens: int = getattr(model, "answer_tokens", 0)
+        self.speaks = getattr(model, "speaks", True)
+        self.takes: frozenset[str] = getattr(model, "takes", frozenset())
         self._memory = Memory() if memory is None else memory
         self._asking = 0
         self._counted = Usage()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +44,7 @@ class Answering:
         """
         if k < 1 or first < 0:
             raise UsageError(f"generate needs k >= 1 and first >= 0, but got k={k} and first={first}.")
-        how = astuple(sampling)
+        how = sampling.key()
         asked = [
             [Question("generate", (prompt, how), index) for index in range(first, first + k)]
             for prompt in self._seen(prompts)

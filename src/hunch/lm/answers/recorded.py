@@ -10,7 +10,6 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any, get_args
 
@@ -43,6 +42,7 @@ class ReplayModel(Model):
         messages: True, because recorded prompts may be messages.
         revision: The revision of the recorded model.
         dim: Length of the recorded embeddings.
+        answer_tokens: The fewest tokens for which answers without a stop string were recorded.
     """
 
     messages = True
@@ -75,6 +75,9 @@ class ReplayModel(Model):
             _key(record["verb"], record["request"], record["sample"]): json.dumps(record["value"])
             for record in records
         }
+        chats = [r["request"][1] for r in records if r["verb"] == "generate" and not r["request"][1][3]]
+        self.answer_tokens = min((int(how[0]) for how in chats), default=0)
+        self.takes = frozenset(("effort", "choices")) if chats else frozenset()
         embedded = next((record for record in records if record["verb"] == "embed"), None)
         self.dim = len(decode("embed", json.dumps(embedded["value"]))) if embedded else 0
 
@@ -86,7 +89,7 @@ class ReplayModel(Model):
         Raises:
             HunchError: if a sample was not recorded.
         """
-        how = astuple(sampling)
+        how = sampling.key()
         return [
             [self._find("generate", (prompt, how), index) for index in range(first, first + k)]
             for prompt in map(as_prompt, prompts)

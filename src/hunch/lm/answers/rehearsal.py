@@ -34,10 +34,14 @@ class StandIn(Model):
         price_out: The model's price per million tokens written.
     """
 
+    speaks = False
+
     def __init__(self, model: LanguageModel) -> None:
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.price_in, self.price_out = prices(model)
+        self.answer_tokens = getattr(model, "answer_tokens", 0)
+        self.takes = getattr(model, "takes", frozenset())
         self._answers = UniformModel()
 
     def generate(

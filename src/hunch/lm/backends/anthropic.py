@@ -11,7 +11,7 @@ from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.openai import CONTINUE
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import Written
-from hunch.lm.base import Sampling, Verb
+from hunch.lm.base import THOUGHTS, Sampling, Verb
 from hunch.lm.prompts import Message
 
 HOSTED = "https://api.anthropic.com"
@@ -77,6 +77,7 @@ class AnthropicModel(RemoteModel):
     """
 
     verbs: frozenset[Verb] = frozenset({"generate"})
+    answer_tokens = THOUGHTS
     prompting = "text as a user message, to be continued; messages unchanged"
 
     @property

@@ -26,6 +26,7 @@ from hunch.lm.base import (
     choices,
     count_words,
     cut,
+    room_to_think,
     sample_rng,
 )
 from hunch.lm.prompts import Message, Prompt, shown, text_of
@@ -160,6 +161,7 @@ class CausalModel(TransformerModel):
         self.chat = chat
         if chat and self.context is not None:
             self.context -= len(self._tokens(""))
+        self.answer_tokens = room_to_think(self.context) if chat else 0
         by = "by its chat template" if self._template else "joined to one text (it has no chat template)"
         how = "as a user message" if chat else "unchanged"
         offer = "; chat=true sends it as a message" if self._template and not chat else ""

@@ -31,7 +31,7 @@ from hunch.lm.backends.replies import (
     spoken,
     tokens_of,
 )
-from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb, sample_rng
+from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb, room_to_think, sample_rng
 from hunch.lm.prompts import Message, Prompt, text_of
 from hunch.lm.usage import Usage, counters
 
@@ -113,6 +113,13 @@ def sent(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": content}
 
 
+def one_of(choices: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of an object whose ``answer`` is one of some texts."""
+    answer = {"type": "string", "enum": list(dict.fromkeys(choices))}
+    schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+    return {"name": "answer", "strict": True, "schema": schema | {"additionalProperties": False}}
+
+
 class OpenAIModel(RemoteModel):
     """A model on an OpenAI-compatible server.
 
@@ -148,6 +155,16 @@ class OpenAIModel(RemoteModel):
         return "text as a user message, to be continued; messages unchanged, joined for score"
 
     @property
+    def answer_tokens(self) -> int:  # type: ignore[override]
+        """Room for thoughts by chat; 0 for plain text."""
+        return room_to_think(self.context) if self.route == "chat" else 0
+
+    @property
+    def takes(self) -> frozenset[str]:  # type: ignore[override]
+        """Chat knows ``reasoning_effort`` and ``response_format``, where the server does."""
+        return frozenset(("effort", "choices")) if self.route == "chat" else frozenset()
+
+    @property
     def revision(self) -> str:  # type: ignore[override]
         """The base URL and the version of the template."""
         return f"{self.line.account.base_url} {TEMPLATES[self.route]}"
@@ -169,6 +186,10 @@ class OpenAIModel(RemoteModel):
         body = {"model": self.model, "temperature": sampling.temperature, "top_p": sampling.top_p, "n": 1}
         if sampling.stop:
             body["stop"] = list(sampling.stop[:STOPS])  # the rest is cut off here
+        if sampling.effort:
+            body["reasoning_effort"] = sampling.effort
+        if sampling.choices:
+            body["response_format"] = {"type": "json_schema", "json_schema": one_of(sampling.choices)}
         if self.route == "text":
             return "/completions", body | {"prompt": text_of(prompt), "max_tokens": sampling.max_tokens}
         asked = (Message("system", CONTINUE), Message("user", prompt)) if isinstance(prompt, str) else prompt
@@ -186,7 +207,7 @@ class OpenAIModel(RemoteModel):
         text, instead = self._said(choice)
         refused = ended == "content_filter" or bool(choice.get("message", {}).get("refusal"))
         written = Written(text, ended == "length", refused, ended == "stop", instead)
-        return self._answer(written, sampling, continues=self.route == "text")
+        return self._answer(written, sampling)
 
     def _said(self, choice: Any) -> tuple[str | None, str]:
         """Return the text of a choice, and what the model did besides."""
@@ -268,7 +289,7 @@ class OpenAIModel(RemoteModel):
             self._try_text(routes), self._try_score(), self._try_embed()
         )
         answers: dict[Verb, Any] = {"generate": writes, "score": scores, "embed": vector}
-        answers["label"] = writes if isinstance(writes, Exception) else await self._try_label()
+        answers["label"] = await self._try_label(writes)
         self.lacking = {verb: str(said) for verb, said in answers.items() if isinstance(said, Exception)}
         self.verbs = frozenset(answers.keys() - self.lacking.keys())
         if not self.verbs:
@@ -319,7 +340,11 @@ class OpenAIModel(RemoteModel):
                     break
         return answers[0]
 
-    async def _try_label(self) -> Any:
+    async def _try_label(self, writes: Any) -> Any:
+        if isinstance(writes, Exception):
+            return writes
+        if writes[1] == "thinks":
+            return self._cannot("begins its answers with thoughts, so the next token is no letter")
         for top in TOP:
             self._top = top
             answer = await self._ask_one("label", ("Answer with A or B.\nAnswer:", ("A", "B")))

@@ -173,13 +173,12 @@ class RemoteModel(Answering, Model):
             self._warned.add(problem)
             warnings.warn(f"{self.line.account.host} {problem} ({self.name}).", HunchWarning, stacklevel=2)
 
-    def _answer(self, written: Written, sampling: Sampling, *, continues: bool = False) -> str:
+    def _answer(self, written: Written, sampling: Sampling) -> str:
         """Return a text as an answer.
 
         Args:
             written: The text and what the server says about it.
             sampling: How it was asked for.
-            continues: True if the model continues a text, and so may answer with nothing.
 
         Raises:
             RequestError: if there is no text; another attempt may have one.
@@ -198,7 +197,7 @@ class RemoteModel(Answering, Model):
             return text if text else Unkept()
         if short or written.text is None or written.instead or not written.done:
             raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
-        return text if continues else Unkept(text)
+        return Unkept(text)
 
 
 def _why(written: Written, sampling: Sampling) -> str:

@@ -32,6 +32,8 @@ class UniformModel(Model):
 
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
 
+    speaks = False
+
     def __init__(self, name: str = "uniform") -> None:
         self.name = name
         self.revision = "1"

@@ -5,7 +5,7 @@ estimator verb     probabilities
 ========= ======== ==================================================================================
 scored    score    softmax over the options' exact log-probabilities as continuations of the prompt
 labelled  label    softmax over the log-probabilities of the letters that number the options
-voted     generate share of k sampled answers that a rule maps to the option
+voted     generate share of k sampled answers that decide on the option
 ========= ======== ==================================================================================
 
 These are different quantities, so each :class:`Choice` says which one it holds and how it is normalised.
@@ -16,24 +16,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.lm.answers.reading import read_option
+from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import (
-    ONE_LINE,
     LanguageModel,
     Normalisation,
     Sampling,
     Verb,
     choices,
     listed_options,
-    sample_rng,
 )
 from hunch.lm.prompts import Prompt, extended, text_of
 from hunch.lm.registry import require
-from hunch.lm.usage import count_fallbacks
+from hunch.lm.usage import PATIENCE, count_fallbacks
 
 Estimator = Literal["scored", "labelled", "voted"]
 Tie = Literal["last", "first", "longest", "random"]
@@ -72,8 +73,8 @@ def choose(
     normalise: Normalisation = "sum",
     rotations: int = 1,
     samples: int = 5,
-    sampling: Sampling = ONE_LINE,
-    tie: Tie = "last",
+    sampling: Sampling | None = None,
+    patience: int | None = PATIENCE,
 ) -> list[Choice]:
     """Choose among the options of each prompt.
 
@@ -89,8 +90,8 @@ def choose(
         normalise: scored: what log-probabilities are divided by.
         rotations: labelled: number of orders of the list to average over, since models favour some letters.
         samples: voted: answers per prompt.
-        sampling: voted: how answers are sampled.
-        tie: voted: how ties are broken, see :func:`project`.
+        sampling: voted: how answers are sampled. Default: one line, or for a chat model a whole answer.
+        patience: Answers in a row that name no option after which there is an error; None for no limit.
 
     Raises:
         UsageError: if the model lacks the verb, a prompt lacks options, or a number is not positive.
@@ -106,8 +107,9 @@ def choose(
     elif estimator == "labelled":
         found = _labelled(lm, prompts, options, rotations)
     else:
-        found = _voted(lm, prompts, options, samples, sampling, tie)
-    count_fallbacks(lm, sum(choice.fallbacks for choice in found))
+        return _voted(lm, prompts, options, samples, sampling, patience)
+    told = [[("", False)] * choice.fallbacks + [("", True)] * (choice.answered > 0) for choice in found]
+    count_fallbacks(lm, chain.from_iterable(told), patience)
     return found
 
 
@@ -238,15 +240,15 @@ def _voted(
     prompts: Sequence[Prompt],
     options: Sequence[Sequence[str]],
     samples: int,
-    sampling: Sampling,
-    tie: Tie,
+    sampling: Sampling | None,
+    patience: int | None,
 ) -> list[Choice]:
     texts = [_listed(prompt, own) for prompt, own in zip(prompts, options, strict=True)]
-    answers = lm.generate(texts, samples, sampling)
-    return [
-        _votes(own_answers, own, tie, sample_rng(prompt))
-        for own_answers, own, prompt in zip(answers, options, texts, strict=True)
-    ]
+    answers = lm.generate(texts, samples, sampling or Asking(lm, AskConfig()).sampling)
+    read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
+    votes = [vote is not None for own in read for vote in own]
+    count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience)
+    return [_votes(own, len(listed)) for own, listed in zip(read, options, strict=True)]
 
 
 def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:
@@ -256,10 +258,10 @@ def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:
     return extended(prompt, f"\n{offered}\nAnswer with one of them, copied exactly.\nAnswer:")
 
 
-def _votes(answers: Sequence[str], options: Sequence[str], tie: Tie, rng: np.random.Generator) -> Choice:
-    votes = [index for index, named in (project(a, options, tie, rng) for a in answers) if named]
-    counts = np.bincount(votes, minlength=len(options))
-    shares = counts / len(votes) if votes else np.full(len(options), 1 / len(options))
+def _votes(answers: Sequence[int | None], n: int) -> Choice:
+    votes = [index for index in answers if index is not None]
+    counts = np.bincount(votes, minlength=n)
+    shares = counts / len(votes) if votes else np.full(n, 1 / n)
     over = f"the {len(votes)} of {len(answers)} sampled answers that named an option"
     return Choice(shares, "voted", over, len(votes) / len(answers), len(answers) - len(votes))
 

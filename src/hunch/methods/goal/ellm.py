@@ -24,7 +24,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import EvidenceLevel, State, UsageError, World
-from hunch.lm import Sampling, choose, load
+from hunch.lm import choose, load
+from hunch.lm.answers.reading import read_items
+from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.lm.wording import version
@@ -39,7 +41,7 @@ from hunch.roles.reward.similarity import Similarity
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuggestionConfig:
+class SuggestionConfig(AskConfig):
     """How a model is asked for goals."""
 
     how: Literal["auto", "list", "ask", "alike"] = "auto"
@@ -54,8 +56,8 @@ class SuggestionConfig:
     """ask: probability of yes at which a candidate becomes a goal (released code)."""
     temperature: NonNegativeFloat = 0.1
     """list: temperature of the answers (released code)."""
-    max_tokens: PositiveInt = 64
-    """list: maximum tokens per answer."""
+    max_tokens: PositiveInt | None = None
+    """list: maximum tokens per answer. Default: 64, or more for a chat model."""
     free: bool = False
     """list: also accept goals that are not candidates."""
 
@@ -90,6 +92,7 @@ class Suggestions(GoalSource):
         if self.how not in able:
             needs = " or ".join(sorted(kinds[self.how]))
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
+        self._asking = Asking(lm, self.config, tokens=64, stop=())
         self.table = TextTable(lm) if self.how == "alike" else None
 
     @property
@@ -122,9 +125,8 @@ class Suggestions(GoalSource):
 
     def _written(self, new: dict[Any, State]) -> list[list[str]]:
         """Return the lines that a model wrote."""
-        c = self.config
-        prompts = [self.prompt(state) for state in new.values()]
-        answers = self.lm.generate(prompts, c.samples, Sampling(c.max_tokens, c.temperature, 1.0, ()))
+        prompts = [self._asking.prompt(self.prompt(state), **about(state)) for state in new.values()]
+        answers = self.lm.generate(prompts, self.config.samples, self._asking.sampling)
         return [self._read(own, s.options) for own, s in zip(answers, new.values(), strict=True)]
 
     def prompt(self, state: State) -> str:
@@ -137,14 +139,13 @@ class Suggestions(GoalSource):
 
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:
         """Return the goals in the answers; lines may begin with a bullet or a number."""
-        lines = [
-            line.strip().lstrip("-*0123456789.) ").strip() for text in answers for line in text.splitlines()
-        ]
-        lines = [line.rstrip(".") for line in lines if line]
-        good = [line for line in lines if self.config.free or line in candidates]
+        found = [read_items(text, candidates) for text in answers]
+        lines = [pair for own in found for pair in own]
+        good = [item or line for line, item in lines if item or self.config.free]
         self.lines += len(lines)
         self.rejected += len(lines) - len(good)
-        count_fallbacks(self.lm, len(lines) - len(good))
+        told = [(text, bool(own) or not self._asking.chats) for text, own in zip(answers, found, strict=True)]
+        count_fallbacks(self.lm, told, self.config.patience, len(lines) - len(good))
         return list(dict.fromkeys(good))[: self.config.goals]
 
     def _approved(self, new: dict[Any, State]) -> list[list[str]]:

@@ -28,7 +28,9 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 
 from hunch.core import EvidenceLevel, Player, State, Transition, World, weakest
-from hunch.lm import Sampling, load, trainable
+from hunch.lm import load, trainable
+from hunch.lm.answers.reading import read_items
+from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import count_fallbacks
 from hunch.lm.wording import version
@@ -54,7 +56,7 @@ BATCH = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class MentorConfig:
+class MentorConfig(AskConfig):
     """How sub-goals are chosen."""
 
     adapter: Literal["trained", "frozen", "none"] = "trained"
@@ -204,6 +206,7 @@ class Mentor(GoalSource):
         self, lm: LanguageModel, encoder: LanguageModel, config: MentorConfig, threshold: float
     ) -> None:
         self.lm, self.config = lm, config
+        self._asking = Asking(lm, config, tokens=64, stop=(), fields=("player", "summary"))
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
         self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)
@@ -246,8 +249,11 @@ class Mentor(GoalSource):
         """Return sub-goals for each state, with one call of the large model."""
         before = [self.lessons.get(state.stream, Lesson(number=-1)) for state in states]
         new = [self._lesson(state, old) for state, old in zip(states, before, strict=True)]
-        prompts = [self.question(s, lesson) for s, lesson in zip(states, new, strict=True)]
-        answers = self.lm.generate(prompts, 1, Sampling(64, self.config.temperature, 1.0, ()))
+        prompts = [
+            self._asking.prompt(self.question(s, own), **about(s), player=own.prompt, summary=own.summary)
+            for s, own in zip(states, new, strict=True)
+        ]
+        answers = self.lm.generate(prompts, 1, self._asking.sampling)
         for state, lesson, (answer,) in zip(states, new, answers, strict=True):
             lesson.goals = tuple(self._read(answer, state.options))
             self.lessons[state.stream] = lesson
@@ -276,11 +282,11 @@ class Mentor(GoalSource):
 
     def _read(self, answer: str, options: Sequence[str]) -> list[str]:
         """Return the sub-goals that an answer names; other lines are counted."""
-        lines = [line.strip().lstrip("-*0123456789.) ").rstrip(". ") for line in answer.splitlines()]
-        lines = [line for line in lines if line]
-        good = [line for line in dict.fromkeys(lines) if line in options]
-        count_fallbacks(self.lm, sum(line not in options for line in lines))
-        return good[: self.config.goals]
+        lines = read_items(answer, options)
+        good = [item for _, item in lines if item]
+        told = [(answer, bool(lines) or not self._asking.chats)]
+        count_fallbacks(self.lm, told, self.config.patience, len(lines) - len(good))
+        return list(dict.fromkeys(good))[: self.config.goals]
 
     # ---- what came of it ------------------------------------------------------------------------------
 

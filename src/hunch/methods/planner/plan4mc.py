@@ -23,12 +23,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError, World, weakest
+from hunch.lm.asking import AskConfig
 from hunch.lm.base import LanguageModel
 from hunch.lm.wording import version
 from hunch.methods.method import Method
@@ -136,6 +137,8 @@ class Plan4MCConfig(PlannerConfig):
     """Replan after each skill (paper), keep the plan and retry what failed, or execute the plan once."""
     find: bool = True
     """Run skills that find things, or leave them out (released ablation)."""
+    graph: AskConfig = field(default_factory=lambda: AskConfig(temperature=0.0))
+    """How the model is asked for the skill graph; max_tokens is 120 by default, or more for a chat model."""
 
 
 class Plan4MC(Planner):
@@ -248,7 +251,7 @@ class Plan4MC(Planner):
         """Return the skill graph, which the model writes on the first call."""
         if self.graph is None:
             names = [name for name in (*state.options, *self.skills) if name != self.config.stop]
-            self.graph = extract(self.lm, self.manual, names)
+            self.graph = extract(self.lm, self.manual, names, self.config.graph)
         return self.graph
 
     def menu(self, state: State) -> dict[str, Skill]:

@@ -15,12 +15,13 @@ from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
 from hunch.lm import require
-from hunch.lm.base import LanguageModel, Sampling
-from hunch.lm.usage import count_fallbacks
+from hunch.lm.answers.reading import spoken
+from hunch.lm.asking import AskConfig, Asking
+from hunch.lm.base import LanguageModel
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
 """Items with their numbers."""
-SAMPLING: Final = Sampling(max_tokens=120, temperature=0.0, stop=("\n\n",))
+ASKS: Final = AskConfig(temperature=0.0)
 """Sampling of the answers: greedy, with several lines."""
 FIELDS: Final = {
     "consumes": "numbers and things that are used up, such as 2 eggs",
@@ -142,20 +143,25 @@ def _counts(text: str) -> Counts:
     return tuple(found.items())
 
 
-def extract(lm: LanguageModel, manual: str, skills: Sequence[str]) -> SkillGraph:
+def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: AskConfig = ASKS) -> SkillGraph:
     """Ask a model for the entry of every skill; skills without an answer are left out.
 
     Args:
         lm: A model that generates.
         manual: Text of the manual.
         skills: Names of the skills.
+        asks: How the model is asked; one's own prompt may have ``{manual}`` and ``{skill}``.
 
     Raises:
         UsageError: if the model cannot generate.
+        HunchError: if too many answers in a row are empty.
     """
     require(lm, "generate", needed_by="A skill graph")
-    answers = lm.generate([question(manual, skill) for skill in skills], 1, SAMPLING)
-    read = {skill: read_entry(answer) for skill, (answer,) in zip(skills, answers, strict=True)}
-    silent = [a for (a,) in answers if read_entry(a) is None and "unknown" not in a.lower()]
-    count_fallbacks(lm, len(silent))
+    asking = Asking(lm, asks, tokens=120, stop=("\n\n",), fields=("manual", "skill"))
+    prompts = [asking.prompt(question(manual, name), manual=manual, skill=name) for name in skills]
+    answers = [spoken(answer) for (answer,) in lm.generate(prompts, 1, asking.sampling)]
+    entries = [read_entry(answer) for answer in answers]
+    told = [entry is not None or "unknown" in a.lower() for entry, a in zip(entries, answers, strict=True)]
+    asking.hear(answers, told, abstains=True)
+    read = dict(zip(skills, entries, strict=True))
     return SkillGraph({skill: entry for skill, entry in read.items() if entry is not None})

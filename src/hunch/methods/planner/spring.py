@@ -23,9 +23,10 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World
 from hunch.lm import require
-from hunch.lm.base import LanguageModel, Sampling
-from hunch.lm.scoring.choose import project
-from hunch.lm.usage import count_fallbacks
+from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.asking import AskConfig, Asking, about
+from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import Prompt
 from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
@@ -95,7 +96,7 @@ def ordered(questions: Mapping[str, Question]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPRINGConfig:
+class SPRINGConfig(AskConfig):
     """SPRING."""
 
     ask: Literal["graph", "direct"] = "graph"
@@ -104,8 +105,8 @@ class SPRINGConfig:
     """Number of last observations shown, with the actions between them (paper)."""
     temperature: NonNegativeFloat = 0.0
     """Sampling temperature; with 0 the same prompt has the same answer (our choice)."""
-    max_tokens: PositiveInt = 200
-    """Maximum tokens per answer (our choice)."""
+    max_tokens: PositiveInt | None = None
+    """Maximum tokens per answer. Default: 200 (our choice), or more for a chat model."""
 
 
 class SPRING(Agent):
@@ -138,7 +139,8 @@ class SPRING(Agent):
         self.lm, self.models, self.given = lm, {"lm": lm}, questions
         self.questions = questions or (GRAPH if self.config.ask == "graph" else DIRECT)
         self.order = ordered(self.questions)
-        self.sampling = Sampling(self.config.max_tokens, self.config.temperature, stop=("\n\n",))
+        own = ("manual", "answers", "question")
+        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), fields=own)
 
     @property
     def wording(self) -> str:
@@ -173,16 +175,15 @@ class SPRING(Agent):
 
     def _ask(self, states: Sequence[State], sample: int) -> list[dict[str, str]]:
         """Return the answers for each state by question, with one call of the model per question."""
+        sampling = self._asking.sampling
         known: list[dict[str, str]] = [{} for _ in states]
         for name in self.order:
             prompts = [self.prompt(name, state, own) for state, own in zip(states, known, strict=True)]
-            for own, (answer,) in zip(
-                known, self.lm.generate(prompts, 1, self.sampling, sample), strict=True
-            ):
-                own[name] = answer.strip()
+            for own, (answer,) in zip(known, self.lm.generate(prompts, 1, sampling, sample), strict=True):
+                own[name] = spoken(answer).strip()
         return known
 
-    def prompt(self, name: str, state: State, answers: Mapping[str, str]) -> str:
+    def prompt(self, name: str, state: State, answers: Mapping[str, str]) -> Prompt:
         """Return the prompt of a question, given the answers before it."""
         question = self.questions[name]
         past = [f"{text}\n> {action}" for text, action in self.seen.get(state.stream, ())]
@@ -196,16 +197,24 @@ class SPRING(Agent):
             f"You are allowed to take the following actions:\n{listed}" if listed else "",
             f"Question: {question.text}\nAnswer:",
         ]
-        return "\n\n".join(part for part in parts if part)
+        return self._asking.prompt(
+            "\n\n".join(part for part in parts if part),
+            **about(state) | {"history": "\n".join(past)},
+            manual=self.manual,
+            answers="\n\n".join(asked),
+            question=question.text,
+        )
 
     def _act(self, state: State, answers: Mapping[str, str]) -> str:
         """Return the action that the last answer names, or a random one."""
-        index, named = project(answers[self.order[-1]], state.options, "longest", self.rng)
+        answer = answers[self.order[-1]]
+        index = read_option(answer, state.options)
         step = self.count[state.stream] = self.count.get(state.stream, 0) + 1
-        if not named:
+        named = index is not None
+        self._asking.hear([answer], [named])
+        if index is None:
             rng = np.random.default_rng([self.seed, state.stream, step])
             index = int(rng.integers(len(state.options)))
-            count_fallbacks(self.lm, 1)
         self.unread.append(not named)
         line = {"stream": state.stream, "answers": dict(answers), "action": state.options[index]}
         self.lines.append({**line, "named": named})

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
+from hunch.lm.asking import AskConfig, asks_of
 from hunch.lm.base import LanguageModel
 from hunch.lm.wording import version
 from hunch.methods.settings import configure, models_of
@@ -20,13 +21,13 @@ SPACING = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingConfig:
+class WritingConfig(AskConfig):
     """Settings of the writer."""
 
     temperature: NonNegativeFloat = 1.0
     """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
-    """Maximum tokens per answer of the model."""
+    """Maximum tokens per answer of the model, thoughts included."""
 
 
 class WritingAgent(Agent):
@@ -55,10 +56,7 @@ class WritingAgent(Agent):
     def _asking(self, lm: Any) -> Writer:
         if "embed" in lm.verbs and "generate" not in lm.verbs:
             return SimilarityWriter(lm)
-        config = self.config
-        return ModelWriter(
-            lm, type(self).prompt, temperature=config.temperature, max_tokens=config.max_tokens
-        )
+        return ModelWriter(lm, type(self).prompt, asks=asks_of(self.config))
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

@@ -29,9 +29,11 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Transition, World
-from hunch.lm import Sampling, load, require
+from hunch.lm import load, require
+from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import count_fallbacks
+from hunch.lm.prompts import Prompt, extended
 from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
@@ -40,6 +42,7 @@ from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
+CHOICES: Final = ("1", "2", "none")
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 """Share of the preference that the first caption gets for each verdict; 0 is a tie."""
 LONGEST: Final = 10
@@ -53,7 +56,7 @@ _VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreferenceConfig:
+class PreferenceConfig(AskConfig):
     """How pairs are drawn and judged, and how the reward is fitted."""
 
     goal: str | None = None
@@ -64,8 +67,9 @@ class PreferenceConfig:
     """Number of pairs to judge (paper: 500,000)."""
     temperature: NonNegativeFloat = 0.1
     """Temperature of the verdicts (released code)."""
-    max_tokens: PositiveInt = 16
-    """Maximum tokens per verdict; use more for models that explain first (released code: 512)."""
+    max_tokens: PositiveInt | None = None
+    """Maximum tokens per verdict; use more for models that explain first (released code: 512). Default: 16,
+    or more for a chat model."""
     last: bool = False
     """Use the last verdict in an answer, for models that explain first."""
 
@@ -112,6 +116,7 @@ class Preference(RewardSource):
         self.lm = require(lm, "generate", needed_by="A judge of captions")
         self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
+        self._asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=("first", "second"))
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -219,31 +224,33 @@ class Preference(RewardSource):
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Ask about all pairs at once; a repeated pair gets another sample of its answer."""
-        times: dict[str, int] = {}
-        asked: list[tuple[int, str, int]] = []  # index, prompt, sample
+        times: dict[Prompt, int] = {}
+        asked: list[tuple[int, Prompt, int]] = []  # index, prompt, sample
         for i, (first, second) in enumerate(pairs):
             if first != second:
-                prompt = self.prompt(first, second)
+                own = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
+                prompt = self._asking.prompt(self.prompt(first, second), **own)
                 times[prompt] = times.get(prompt, -1) + 1
                 asked.append((i, prompt, times[prompt]))
         verdicts: list[int | None] = [0 if one == other else None for one, other in pairs]
         for attempt in (0, 1):
             due = [(i, prompt, n) for i, prompt, n in asked if verdicts[i] is None]
-            for (i, _, _), answer in zip(due, self._answers(due, attempt), strict=True):
+            answers = self._answers(due, attempt)
+            for (i, _, _), answer in zip(due, answers, strict=True):
                 verdicts[i] = read_preference(answer, last=self.config.last)
+        self._asking.hear(answers, [verdicts[i] is not None for i, _, _ in due], abstains=True)
         self.unread = sum(verdict is None for verdict in verdicts)
-        count_fallbacks(self.lm, self.unread)
         return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
-    def _answers(self, due: Sequence[tuple[int, str, int]], attempt: int) -> list[str]:
+    def _answers(self, due: Sequence[tuple[int, Prompt, int]], attempt: int) -> list[str]:
         """Return an answer to each prompt; all samples of a prompt are requested together."""
-        most: dict[str, int] = {}
+        most: dict[Prompt, int] = {}
         for _, prompt, n in due:
             most[prompt] = max(most.get(prompt, 0), n)
         reminder = "" if not attempt else "\nAnswer with 1, 2 or none only."
-        sampling = Sampling(self.config.max_tokens, self.config.temperature, 0.95, ())
         samples = {
-            prompt: self.lm.generate([prompt + reminder], n + 1, sampling)[0] for prompt, n in most.items()
+            prompt: self.lm.generate([extended(prompt, reminder)], n + 1, self._asking.sampling)[0]
+            for prompt, n in most.items()
         }
         return [samples[prompt][n] for _, prompt, n in due]
 
@@ -355,8 +362,14 @@ def _warn(text: str) -> None:
 
 
 def read_preference(answer: str, *, last: bool = False) -> int | None:
-    """Return 1 or 2 for the better caption, 0 for none; None if an answer has no verdict."""
-    found = _VERDICT.findall(answer)
+    """Return 1 or 2 for the better caption, 0 for none; None if an answer has no verdict.
+
+    An answer that names several without deciding counts by the first, or the last.
+    """
+    decided = read_option(answer, CHOICES)
+    if decided is not None:
+        return (decided + 1) % len(CHOICES)
+    found = _VERDICT.findall(spoken(answer))
     if not found:
         return None
     word = found[-1 if last else 0].lower()

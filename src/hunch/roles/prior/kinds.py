@@ -16,11 +16,12 @@ Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from hunch.lm.asking import AskConfig, asks_of
 from hunch.lm.base import LanguageModel, Normalisation, Verb
-from hunch.ranges import NonNegativeFloat, PositiveFloat
+from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
@@ -41,7 +42,7 @@ NEEDS: dict[str, tuple[Verb, ...]] = {
 
 
 @dataclass(frozen=True)
-class PriorConfig:
+class PriorConfig(AskConfig):
     """How a language model becomes an action prior."""
 
     kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "labelled", "similarity"] = "auto"
@@ -57,6 +58,10 @@ class PriorConfig:
     """likelihood: divisor of a log-probability (TWOSOME compares the three)."""
     listed: bool = True
     """mapped, likelihood: name the admissible actions in the prompt (paper), or leave the bare transcript."""
+    read: Literal["decided", "named"] = field(default="decided", metadata=LATER)
+    """mapped: the action that an answer decides on, or that it names most often (released code)."""
+    structured: bool = field(default=False, metadata=LATER)
+    """mapped: the server makes each answer one of the actions, with a JSON schema (response_format)."""
 
 
 def build_prior(
@@ -88,14 +93,18 @@ def _asking(
     kind: str, config: PriorConfig, lm: LanguageModel, temperature: float
 ) -> DistributionPrior | MappedPrior:
     """Make a prior that asks the model for words or for their probabilities."""
-    from hunch.roles.prior.language import RELEASED_SAMPLING, LabelledPrior, LikelihoodPrior, MappedPrior
+    from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
 
+    asks = asks_of(config, temperature=temperature)
     if kind == "mapped":
-        sampling = replace(RELEASED_SAMPLING, temperature=temperature)
-        return MappedPrior(lm, sampling=sampling, listed=config.listed)
+        return MappedPrior(
+            lm, read=config.read, asks=asks, listed=config.listed, structured=config.structured
+        )
     if kind == "likelihood":
-        return LikelihoodPrior(lm, normalise=config.normalise, temperature=temperature, listed=config.listed)
-    return LabelledPrior(lm, temperature=temperature)
+        return LikelihoodPrior(
+            lm, normalise=config.normalise, temperature=temperature, listed=config.listed, asks=asks
+        )
+    return LabelledPrior(lm, temperature=temperature, asks=asks)
 
 
 def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, UsageError
 from hunch.lm import require
-from hunch.lm.base import LanguageModel, Normalisation, Sampling
+from hunch.lm.answers.reading import read_option
+from hunch.lm.asking import AskConfig, Asking, about, require_knows
+from hunch.lm.base import LanguageModel, Normalisation
+from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import Tie, choose, estimator_of, project, softmax
-from hunch.lm.usage import count_fallbacks
 from hunch.lm.wording import version
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.action import DistributionPrior, Proposal
 
-RELEASED_SAMPLING = Sampling(temperature=1.0, top_p=1.0)
-"""Sampling of answers in training, as in the paper's released code."""
+ASKS = AskConfig()
+"""Temperature 1, as in training in the paper's released code, and the model's default length."""
 
 
 def prompt(state: State, listed: bool = True) -> str:
@@ -53,6 +56,7 @@ class LikelihoodPrior(DistributionPrior):
         over: ``logprobs`` is the usual softmax over log-probabilities. ``probabilities`` is the paper's
             definition, a softmax over probabilities; it is nearly uniform, because they are in [0, 1].
         listed: Name the admissible actions in the prompt.
+        asks: One's own prompt, if any.
 
     Raises:
         UsageError: if the model cannot score or the temperature is not positive.
@@ -66,9 +70,10 @@ class LikelihoodPrior(DistributionPrior):
         temperature: float = 1.0,
         over: Literal["logprobs", "probabilities"] = "logprobs",
         listed: bool = True,
+        asks: AskConfig = ASKS,
     ) -> None:
         require(lm, "score", needed_by="The likelihood prior")
-        self.lm = lm
+        self.lm, self.asks, self._asking = lm, asks, Asking(lm, asks)
         super().__init__(lm.evidence)
         self.normalise: Normalisation = normalise
         check_value("temperature", temperature, PositiveFloat)
@@ -82,7 +87,8 @@ class LikelihoodPrior(DistributionPrior):
         return version(prompt)
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        scores = self.lm.score([prompt(s, self.listed) for s in states], [s.options for s in states])
+        prompts = [self._asking.prompt(prompt(s, self.listed), **about(s)) for s in states]
+        scores = self.lm.score(prompts, [s.options for s in states])
         logprobs = [score.normalised(self.normalise) for score in scores]
         values = [np.exp(x) for x in logprobs] if self.over == "probabilities" else logprobs
         return [softmax(x / self.temperature) for x in values]
@@ -97,14 +103,17 @@ class LabelledPrior(DistributionPrior):
         lm: A model that labels, or scores.
         temperature: Temperature of the softmax over the letters' log-probabilities.
         rotations: Number of orders of the list to average over, since models favour some letters.
+        asks: One's own prompt, if any; the list with its letters follows it.
 
     Raises:
         UsageError: if the model can do neither, or a number is not positive.
     """
 
-    def __init__(self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1) -> None:
+    def __init__(
+        self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1, asks: AskConfig = ASKS
+    ) -> None:
         estimator_of(lm, "labelled")
-        self.lm = lm
+        self.lm, self.asks, self._asking = lm, asks, Asking(lm, asks)
         super().__init__(lm.evidence)
         check_value("temperature", temperature, PositiveFloat)
         self.temperature = temperature
@@ -120,26 +129,30 @@ class LabelledPrior(DistributionPrior):
     def _compute(self, states: list[State]) -> list[FloatArray]:
         found = choose(
             self.lm,
-            [question(s) for s in states],
+            [self._asking.prompt(question(s), **about(s)) for s in states],
             [s.options for s in states],
             how="labelled",
             rotations=self.rotations,
+            patience=self.asks.patience,
         )
         shares = [choice.probabilities ** (1 / self.temperature) for choice in found]
         return [share / share.sum() for share in shares]
 
 
 class MappedPrior:
-    """p(a|s) from free-form answers, each mapped by a rule to an admissible action.
+    """p(a|s) from free-form answers, each read as an admissible action.
 
     Args:
         lm: A model that generates.
-        tie: How ties are broken, see :func:`hunch.lm.scoring.choose.project`.
-        sampling: How answers are sampled.
+        tie: What an answer that decides on no action stands for, see :func:`hunch.lm.scoring.choose.project`.
+        read: ``decided`` reads answers as people do (:func:`hunch.lm.answers.reading.read_option`);
+            ``named`` takes the action that an answer names most often, as the paper's released code does.
+        asks: How answers are sampled, and one's own prompt.
         listed: Name the admissible actions in the prompt.
+        structured: Let the server make each answer one of the actions, with a JSON schema.
 
     Raises:
-        UsageError: if the model cannot generate.
+        UsageError: if the model cannot generate, or does not know a setting.
     """
 
     def __init__(
@@ -147,15 +160,20 @@ class MappedPrior:
         lm: LanguageModel,
         *,
         tie: Tie = "last",
-        sampling: Sampling = RELEASED_SAMPLING,
+        read: Literal["decided", "named"] = "decided",
+        asks: AskConfig = ASKS,
         listed: bool = True,
+        structured: bool = False,
     ) -> None:
         require(lm, "generate", needed_by="The mapped prior")
+        if structured:
+            require_knows(lm, "choices", "structured answers")
         self.lm = lm
         self.evidence: EvidenceLevel | None = lm.evidence
         self.tie: Tie = tie
-        self.sampling = sampling
-        self.listed = listed
+        self.read: Literal["decided", "named"] = read
+        self.asks, self._asking = asks, Asking(lm, asks)
+        self.listed, self.structured = listed, structured
 
     @property
     def wording(self) -> str:
@@ -167,17 +185,42 @@ class MappedPrior:
 
         Raises:
             UsageError: if ``k`` is None, because a sampled prior has no full distribution.
+            HunchError: if the model gives too many answers in a row that name no action.
         """
         if k is None:
             raise UsageError("The mapped prior samples its candidates: set the number of proposals k.")
         first = int(rng.integers(2**31))
-        answers = self.lm.generate([prompt(s, self.listed) for s in states], k, self.sampling, first)
+        answers = self.answers(states, k, first)
         return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
 
+    def prompt(self, state: State) -> Prompt:
+        """Return the prompt for a state."""
+        return self._asking.prompt(prompt(state, self.listed), **about(state))
+
+    def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
+        """Return k answers for each state, with one call, or one per list that a server enforces."""
+        sampling = self._asking.sampling
+        if not self.structured:
+            return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)
+        found: dict[int, list[str]] = {}
+        for options in dict.fromkeys(state.options for state in states):
+            due = [i for i, state in enumerate(states) if state.options == options]
+            prompts = [self.prompt(states[i]) for i in due]
+            made = self.lm.generate(prompts, k, replace(sampling, choices=options), first)
+            found |= dict(zip(due, made, strict=True))
+        return [found[i] for i in range(len(states))]
+
     def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
-        projected = [project(answer, state.options, self.tie, rng) for answer in answers]
-        counts = np.bincount([index for index, _ in projected], minlength=len(state.options))
-        fallbacks = sum(not named for _, named in projected)
-        count_fallbacks(self.lm, fallbacks)
+        chosen = [self.understood(answer, state.options, rng) for answer in answers]
+        counts = np.bincount([index for index, _ in chosen], minlength=len(state.options))
+        self._asking.hear(answers, [named for _, named in chosen])
         indices = np.flatnonzero(counts)
+        fallbacks = sum(not named for _, named in chosen)
         return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))
+
+    def understood(self, answer: str, options: Sequence[str], rng: np.random.Generator) -> tuple[int, bool]:
+        """Return the action of an answer, and whether the answer named it; otherwise ``tie`` decides."""
+        if self.read == "named":
+            return project(answer, options, self.tie, rng)
+        index = read_option(answer, options)
+        return project("", options, self.tie, rng) if index is None else (index, True)

@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
-from hunch.lm import Sampling, choose, require
+from hunch.lm import choose, require
+from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import count_fallbacks
+from hunch.lm.prompts import Prompt
 from hunch.lm.wording import version
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.rewarded import RewardSource
@@ -23,11 +25,12 @@ ANSWERS: Final = ("Yes", "No")
 KINDS: Final = ("yes", "no", "abstained")
 ALIKE: Final = 50
 """Number of equal verdicts after which a warning says that the judge carries no information."""
+_BOTH: Final = re.compile(r"\b(?:yes (?:or|and) no|yes/no)\b", re.IGNORECASE)
 _VERDICT: Final = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeConfig:
+class JudgeConfig(AskConfig):
     """How a judge is asked about an episode."""
 
     objective: str | None = None
@@ -39,8 +42,9 @@ class JudgeConfig:
     """Use the first yes or no of a written answer (paper), or the probability of Yes."""
     temperature: NonNegativeFloat = 0.0
     """Temperature of a written answer (released code); above 0 the same episode is judged again each time."""
-    max_tokens: PositiveInt = 16
-    """Maximum tokens of a written answer (released code: 256, for answers with an explanation)."""
+    max_tokens: PositiveInt | None = None
+    """Maximum tokens of a written answer (released code: 256, for answers with an explanation). Default: 16,
+    or more for a chat model."""
 
 
 class Judge(RewardSource):
@@ -67,6 +71,8 @@ class Judge(RewardSource):
         elif not {"score", "label"} & lm.verbs:
             raise UsageError(f"A judge's probability of Yes needs a model that scores; {lm.name} does not.")
         self.lm, self.models = lm, {"judge": lm}
+        top_p = 0.7 if self.config.temperature == 0 else 1.0
+        self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=())
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -81,7 +87,7 @@ class Judge(RewardSource):
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes."""
         self.accounts: dict[int, list[str]] = {}  # by stream
-        self.asked: dict[str, int] = {}  # number of requests per prompt, if answers are sampled
+        self.asked: dict[Prompt, int] = {}  # number of requests per prompt, if answers are sampled
         self.verdicts = {"yes": 0, "no": 0, "abstained": 0, "agrees": 0}
         self.since = dict(self.verdicts)
         self.warned = False
@@ -91,13 +97,23 @@ class Judge(RewardSource):
         rewards, ended = [0.0] * len(transitions), []
         for i, t in enumerate(transitions):
             account = self.accounts.setdefault(t.stream, [t.state.observation])
-            account += [f"> {t.action}", t.event or t.next_state.observation]
+            account += self.told(t)
             if t.done:
-                ended.append((i, self.prompt(t.state.task, self.accounts.pop(t.stream))))
+                ended.append((i, self.question(t.state.task, self.accounts.pop(t.stream))))
         for (i, _), verdict in zip(ended, self.judged([prompt for _, prompt in ended]), strict=True):
             rewards[i] = verdict or 0.0
             self.verdicts["agrees"] += verdict is not None and (verdict >= 0.5) == transitions[i].success
         return rewards
+
+    def told(self, t: Transition) -> list[str]:
+        """Return the lines of a step in the account of an episode."""
+        return [f"> {t.action}", t.event or t.next_state.observation]
+
+    def question(self, task: str, account: Sequence[str]) -> Prompt:
+        """Return the prompt in the role's words or in one's own."""
+        objective = task if self.config.objective is None else self.config.objective
+        told = {"task": objective, "history": "\n".join(account[:-1]), "observation": account[-1]}
+        return self._asking.prompt(self.prompt(task, account), **told, actions=listed(ANSWERS))
 
     def prompt(self, task: str, account: Sequence[str]) -> str:
         """Return the prompt: situation and outcome, objective, question."""
@@ -110,29 +126,32 @@ class Judge(RewardSource):
         listed = "\n".join(f"- {answer}" for answer in ANSWERS)
         return "\n\n".join(filter(None, parts)) + f"\n{listed}\nAnswer:"
 
-    def judged(self, prompts: Sequence[str]) -> list[float | None]:
+    def judged(self, prompts: Sequence[Prompt]) -> list[float | None]:
         """Ask the model; None if it abstains."""
         if not prompts:
             return []
         if self.config.how == "score":
-            chosen = choose(self.lm, prompts, [ANSWERS] * len(prompts))
+            chosen = choose(self.lm, prompts, [ANSWERS] * len(prompts), patience=self.config.patience)
             verdicts: list[float | None] = [float(choice.probabilities[0]) for choice in chosen]
         else:
-            verdicts = [read_verdict(answer) for answer in self._written(prompts)]
+            verdicts = self.read(self.written(prompts))
         for verdict in verdicts:
             self.verdicts["abstained" if verdict is None else "yes" if verdict >= 0.5 else "no"] += 1
-        count_fallbacks(self.lm, sum(verdict is None for verdict in verdicts))
         self._warn()
         return verdicts
 
-    def _written(self, prompts: Sequence[str]) -> list[str]:
+    def read(self, answers: Sequence[str]) -> list[float | None]:
+        """Return the verdicts in answers; None for an abstention."""
+        verdicts = [read_verdict(answer) for answer in answers]
+        self._asking.hear(answers, [verdict is not None for verdict in verdicts], abstains=True)
+        return verdicts
+
+    def written(self, prompts: Sequence[Prompt]) -> list[str]:
         """Return one answer per prompt; above temperature 0 a repeated prompt gets its next sample."""
-        c = self.config
-        sampling = Sampling(c.max_tokens, c.temperature, 0.7 if c.temperature == 0 else 1.0, ())
-        samples = []
+        sampling, samples = self._asking.sampling, list[int]()
         for prompt in prompts:
             samples.append(self.asked.get(prompt, 0))
-            if c.temperature > 0:
+            if sampling.temperature > 0:
                 self.asked[prompt] = samples[-1] + 1
         answers = [""] * len(prompts)
         for first in sorted(set(samples)):
@@ -168,6 +187,12 @@ class Judge(RewardSource):
 
 
 def read_verdict(answer: str) -> float | None:
-    """Return 1 if the first yes or no of an answer is yes, 0 if no; None if there is neither."""
-    found = _VERDICT.search(answer)
+    """Return 1 if an answer says yes, 0 if no; None if neither, or "yes or no".
+
+    An answer that names both without deciding counts by the first, as in the paper.
+    """
+    decided = read_option(answer, ANSWERS)
+    if decided is not None:
+        return float(decided == 0)
+    found = _VERDICT.search(_BOTH.sub("", spoken(answer)))
     return None if found is None else float(found[1].lower() == "yes")

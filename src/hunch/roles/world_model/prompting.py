@@ -10,7 +10,7 @@ code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal, TypeVar
@@ -19,9 +19,11 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm import require
+from hunch.lm.answers.reading import read_line, read_option
+from hunch.lm.asking import AskConfig, Asking, listed, room
 from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import softmax
-from hunch.lm.usage import count_fallbacks
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ STEP: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptConfig:
+class PromptConfig(AskConfig):
     """How prompts of examples are made and their answers sampled."""
 
     answers: Literal["write", "choose"] = "write"
@@ -59,7 +61,7 @@ class PromptConfig:
     """Context in tokens; prompts leave max_tokens + 100 free, or less where answers are shorter. Default: the
     model's, at most 4000."""
     max_tokens: PositiveInt = 100
-    """Maximum tokens per completion (released code)."""
+    """Maximum tokens per completion (released code); a chat model has at least those that thoughts need."""
     temperature: NonNegativeFloat = 0.1
     """Sampling temperature (released code)."""
     policy_temperature: NonNegativeFloat | None = None
@@ -113,6 +115,7 @@ class Completer:
 
     Attributes:
         context: Tokens of the context.
+        answer: Maximum tokens of an answer.
         room: Tokens that a prompt may have whatever the answer; :meth:`spare` says when it may have more.
         counts: Statistics since the beginning.
 
@@ -130,13 +133,15 @@ class Completer:
             require(lm, "score", needed_by="A choice among answers")
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
-        self.config = config
-        self.context = config.context or min(CONTEXT, self.lm.context or CONTEXT)
-        self.room = self.context - config.max_tokens - RESERVE
+        self.config, self._asking = config, Asking(lm, config)
+        extra = room(lm, 0)
+        self.context = config.context or min(CONTEXT + extra, self.lm.context or CONTEXT + extra)
+        self.answer = max(config.max_tokens, extra)
+        self.room = self.context - self.answer - RESERVE
         if self.room < 1:
             raise UsageError(
                 f"A context of {self.context} tokens has no room for a prompt, because "
-                f"{config.max_tokens + RESERVE} tokens are left free."
+                f"{self.answer + RESERVE} tokens are left free."
             )
         self.counts, self._told = Counts(), Counts()
         self._tokens = lru_cache(maxsize=1 << 14)(self.lm.count_tokens)
@@ -169,20 +174,25 @@ class Completer:
             for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree, spare), strict=True):
                 answers[i] = read(text.removesuffix(stop))
             return answers
-        most = min(self.config.max_tokens, spare - SPECIAL)
-        sampling = Sampling(most, degree, self.config.top_p, (stop,))
+        sampling = self._sampling(min(self.answer, spare - SPECIAL), degree, stop)
         for attempt in range(self.config.resamples):
             if not open_:
                 break
             prompts = [self._prompt(blanks[i], used[i], attempt, spare) for i in open_]
-            for i, (text,) in zip(open_, self.lm.generate(prompts, 1, sampling, attempt), strict=True):
-                answers[i] = read(text)
+            texts = [text for (text,) in self.lm.generate(prompts, 1, sampling, attempt)]
+            for i, text in zip(open_, texts, strict=True):
+                answers[i] = _chatted(text, read, stop, blanks[i]) if self._asking.chats else read(text)
             self.counts.completions += len(open_)
+            self._asking.hear(texts, [answers[i] is not None for i in open_])
             open_ = [i for i in open_ if answers[i] is None]
             self.counts.unread += len(open_)
-            count_fallbacks(self.lm, len(open_))
         self.counts.failed += sum(answer is None for answer in answers)
         return answers
+
+    def _sampling(self, most: int, temperature: float, stop: str) -> Sampling:
+        own = self._asking.sampling
+        ends = own.stop if self._asking.chats or self.config.stop is not None else (stop,)
+        return replace(own, max_tokens=most, temperature=temperature, top_p=self.config.top_p, stop=ends)
 
     def spare(self, blanks: Sequence[Blank]) -> int:
         """Return the tokens to leave free for answers: twice the longest possible one, at most the setting's.
@@ -191,8 +201,8 @@ class Completer:
         are for the model's own, so an answer has the rest. If the model does not state its context,
         tokens are estimates, and the released code's reserve stays.
         """
-        reserve = self.config.max_tokens + RESERVE
-        if self.lm.context is None:
+        reserve = self.answer + RESERVE
+        if self.lm.context is None or self._asking.chats:
             return reserve
         known = chain.from_iterable([blank.options] if blank.options else blank.groups for blank in blanks)
         longest = max(map(self._tokens, chain.from_iterable(known)), default=reserve)
@@ -223,7 +233,7 @@ class Completer:
         }
         return {name: part / whole for name, (part, whole) in shares.items() if whole}
 
-    def _prompt(self, blank: Blank, used: set[str], attempt: int, spare: int) -> str:
+    def _prompt(self, blank: Blank, used: set[str], attempt: int, spare: int) -> Prompt:
         """Draw an order of the examples that this prediction has not used, if a few draws find one."""
         lasting = self.config.prompts == "per-episode"
         rng = np.random.default_rng([blank.epoch, attempt]) if lasting else blank.rng
@@ -235,7 +245,16 @@ class Completer:
         used.add(prompt)
         self.counts.prompts += 1
         self.counts.cut += left_out > 0
-        return prompt
+        told = {"examples": prompt.removesuffix(blank.query), "observation": blank.query}
+        return self._asking.prompt(prompt, **told, actions=listed(blank.options))
+
+
+def _chatted(text: str, read: Callable[[str], T | None], stop: str, blank: Blank) -> T | None:
+    """Read the answer of a chat model, which may say more than the line that is due."""
+    found = read_line(text, read, stop)
+    if found is None and (index := read_option(text, blank.options)) is not None:
+        found = read(blank.options[index].removesuffix(stop))
+    return found
 
 
 def balanced(groups: Sequence[Sequence[T]], rng: np.random.Generator) -> list[T]:

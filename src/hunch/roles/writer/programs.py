@@ -17,7 +17,9 @@ from hunch.core import EvidenceLevel, UsageError
 from hunch.envs.design.code import canonical, extract
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import Problem, Trial
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.answers.reading import spoken
+from hunch.lm.asking import AskConfig, Asking
+from hunch.lm.base import LanguageModel
 from hunch.lm.registry import require
 
 Feedback = Literal["own", "blind", "shuffled", "fresh"]
@@ -145,17 +147,21 @@ def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> 
     return "\n\n".join([*parts, f"{ask} Answer with one block of Python code that is complete in itself."])
 
 
+ASKS = AskConfig()
+
+
 class ModelWriter:
     """A writer that uses a language model.
 
     Args:
         lm: A model that generates.
         prompt: Makes the prompt of a request; each method uses its paper's.
-        temperature: Sampling temperature.
-        max_tokens: Maximum tokens per answer.
+        asks: How answers are sampled, by default with up to 2048 tokens; and one's own prompt, with the
+            fields ``{task}`` (the problem), ``{examples}`` (the programs to start from) and
+            ``{observation}`` (the result of the last).
 
     Raises:
-        UsageError: if the model does not generate.
+        UsageError: if the model does not generate, or does not know a setting.
     """
 
     def __init__(
@@ -163,12 +169,11 @@ class ModelWriter:
         lm: LanguageModel,
         prompt: Prompt = chat_prompt,
         *,
-        temperature: float = 1.0,
-        max_tokens: int = 2048,
+        asks: AskConfig = ASKS,
     ) -> None:
         self.lm = require(lm, "generate", "A writer of programs")
         self.prompt = prompt
-        self.sampling = Sampling(max_tokens=max_tokens, temperature=temperature, stop=())
+        self._asking = Asking(lm, asks, tokens=2048, stop=())
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -178,10 +183,18 @@ class ModelWriter:
     def write(
         self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
     ) -> list[str]:
-        """Ask the model, and extract all code from its answers."""
-        prompt = self.prompt(problem, parents, feedback)
-        answers = self.lm.generate([prompt], n, self.sampling, first)[0]
-        return [extract(answer, problem.function) for answer in answers]
+        """Ask the model, and extract all code from its answers.
+
+        Raises:
+            HunchError: if too many answers in a row hold no code.
+        """
+        shown = "\n\n".join(f"```python\n{parent.program.strip()}\n```" for parent in parents)
+        own = {"task": problem.text(), "examples": shown, "observation": feedback}
+        prompt = self._asking.prompt(self.prompt(problem, parents, feedback), **own)
+        answers = self.lm.generate([prompt], n, self._asking.sampling, first)[0]
+        programs = [extract(spoken(answer), problem.function) for answer in answers]
+        self._asking.hear(answers, [bool(program.strip()) for program in programs])
+        return programs
 
 
 class Mutator:

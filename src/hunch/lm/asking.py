@@ -1,0 +1,168 @@
+"""How a role asks a model: the sampling of answers, one's own words, and a model that says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Final, Literal, TypeVar, cast
+
+from hunch.core import State, UsageError
+from hunch.lm.answers.reading import spoken
+from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.prompts import Message, Prompt, Template, pinned
+from hunch.lm.usage import PATIENCE, count_fallbacks
+from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
+
+C = TypeVar("C")
+Effort = Literal["none", "minimal", "low", "medium", "high"]
+ANSWER: Final = 32
+"""Default tokens of an answer of one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskConfig:
+    """How a model is asked."""
+
+    max_tokens: PositiveInt | None = field(default=None, metadata=LATER)
+    """Maximum tokens per answer, thoughts included. Default: 32, or 2048 for a chat model (at most a quarter
+    of its context)."""
+    temperature: NonNegativeFloat | None = field(default=None, metadata=LATER)
+    """Sampling temperature."""
+    stop: tuple[str, ...] | None = field(default=None, metadata=LATER)
+    """Texts that end an answer. Default: those of the role for a model that continues text, none for a chat
+    model."""
+    effort: Effort | None = field(default=None, metadata=LATER)
+    """Reasoning effort, for servers that know it (reasoning_effort). Default: the server's."""
+    prompt: str | None = field(default=None, metadata=LATER)
+    """File with your own prompt: a text with fields such as {task}, {history}, {observation}, {actions} and
+    {examples}. Default: the role's own."""
+    patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
+    """Answers in a row without a usable one after which the run stops; none for no limit."""
+
+
+class Asking:
+    """Asks a model in the way that a config says.
+
+    Attributes:
+        sampling: How answers are sampled.
+        template: One's own words; None for the role's.
+        patience: See :class:`AskConfig`.
+
+    Args:
+        lm: The model.
+        config: The settings.
+        tokens: Maximum tokens of an answer without thoughts, if the config does not say.
+        temperature: Temperature, if the config does not say.
+        top_p: See :class:`~hunch.lm.base.Sampling`.
+        stop: What ends the answer of a model that continues text.
+        fields: Fields of a prompt that only this role has.
+
+    Raises:
+        UsageError: if the model does not know the reasoning effort, or the prompt cannot be used.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        config: AskConfig,
+        *,
+        tokens: int = ANSWER,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        stop: tuple[str, ...] = ("\n",),
+        fields: Collection[str] = (),
+    ) -> None:
+        self.lm = lm
+        self.chats = bool(getattr(lm, "answer_tokens", 0))
+        heat = temperature if config.temperature is None else config.temperature
+        most = config.max_tokens or room(lm, tokens)
+        ends = (() if self.chats else stop) if config.stop is None else tuple(config.stop)
+        self.sampling = Sampling(most, heat, top_p, ends, config.effort or "")
+        if config.effort:
+            require_knows(lm, "effort", "reasoning effort")
+        self.template = Template.read(config.prompt, fields) if config.prompt else None
+        self.patience = config.patience
+
+    def hear(self, answers: Sequence[str], read: Sequence[bool], *, abstains: bool = False) -> None:
+        """Count answers that could not be read; see :func:`hunch.lm.usage.count_fallbacks`.
+
+        Args:
+            answers: The answers in order.
+            read: Whether each could be read.
+            abstains: The role allows to say something else: only an answer without words is of no use.
+
+        Raises:
+            HunchError: if too many in a row are of no use.
+        """
+        pairs = zip(answers, read, strict=True)
+        usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in pairs]
+        abstained = sum(usable) - sum(map(bool, read))
+        count_fallbacks(self.lm, zip(answers, usable, strict=True), self.patience, abstained)
+
+    def prompt(self, default: Prompt, **values: str) -> Prompt:
+        """Return the role's own prompt, or the template filled in; a chat model gets it as it is."""
+        if self.template is None:
+            return default
+        text = self.template.fill(**values)
+        return (Message("user", text),) if self.chats else text
+
+
+def room(lm: LanguageModel, tokens: int) -> int:
+    """Return the maximum tokens of an answer: as given, or more for a chat model, which may think first."""
+    return max(tokens, getattr(lm, "answer_tokens", 0))
+
+
+def require_knows(lm: LanguageModel, setting: str, words: str) -> None:
+    """Refuse a setting that a model does not know.
+
+    Raises:
+        UsageError: naming both.
+    """
+    if setting not in getattr(lm, "takes", frozenset()):
+        raise UsageError(f"{lm.name} knows no {words}: only chat models behind openai: do.")
+
+
+def with_digests(config: C) -> C:
+    """Return settings in which each prompt of one's own has its digest, as ``file#digest``.
+
+    Raises:
+        UsageError: if a file cannot be read.
+    """
+    changed: dict[str, Any] = {}
+    for entry in fields(config) if is_dataclass(config) else ():
+        value = getattr(config, entry.name)
+        if is_dataclass(value) and (new := with_digests(value)) is not value:
+            changed[entry.name] = new
+    if isinstance(config, AskConfig) and config.prompt and config.prompt != (named := pinned(config.prompt)):
+        changed["prompt"] = named
+    return cast("C", replace(cast("Any", config), **changed)) if changed else config
+
+
+def asks_of(config: AskConfig, **changed: Any) -> AskConfig:
+    """Return how a config asks, alone, with some settings changed."""
+    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
+    return AskConfig(**(own | changed))
+
+
+def about(state: State) -> dict[str, str]:
+    """Return the fields of a template that a state fills."""
+    return {
+        "task": state.aim,
+        "history": "\n".join(f"{seen}\n> {action}" for seen, action in state.history),
+        "observation": state.observation,
+        "actions": "" if state.actions is None else listed(state.actions),
+        "examples": examples(state.raw),
+    }
+
+
+def listed(items: Collection[str]) -> str:
+    """Return items as a list, one a line, for the field ``{actions}``."""
+    return "\n".join(f"- {item}" for item in items)
+
+
+def examples(pairs: Any) -> str:
+    """Return examples of instructions with their plans, for the field ``{examples}``; empty if it is none."""
+    many = (tuple, list)
+    if not isinstance(pairs, many) or not all(isinstance(pair, many) and len(pair) == 2 for pair in pairs):
+        return ""
+    return "\n".join(f"{task}: {', '.join(map(str, plan))}" for task, plan in pairs)

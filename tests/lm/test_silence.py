@@ -1,0 +1,117 @@
+"""A model that says nothing usable is warned of, ends the run, and is named below the figures."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import hunch
+from hunch import lm
+from hunch.cli.main import main
+from hunch.core import HunchError, HunchWarning, State, Transition
+from hunch.lm.base import Model
+from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks
+from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
+from hunch_studies.rules.model import REFUSAL
+
+STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
+
+
+class Parrot(Model):
+    """Always says the same."""
+
+    verbs = frozenset({"generate"})
+    name, revision = "parrot", "1"
+
+    def __init__(self, text):
+        self.text = text
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        return [[self.text] * k for _ in prompts]
+
+
+def prior(text, **options):
+    return build_prior(PriorConfig(kind="mapped", **options), lm.Cached(Parrot(text)))
+
+
+def propose(own, k):
+    return own.propose([STATE], k, np.random.default_rng(0))
+
+
+def test_a_row_of_useless_answers_is_warned_of_once_with_an_example_and_a_remedy():
+    own = prior("The lake is pretty.")
+    propose(own, SILENT - 1)
+    with pytest.warns(
+        HunchWarning, match="20 answers of parrot in a row .* 'The lake is pretty.'.*--ask prior"
+    ) as told:
+        propose(own, SILENT)
+    assert len(told) == 1
+    assert own.lm.usage.silent == own.lm.usage.fallbacks == 2 * SILENT - 1
+
+
+def test_longer_rows_stop_the_run_unless_a_setting_says_otherwise():
+    with (
+        pytest.warns(HunchWarning),
+        pytest.raises(HunchError, match=r"50 answers .* in a row .* empty, so the"),
+    ):
+        propose(prior(""), PATIENCE)
+    with pytest.warns(HunchWarning):
+        propose(prior("", patience=None), 3 * PATIENCE)
+    with pytest.raises(HunchError, match="5 answers"):
+        propose(prior("", patience=5), 6)
+
+
+def test_one_usable_answer_ends_a_row():
+    model = lm.Cached(Parrot(""))
+    for _ in range(10):
+        count_fallbacks(model, [("", False)] * (SILENT - 1) + [("go left", True)])
+    assert model.usage.fallbacks == 10 * (SILENT - 1)
+    assert model.usage.silent == 0
+
+
+def judged(text, n):
+    s = State("A game.", "choose", ("a",))
+    judge = Judge(lm.Cached(Parrot(text)), JudgeConfig())
+    judge.begin(hunch.core.World(), 0)
+    judge.rewards([Transition(s, "a", 0.0, s, True, False, event=f"{i}") for i in range(n)])
+    return judge.lm.usage
+
+
+def test_a_judge_may_abstain_in_words_but_not_in_silence():
+    with pytest.warns(HunchWarning, match="abstained from all"):
+        usage = judged("I cannot tell.", 60)
+    assert (usage.fallbacks, usage.silent) == (60, 0)
+    with (
+        pytest.warns(HunchWarning, match="in a row"),
+        pytest.raises(HunchError, match="empty, so the run stops"),
+    ):
+        judged("  ", 60)
+
+
+def test_stand_ins_may_be_silent(tmp_path, capsys):
+    model = lm.load("uniform")
+    count_fallbacks(model, [("", False)] * 100)
+    assert model.usage.silent == 0
+    main(
+        ["run", "spring", "--env", "hunch/Craft-v0", "--lm", "scripted:first", "--steps", "100", "--dry-run"]
+    )
+
+
+def test_a_silent_model_ends_a_run_in_a_sentence(tmp_path, capsys):
+    command = ["run", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:first?refusal=1"]
+    with warnings.catch_warnings(action="default"), pytest.raises(SystemExit, match="1"):
+        main([*command, "--steps", "100", "--out", str(tmp_path / "run")])
+    warned, ended = capsys.readouterr().err.splitlines()
+    assert REFUSAL in warned
+    assert "so the run stops" in ended
+
+
+def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path, capsys):
+    out = tmp_path / "runs"
+    command = ["compare", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:first?refusal=0.97"]
+    command += ["--steps", "150", "--seeds", "1", "--workers", "1", "--prior.patience", "None"]
+    main([*command, "--out", str(out)])
+    assert "answers in long rows could not be used" in capsys.readouterr().out
+    assert "long rows" in (out / "verdict.txt").read_text()
+    assert json.loads((out / "table.json").read_text())[0]["silent"] >= SILENT

@@ -1,0 +1,246 @@
+"""A chat model that thinks first and answers in prose works in every role, by the documented commands."""
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pytest
+from tests.lm.test_lies import Liar
+
+import hunch
+from hunch import lm
+from hunch.cli.main import main
+from hunch.core import HunchError, HunchWarning, State, UsageError
+from hunch.roles import PriorConfig, build_prior
+
+LAKE = "hunch/FrozenLake-v0"
+STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
+THOUGHT = "Hm, let me see. " * 40
+PROGRAM = """def compute_reward(pos, vel, action):
+    return 0.0
+"""
+
+
+class Thinker(Liar):
+    """Thinks for 150 tokens, then says in prose what ``decide`` makes of the prompt.
+
+    Attributes:
+        decide: Answers a prompt, without thoughts.
+    """
+
+    thinks = 150
+
+    def __init__(self):
+        super().__init__()
+        self.lie = self.think
+        self.decide = choose
+
+    def think(self, reply):
+        body = self.asked[-1]
+        room = body.get("max_tokens") or body["max_completion_tokens"]
+        message = {"role": "assistant", "content": None, "reasoning_content": THOUGHT}
+        choice = {"index": 0, "finish_reason": "length", "message": message}
+        if room > self.thinks:
+            message["content"] = self.decide(body["messages"][-1]["content"])
+            choice["finish_reason"] = "stop"
+        usage = {"prompt_tokens": 50, "completion_tokens": min(room, self.thinks), "total_tokens": 50 + room}
+        return reply | {"choices": [choice], "usage": usage}
+
+
+def choose(prompt):
+    """Say in prose the first item of the last list, or continue an example, or write a program."""
+    if "```python" in prompt or "def " in prompt:
+        name, arguments = re.findall(r"def (\w+)\(([^)]*)\)", prompt)[-1]
+        return (
+            f"Sure! This should work:\n\n```python\ndef {name}({arguments}):\n    return 0.0\n```\nGood luck!"
+        )
+    items = re.findall(r"(?m)^- (.*)$", prompt)
+    if items:
+        item = items[-2] if len(items) > 2 else items[0]
+        return f"\n\nLooking at the options, I would choose **{item}**.\n\nIt helps."
+    query = prompt.rstrip().splitlines()[-1]
+    seen = re.findall(rf"(?m)^{re.escape(query)}$\n(.*)$", prompt)
+    return f"The text goes on like this:\n\n```python\n{seen[0] if seen else 'assert done'}\n```"
+
+
+@pytest.fixture
+def thinker(monkeypatch, tmp_path):
+    import threading
+
+    monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+    server = Thinker()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def spec(server):
+    return f"openai:m?base_url={server.url}&retries=0"
+
+
+RUNS = {
+    "dqn-prior": (LAKE, "--steps", "12", "--k", "2"),
+    "zero-shot": (LAKE, "--steps", "12"),
+    "saycan": ("hunch/Kitchen-v0", "--steps", "6"),
+    "icpi": ("hunch/Chain-v0", "--prompts", "per-episode", "--steps", "60"),
+    "kwon": ("hunch/Ultimatum-v0", "--steps", "40"),
+    "motif": (
+        "hunch/DoorKey-v0",
+        "--steps",
+        "600",
+        "--preference.collect",
+        "300",
+        "--preference.pairs",
+        "40",
+    ),
+    "eureka": ("hunch/RewardDesign-v0", "--env.world", "docking", "--steps", "2", "--population", "2"),
+}
+
+
+@pytest.mark.parametrize("method", RUNS)
+def test_the_documented_commands_work_with_a_model_that_thinks(method, thinker, tmp_path):
+    env, *options = RUNS[method]
+    command = ["run", method, "--env", env, "--lm", spec(thinker), *options, "--out", str(tmp_path / "run")]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The judge", HunchWarning)  # it says the same to everything
+        main(command)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["complete"]
+    assert summary["usage"]["silent"] == 0
+    assert summary["usage"]["calls"] > 0
+    if method != "icpi":
+        assert summary["usage"]["fallbacks"] == 0
+    assert len(thinker.asked) > 1
+    assert all("stop" not in body for body in thinker.asked[1:]), "a right answer is not cut"
+
+
+def asked(server):
+    """The last body of a chat request."""
+    return server.asked[-1]
+
+
+def proposal(server, **options):
+    model = lm.load(spec(server), cache=None)
+    prior = build_prior(PriorConfig(kind="mapped", **options), model)
+    return prior.propose([STATE], 1, np.random.default_rng(0))[0], model
+
+
+def test_a_right_answer_after_blank_lines_is_read(thinker):
+    thinker.decide = lambda prompt: "\n\nGo Right"
+    found, model = proposal(thinker)
+    assert found.indices.tolist() == [1]
+    assert found.fallbacks == model.usage.fallbacks == 0
+
+
+def test_options_of_the_sampling_reach_the_server(thinker):
+    proposal(thinker, max_tokens=700, temperature=0.3, stop=("END",), effort="low")
+    body = asked(thinker)
+    assert body["max_tokens"] == 700
+    assert body["temperature"] == 0.3
+    assert body["stop"] == ["END"]
+    assert body["reasoning_effort"] == "low"
+    with pytest.raises(UsageError, match="knows no reasoning effort"):
+        build_prior(PriorConfig(kind="mapped", effort="low"), lm.load("scripted:first"))
+
+
+def test_too_few_tokens_for_the_thoughts_are_an_error_that_says_so(thinker, tmp_path):
+    with pytest.raises(HunchError, match="thinks and is cut at max_tokens=40"):
+        proposal(thinker, max_tokens=40)
+
+
+def test_structured_answers_are_a_choice_that_the_server_makes(thinker):
+    def decide(prompt):
+        schema = asked(thinker)["response_format"]["json_schema"]["schema"]
+        return json.dumps({"answer": schema["properties"]["answer"]["enum"][1]})
+
+    thinker.decide = decide
+    found, _ = proposal(thinker, structured=True)
+    assert found.indices.tolist() == [1]
+    with pytest.raises(UsageError, match="knows no structured answers"):
+        build_prior(PriorConfig(kind="mapped", structured=True), lm.load("scripted:first"))
+
+
+def test_ones_own_words_are_the_whole_message(thinker, tmp_path):
+    file = tmp_path / "prompt.txt"
+    file.write_text("Task: {task}\nNow: {observation}\n{actions}\nJSON like {{x}} stays. {history}Which?")
+    proposal(thinker, prompt=str(file))
+    (message,) = asked(thinker)["messages"]
+    text = "Task: reach the gift\nNow: At the lake.\n- go left\n- go right\nJSON like {{x}} stays. Which?"
+    assert message == {"role": "user", "content": text}
+
+
+def test_a_wrong_or_changed_template_is_one_sentence(thinker, tmp_path):
+    file = tmp_path / "prompt.txt"
+    with pytest.raises(UsageError, match="cannot be read"):
+        proposal(thinker, prompt=str(file))
+    file.write_text("{task} {mood}")
+    with pytest.raises(UsageError, match=r"has a field \{mood\}; there are \{task\}"):
+        proposal(thinker, prompt=str(file))
+    file.write_text("{task}")
+    with pytest.raises(UsageError, match="has changed"):
+        proposal(thinker, prompt=f"{file}#0123456789ab")
+
+
+def test_the_digest_of_the_template_is_in_the_settings_of_a_run(tmp_path):
+    file, run = tmp_path / "prompt.txt", ["run", "zero-shot", "--env", LAKE, "--lm", "scripted:frozenlake"]
+    run += ["--steps", "20", "--prior.prompt", str(file), "--out", str(tmp_path / "run")]
+    file.write_text("{observation}\n{actions}\n>")
+    main(run)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert re.fullmatch(r".*prompt\.txt#[0-9a-f]{12}", config["run"]["options"]["prior"]["prompt"])
+    hunch.load(tmp_path / "run")
+    file.write_text("{observation}\n{actions}\n>>")
+    with pytest.raises(SystemExit, match="2"):
+        main(run)
+
+
+def test_a_setting_that_is_not_used_is_not_in_the_settings_of_a_run(tmp_path):
+    main(
+        ["run", "zero-shot", "--env", LAKE, "--lm", "uniform", "--steps", "5", "--out", str(tmp_path / "run")]
+    )
+    prior = json.loads((tmp_path / "run" / "config.json").read_text())["run"]["options"]["prior"]
+    assert {"max_tokens", "prompt", "effort", "patience", "structured", "read"}.isdisjoint(prior)
+
+
+OWN = {
+    "zero-shot": ("--prior.prompt", LAKE, "--steps", "3"),
+    "kwon": ("--judge.prompt", "hunch/Ultimatum-v0", "--steps", "4"),
+    "motif": ("--preference.prompt", *RUNS["motif"]),
+    "ellm": ("--suggestions.prompt", "hunch/Craft-v0", "--steps", "4"),
+    "spring": ("--prompt", "hunch/Craft-v0", "--steps", "2", "--ask", "direct"),
+    "eureka": ("--prompt", *RUNS["eureka"]),
+    "icpi": ("--prompt", *RUNS["icpi"]),
+}
+
+
+@pytest.mark.parametrize("method", OWN)
+def test_every_role_takes_ones_own_words(method, thinker, tmp_path):
+    option, env, *options = OWN[method]
+    file = tmp_path / "own.txt"
+    file.write_text("MINE {task}\n{history}\n{examples}{observation}\n{actions}")
+    command = ["run", method, "--env", env, "--lm", spec(thinker), option, str(file), *options]
+    with warnings.catch_warnings(action="ignore", category=HunchWarning):
+        main([*command, "--out", str(tmp_path / "run")])
+    (message,) = asked(thinker)["messages"]
+    assert message["content"].startswith("MINE ")
+
+
+def test_the_command_shows_how_a_role_asks_and_how_an_answer_is_read(thinker, capsys):
+    main(["lm", spec(thinker), "--ask", "prior", "--env", LAKE])
+    assert "Read as: the action 'Go Up'." in capsys.readouterr().out
+    main(["lm", spec(thinker), "--ask", "judge", "--env", "hunch/MatrixGame-v0"])
+    assert "Read as: the verdict yes." in capsys.readouterr().out
+    thinker.decide = lambda prompt: "The lake is pretty."
+    main(["lm", spec(thinker), "--ask", "prior", "--env", LAKE])
+    assert "Read as: nothing that the role can use." in capsys.readouterr().out
+    main(["lm", spec(thinker)])
+    assert "'The lake is pretty.'" in capsys.readouterr().out
+
+
+def test_a_model_that_thinks_has_no_letter_as_its_next_token(thinker):
+    model = lm.load(spec(thinker), cache=None)
+    assert "label" not in model.verbs
+    with pytest.raises(UsageError, match="begins its answers with thoughts"):
+        build_prior(PriorConfig(kind="labelled"), model)
