@@ -1,0 +1,227 @@
+"""What an audition found, as a table in text, as HTML, and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from html import escape
+from math import isnan
+from typing import Any
+
+from hunch.audition.frontier import Frontier, Interval
+from hunch.audition.hearing import Audition, Heard, Line
+
+HEADS = (
+    "role",
+    "environment",
+    "model",
+    "ability",
+    "uninformed",
+    "words",
+    "method",
+    "needs",
+    "gain",
+    "verdict",
+)
+COMMAND = "hunch run {method} --env {env} --lm {model}"
+
+
+def cells(line: Line, worth: float) -> tuple[str, ...]:
+    """Return the cells of a line, in the order of ``HEADS``."""
+    heard, frontier = line.heard, line.frontier
+    needed = frontier.needed(worth) if frontier else None
+    return (
+        heard.role,
+        heard.env.removeprefix("hunch/"),
+        heard.model,
+        _ability(heard),
+        _ability(line.uninformed),
+        _ability(line.words),
+        frontier.method if frontier else "",
+        "" if frontier is None else "never" if needed is None else f"{needed:.2f}",
+        _interval(line.gain),
+        f"not measured: {heard.why}" if heard.why else line.verdict if frontier else "no frontier",
+    )
+
+
+def _ability(heard: Heard | None) -> str:
+    if heard is None or not heard.asked:
+        return ""
+    return f"{heard.ability:.2f} {_interval(heard.interval)}"
+
+
+def _interval(interval: Interval | None) -> str:
+    return f"[{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+
+
+def advice(found: Audition, model: str) -> str:
+    """Return the best role of a model in a sentence, with the command that runs it."""
+    best = found.best(model)
+    if best is None or best.frontier is None or best.gain is None:
+        tried = [line for line in found.lines if line.heard.model == model and line.frontier]
+        may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
+        more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
+        return f"{model}: no role in which it surely pays.{more}"
+    command = COMMAND.format(method=best.frontier.method, env=best.heard.env, model=_quoted(model))
+    return (
+        f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
+        f"{best.frontier.measure}. Run it: {command}"
+    )
+
+
+def _quoted(spec: str) -> str:
+    return f'"{spec}"' if set(spec) & set("?&* ") else spec
+
+
+def spent(found: Audition) -> list[str]:
+    """Return what each model cost, a sentence each."""
+    return [
+        f"{name}: {u['calls']:,.0f} requests, {u['cache_hits']:,.0f} answers from the cache, "
+        f"{u['prompt_tokens'] + u['completion_tokens']:,.0f} tokens, cost {u['cost']:.4f}, "
+        f"{u['seconds']:.1f} s"
+        for name, u in found.usage.items()
+    ]
+
+
+def notes(found: Audition) -> list[str]:
+    """Return the sentences below the table."""
+    ended = (
+        [f"Ended early: {found.stopped} The same command with a larger budget goes on."]
+        if found.stopped
+        else []
+    )
+    return [*ended, *(advice(found, model) for model in found.models), *spent(found)]
+
+
+def text(found: Audition) -> str:
+    """Return the table as text."""
+    rows = [HEADS, *(cells(line, found.worth) for line in found.lines)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join([*lines, "", *notes(found)])
+
+
+def plain(found: Audition) -> dict[str, Any]:
+    """Return everything as JSON values; nan becomes None."""
+    said = {"best": {model: advice(found, model) for model in found.models}}
+    values: dict[str, Any] = _finite(asdict(found) | said)
+    return values
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and isnan(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+# ---- HTML -------------------------------------------------------------------------------------------------
+
+
+def table(found: Audition) -> str:
+    """Return the table and its notes as HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(line, found.worth)) + "</tr>"
+        for line in found.lines
+    )
+    said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+
+
+def page(found: Audition) -> str:
+    """Return one page: the table, and a picture of each frontier with the models as marks."""
+    drawn: dict[tuple[str, str, str], list[Line]] = {}
+    for line in found.lines:
+        if line.frontier:
+            f = line.frontier
+            drawn.setdefault((f.method, f.env, f.errors), []).append(line)
+    pictures = "".join(_figure(lines, found.worth) for lines in drawn.values())
+    return _PAGE.format(table=table(found), pictures=pictures)
+
+
+def _figure(lines: Sequence[Line], worth: float) -> str:
+    frontier = lines[0].frontier
+    assert frontier is not None
+    title = (
+        f"{frontier.method} in {frontier.env}: {frontier.measure} over the uninformed control, by ability as "
+        f"{frontier.role}; {frontier.errors} errors, {frontier.seeds} seeds, {frontier.steps:,} steps"
+    )
+    return f"<figure><figcaption>{escape(title)}</figcaption>{picture(frontier, lines, worth)}</figure>"
+
+
+WIDTH, HEIGHT, MARGIN = 640, 320, 48
+
+
+def picture(frontier: Frontier, lines: Sequence[Line], worth: float) -> str:
+    """Draw a frontier with its interval as SVG, the models as marks, and the least gain that is worth one."""
+    low = min(0.0, *(p.low for p in frontier.points)) - 0.05
+    high = max(worth, *(p.high for p in frontier.points)) + 0.05
+
+    def at(ability: float, gain: float) -> tuple[float, float]:
+        across = MARGIN + min(max(ability, 0.0), 1.0) * (WIDTH - 2 * MARGIN)
+        return across, HEIGHT - MARGIN - (gain - low) / (high - low) * (HEIGHT - 2 * MARGIN)
+
+    band = [at(p.ability, p.high) for p in frontier.points]
+    band += [at(p.ability, p.low) for p in reversed(frontier.points)]
+    middle = [at(p.ability, p.gain) for p in frontier.points]
+    parts = [
+        f'<polygon points="{_points(band)}" fill="#4477aa" opacity="0.2"/>',
+        f'<polyline points="{_points(middle)}" fill="none" stroke="#4477aa" stroke-width="2"/>',
+        *(_rule(at(0, y), at(1, y), dash) for y, dash in ((0.0, ""), (worth, "4 4"))),
+        *(_label(at(x, low), f"{x:g}", 16) for x in (0, 0.25, 0.5, 0.75, 1)),
+        *(_label((MARGIN / 2, at(0, y)[1]), f"{y:.2f}", 4) for y in (0.0, high - 0.05)),
+    ]
+    for i, line in enumerate(lines):
+        parts += _mark(line, at, i, low, high)
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif" font-size="12">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+_COLOURS = ("#aa3377", "#228833", "#ccbb44", "#ee6677", "#66ccee", "#222222")
+
+
+def _mark(line: Line, at: Any, i: int, low: float, high: float) -> list[str]:
+    """Return a model's ability as a vertical line with its interval and its name."""
+    colour = _COLOURS[i % len(_COLOURS)]
+    (x, top), (_, bottom) = at(line.heard.ability, high), at(line.heard.ability, low)
+    left, right = (at(end, low)[0] for end in line.heard.interval)
+    return [
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(right - left, 1):.1f}" height="{bottom - top:.1f}" '
+        f'fill="{colour}" opacity="0.12"/>',
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}" stroke="{colour}"/>',
+        f'<text x="{x + 4:.1f}" y="{top + 14 * (i + 1):.1f}" fill="{colour}">'
+        f"{escape(line.heard.model)}</text>",
+    ]
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _rule(start: tuple[float, float], end: tuple[float, float], dash: str) -> str:
+    return (
+        f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="#888" '
+        f'stroke-dasharray="{dash}"/>'
+    )
+
+
+def _label(place: tuple[float, float], words: str, below: float) -> str:
+    return f'<text x="{place[0]:.1f}" y="{place[1] + below:.1f}" text-anchor="middle">{escape(words)}</text>'
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Audition</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }}
+th, td {{ text-align: left; padding: .25rem .75rem; border-bottom: 1px solid #ddd; white-space: nowrap; }}
+figure {{ margin: 2rem 0; max-width: 44rem; }}
+</style></head><body><h1>Audition</h1>{table}{pictures}</body></html>
+"""
