@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import isnan, nan
+from copy import copy
+from dataclasses import replace
+from math import nan
 from typing import Any
 
 from hunch.audition import frontier as frontiers
-from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
+from hunch.audition.answer import Audition, Heard, Line
+from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import beds_of, check_env, read_data
 from hunch.audition.question import Bed, Role, Scores
 from hunch.audition.roles import ROLES, role_named
@@ -22,102 +24,6 @@ from hunch.rl.rollout import TextEnvironment
 from hunch.runs.models import Join, Models, check_specs
 
 UNINFORMED = "uniform"
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What one model got on one bed of one role.
-
-    Attributes:
-        role: The role.
-        env: The bed.
-        model: Spec of the model; "words" for a rule that answers by word overlap or look-up.
-        evidence: Its evidence level.
-        ability: Mean score; nan if it was not asked.
-        interval: 95 % interval of the ability.
-        questions: Number of questions.
-        columns: Further figures.
-        usage: What the answers cost, see :class:`hunch.lm.Usage`.
-        why: Why it was not asked; empty if it was.
-    """
-
-    role: str
-    env: str
-    model: str
-    evidence: EvidenceLevel | None = None
-    ability: float = nan
-    interval: Interval = (nan, nan)
-    questions: int = 0
-    columns: Mapping[str, float] = field(default_factory=dict)
-    usage: Mapping[str, float] = field(default_factory=dict)
-    why: str = ""
-
-    @property
-    def asked(self) -> bool:
-        """Whether there is a score."""
-        return not isnan(self.ability)
-
-
-@dataclass(frozen=True)
-class Line:
-    """What is said of one model in one role and environment, for one method.
-
-    Attributes:
-        heard: The model's scores.
-        uninformed: Those of the uninformed stand-in, or None.
-        words: Those of the lexical stand-in, or None.
-        frontier: The frontier that it is held against; None if there is none.
-        gain: Interval of the predicted gain over the uninformed control.
-        over_words: The same over words; None without a lexical stand-in.
-        verdict: The verdict.
-    """
-
-    heard: Heard
-    uninformed: Heard | None
-    words: Heard | None
-    frontier: Frontier | None = None
-    gain: Interval | None = None
-    over_words: Interval | None = None
-    verdict: Verdict = "not measured"
-
-
-@dataclass(frozen=True)
-class Audition:
-    """The result of an audition.
-
-    Attributes:
-        lines: One per model, role, environment and method.
-        worth: The least gain that is worth a model.
-        seed: Seed of the questions.
-        usage: What it cost, by model.
-        stopped: Why it ended early; empty if it did not.
-    """
-
-    lines: tuple[Line, ...]
-    worth: float
-    seed: int
-    usage: Mapping[str, Mapping[str, float]]
-    stopped: str = ""
-
-    def best(self, model: str) -> Line | None:
-        """Return the line of a model that pays most, by the lower end of its gain; None if none pays."""
-        paying = [line for line in self.lines if line.heard.model == model and line.verdict == "pays"]
-        return max(paying, key=lambda line: line.gain[0] if line.gain else 0.0, default=None)
-
-    @property
-    def models(self) -> list[str]:
-        """The models that were heard."""
-        return list(dict.fromkeys(line.heard.model for line in self.lines))
-
-    def _repr_html_(self) -> str:
-        from hunch.audition.page import table
-
-        return table(self)
-
-    def __str__(self) -> str:
-        from hunch.audition.page import text
-
-        return text(self)
 
 
 def audition(
@@ -201,7 +107,7 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, questions: int, 
     if not set(role.verbs) & model.verbs and model.name != UNINFORMED:
         return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {' or '.join(role.verbs)}")
     meter: Any = model
-    before = meter.usage
+    before = copy(meter.usage)  # it is counted up in place
     scores = role.ask(model, bed, questions, seed)
     return _heard(role, bed, spec, scores, model.evidence, (meter.usage - before).as_dict())
 

@@ -1,135 +1,13 @@
-"""What an audition found, as a table in text, as HTML, and as plain values."""
+"""The page of an audition: its table, and a picture of each frontier with the models as marks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from html import escape
-from math import isnan
 from typing import Any
 
-from hunch.audition.frontier import Frontier, Interval
-from hunch.audition.hearing import Audition, Heard, Line
-
-HEADS = (
-    "role",
-    "environment",
-    "model",
-    "ability",
-    "uninformed",
-    "words",
-    "method",
-    "needs",
-    "gain",
-    "verdict",
-)
-COMMAND = "hunch run {method} --env {env} --lm {model}"
-
-
-def cells(line: Line, worth: float) -> tuple[str, ...]:
-    """Return the cells of a line, in the order of ``HEADS``."""
-    heard, frontier = line.heard, line.frontier
-    needed = frontier.needed(worth) if frontier else None
-    return (
-        heard.role,
-        heard.env.removeprefix("hunch/"),
-        heard.model,
-        _ability(heard),
-        _ability(line.uninformed),
-        _ability(line.words),
-        frontier.method if frontier else "",
-        "" if frontier is None else "never" if needed is None else f"{needed:.2f}",
-        _interval(line.gain),
-        f"not measured: {heard.why}" if heard.why else line.verdict if frontier else "no frontier",
-    )
-
-
-def _ability(heard: Heard | None) -> str:
-    if heard is None or not heard.asked:
-        return ""
-    return f"{heard.ability:.2f} {_interval(heard.interval)}"
-
-
-def _interval(interval: Interval | None) -> str:
-    return f"[{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-
-
-def advice(found: Audition, model: str) -> str:
-    """Return the best role of a model in a sentence, with the command that runs it."""
-    best = found.best(model)
-    if best is None or best.frontier is None or best.gain is None:
-        tried = [line for line in found.lines if line.heard.model == model and line.frontier]
-        may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
-        more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
-        return f"{model}: no role in which it surely pays.{more}"
-    command = COMMAND.format(method=best.frontier.method, env=best.heard.env, model=_quoted(model))
-    return (
-        f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
-        f"{best.frontier.measure}. Run it: {command}"
-    )
-
-
-def _quoted(spec: str) -> str:
-    return f'"{spec}"' if set(spec) & set("?&* ") else spec
-
-
-def spent(found: Audition) -> list[str]:
-    """Return what each model cost, a sentence each."""
-    return [
-        f"{name}: {u['calls']:,.0f} requests, {u['cache_hits']:,.0f} answers from the cache, "
-        f"{u['prompt_tokens'] + u['completion_tokens']:,.0f} tokens, cost {u['cost']:.4f}, "
-        f"{u['seconds']:.1f} s"
-        for name, u in found.usage.items()
-    ]
-
-
-def notes(found: Audition) -> list[str]:
-    """Return the sentences below the table."""
-    ended = (
-        [f"Ended early: {found.stopped} The same command with a larger budget goes on."]
-        if found.stopped
-        else []
-    )
-    return [*ended, *(advice(found, model) for model in found.models), *spent(found)]
-
-
-def text(found: Audition) -> str:
-    """Return the table as text."""
-    rows = [HEADS, *(cells(line, found.worth) for line in found.lines)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join([*lines, "", *notes(found)])
-
-
-def plain(found: Audition) -> dict[str, Any]:
-    """Return everything as JSON values; nan becomes None."""
-    said = {"best": {model: advice(found, model) for model in found.models}}
-    values: dict[str, Any] = _finite(asdict(found) | said)
-    return values
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and isnan(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    return [_finite(inner) for inner in value] if isinstance(value, (list, tuple)) else value
-
-
-# ---- HTML -------------------------------------------------------------------------------------------------
-
-
-def table(found: Audition) -> str:
-    """Return the table and its notes as HTML."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(line, found.worth)) + "</tr>"
-        for line in found.lines
-    )
-    said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+from hunch.audition.answer import Audition, Line, table
+from hunch.audition.frontier import Frontier
 
 
 def page(found: Audition) -> str:

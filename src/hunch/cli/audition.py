@@ -12,9 +12,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hunch.audition.hearing import Audition
+from hunch.audition.answer import Audition, plain
 from hunch.audition.hearing import audition as heard
-from hunch.audition.page import HEADS, cells, notes, page, plain
+from hunch.audition.page import page
 from hunch.cli.options import Limits, read, split_environment
 from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
@@ -64,7 +64,6 @@ def audition(arguments: Sequence[str]) -> None:
     check_settings(what)
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
-    console = Console(highlight=False)
     found = heard(
         list(what.lm),
         what.roles,
@@ -79,15 +78,13 @@ def audition(arguments: Sequence[str]) -> None:
         progress=_told,
     )
     if what.dry_run:
-        return _estimate(console, found)
-    console.print(_grid(found), markup=False)
-    for note in notes(found):
-        console.print(note, markup=False, soft_wrap=True)
+        return _estimate(found)
+    print(found)
     if what.out:
         what.out.mkdir(parents=True, exist_ok=True)
         write_atomically(what.out / "audition.html", page(found).encode())
         write_atomically(what.out / "audition.json", json.dumps(plain(found), indent=1).encode())
-        console.print(f"Kept in {what.out}: audition.html, audition.json.", markup=False)
+        print(f"Kept in {what.out}: audition.html, audition.json.")
 
 
 def _told(what: str) -> None:
@@ -96,16 +93,7 @@ def _told(what: str) -> None:
         print(f"hunch: {what}", file=sys.stderr)
 
 
-def _grid(found: Audition) -> Table:
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in HEADS:
-        grid.add_column(name)
-    for line in found.lines:
-        grid.add_row(*cells(line, found.worth))
-    return grid
-
-
-def _estimate(console: Console, found: Audition) -> None:
+def _estimate(found: Audition) -> None:
     """Print what the audition would cost, role by role; answers of a stand-in have a typical length."""
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in ("model", "role", "requests", "cached", "tokens", "cost"):
@@ -119,4 +107,4 @@ def _estimate(console: Console, found: Audition) -> None:
         spent[line.heard.model, line.heard.role] = [a + b for a, b in zip(before, own, strict=True)]
     for (model, role), (calls, hits, tokens, cost) in spent.items():
         grid.add_row(model, role, f"{calls:,.0f}", f"{hits:,.0f}", f"{tokens:,.0f}", f"{cost:,.4f}")
-    console.print(grid, markup=False)
+    Console().print(grid, markup=False, highlight=False)
