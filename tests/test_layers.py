@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "pocket": GROUND | {"lm", "envs", "rl"},
     "methods": METHODS,
     "runs": RUNS,
+    "audition": ALL,
     "report": ALL,
-    "cli": ALL | {"report"},
+    "cli": ALL | {"audition", "report"},
 }
 
 

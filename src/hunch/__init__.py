@@ -25,6 +25,7 @@ from hunch.envs import make
 
 if TYPE_CHECKING:
     from hunch import sandbox
+    from hunch.audition.hearing import audition
     from hunch.runs.callbacks import Callback, StopAt
     from hunch.runs.evaluations import Evaluation
     from hunch.runs.train import evaluate, train
@@ -38,6 +39,7 @@ __all__ = [
     "StopAt",
     "Trained",
     "__version__",
+    "audition",
     "core",
     "envs",
     "evaluate",
@@ -60,7 +62,7 @@ _HOMES = {name: f"{__name__}.runs.{file}" for file, named in _FILES.items() for 
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sandbox":
+    if name in ("audition", "sandbox"):
         return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "RUN --lm SPEC --k N --env.NAME VALUE --out DIR",
         "evaluate a trained agent, also with another model, other proposals or other tasks",
     ),
+    "audition": (
+        "--lm SPEC... --roles ROLE... --env ID --questions N",
+        "ask models the questions of each role, and say which role pays",
+    ),
     "foretell": (
         "MODEL... --env ID --examples N --depth K",
         "measure world models: accuracy after one step and several, calibration, speed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import chain, combinations, permutations, product
 from typing import Final, NamedTuple, TypeAlias
 
 from hunch.envs.kitchen.world import CONTAINERS, DONE, HOMES, NOWHERE, PLACES, SURFACES, THINGS, Scene
@@ -129,6 +129,32 @@ def _fetched(thing: str) -> tuple[str, ...]:
 
 def _placed(thing: str, place: str) -> tuple[str, ...]:
     return (*_fetched(thing), f"go to the {place}", f"put down the {thing}")
+
+
+def plans(goal: Goal) -> tuple[tuple[str, ...], ...]:
+    """Return the plans that reach a goal with everything in its usual place, in any order of its facts.
+
+    A container that the plan has opened before may be opened again or not.
+    """
+    orders = (order for facts in goal for order in permutations(facts))
+    whole = [(*chain.from_iterable(map(_ways, order)), DONE) for order in orders]
+    return tuple(dict.fromkeys([*whole, *map(_opened_once, whole)]))
+
+
+def _ways(fact: Fact) -> tuple[str, ...]:
+    """Return the skills that make a fact true."""
+    if fact.kind == "at":
+        return _placed(fact.what, fact.place)
+    if fact.kind == "held":
+        return _fetched(fact.what)
+    go = f"go to the {fact.what}"
+    return (go, f"open the {fact.what}") if fact.kind == "open" else (go,)
+
+
+def _opened_once(plan: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out what opens a container again, and the way to it."""
+    again = [i for i, skill in enumerate(plan) if skill.startswith("open ") and skill in plan[:i]]
+    return tuple(skill for i, skill in enumerate(plan) if i not in again and i + 1 not in again)
 
 
 def _said(things: str, place: str) -> str:

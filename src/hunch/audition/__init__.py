@@ -1,0 +1,21 @@
+"""The audition: which role should a model play, measured before any money is spent on runs.
+
+``hunch.audition("minilm")`` is the Python form of ``hunch audition --lm minilm``. The package can be called,
+because it has the name of its one function.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Callable(ModuleType):
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        from hunch.audition.hearing import audition
+
+        return audition(*given, **named)
+
+
+sys.modules[__name__].__class__ = _Callable

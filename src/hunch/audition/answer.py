@@ -1,0 +1,224 @@
+"""What an audition found: scores, verdicts, and the table of both as text, HTML and plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from html import escape
+from math import isnan, nan
+from typing import Any
+
+from hunch.audition.frontier import Frontier, Interval, Verdict
+from hunch.core import EvidenceLevel
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What one model got on one bed of one role.
+
+    Attributes:
+        role: The role.
+        env: The bed.
+        model: Spec of the model; "words" for a rule that answers by word overlap or look-up.
+        evidence: Its evidence level.
+        ability: Mean score; nan if it was not asked.
+        interval: 95 % interval of the ability.
+        questions: Number of questions.
+        columns: Further figures.
+        usage: What the answers cost, see :class:`hunch.lm.Usage`.
+        why: Why it was not asked; empty if it was.
+    """
+
+    role: str
+    env: str
+    model: str
+    evidence: EvidenceLevel | None = None
+    ability: float = nan
+    interval: Interval = (nan, nan)
+    questions: int = 0
+    columns: Mapping[str, float] = field(default_factory=dict)
+    usage: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def asked(self) -> bool:
+        """Whether there is a score."""
+        return not isnan(self.ability)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is said of one model in one role and environment, for one method.
+
+    Attributes:
+        heard: The model's scores.
+        uninformed: Those of the uninformed stand-in, or None.
+        words: Those of the lexical stand-in, or None.
+        frontier: The frontier that it is held against; None if there is none.
+        gain: Interval of the predicted gain over the uninformed control.
+        over_words: The same over words; None without a lexical stand-in.
+        verdict: The verdict.
+    """
+
+    heard: Heard
+    uninformed: Heard | None
+    words: Heard | None
+    frontier: Frontier | None = None
+    gain: Interval | None = None
+    over_words: Interval | None = None
+    verdict: Verdict = "not measured"
+
+
+@dataclass(frozen=True)
+class Audition:
+    """The result of an audition.
+
+    Attributes:
+        lines: One per model, role, environment and method.
+        worth: The least gain that is worth a model.
+        seed: Seed of the questions.
+        usage: What it cost, by model.
+        stopped: Why it ended early; empty if it did not.
+    """
+
+    lines: tuple[Line, ...]
+    worth: float
+    seed: int
+    usage: Mapping[str, Mapping[str, float]]
+    stopped: str = ""
+
+    def best(self, model: str) -> Line | None:
+        """Return the line of a model that pays most, by the lower end of its gain; None if none pays."""
+        paying = [line for line in self.lines if line.heard.model == model and line.verdict == "pays"]
+        return max(paying, key=lambda line: line.gain[0] if line.gain else 0.0, default=None)
+
+    @property
+    def models(self) -> list[str]:
+        """The models that were heard."""
+        return list(dict.fromkeys(line.heard.model for line in self.lines))
+
+    def _repr_html_(self) -> str:
+        return table(self)
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+# ---- as text and as values --------------------------------------------------------------------------------
+
+HEADS = (
+    "role",
+    "environment",
+    "model",
+    "ability",
+    "uninformed",
+    "words",
+    "method",
+    "needs",
+    "gain",
+    "verdict",
+)
+COMMAND = "hunch run {method} --env {env} --lm {model}"
+
+
+def cells(line: Line, worth: float) -> tuple[str, ...]:
+    """Return the cells of a line, in the order of ``HEADS``."""
+    heard, frontier = line.heard, line.frontier
+    needed = frontier.needed(worth) if frontier else None
+    return (
+        heard.role,
+        heard.env.removeprefix("hunch/"),
+        heard.model,
+        _ability(heard),
+        _ability(line.uninformed),
+        _ability(line.words),
+        frontier.method if frontier else "",
+        "" if frontier is None else "never" if needed is None else f"{needed:.2f}",
+        _interval(line.gain),
+        f"not measured: {heard.why}" if heard.why else line.verdict if frontier else "no frontier",
+    )
+
+
+def _ability(heard: Heard | None) -> str:
+    if heard is None or not heard.asked:
+        return ""
+    return f"{heard.ability:.2f} {_interval(heard.interval)}"
+
+
+def _interval(interval: Interval | None) -> str:
+    return f"[{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+
+
+def advice(found: Audition, model: str) -> str:
+    """Return the best role of a model in a sentence, with the command that runs it."""
+    best = found.best(model)
+    if best is None or best.frontier is None or best.gain is None:
+        tried = [line for line in found.lines if line.heard.model == model and line.frontier]
+        may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
+        more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
+        return f"{model}: no role in which it surely pays.{more}"
+    command = COMMAND.format(method=best.frontier.method, env=best.heard.env, model=_quoted(model))
+    return (
+        f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
+        f"{best.frontier.measure}. Run it: {command}"
+    )
+
+
+def _quoted(spec: str) -> str:
+    return f'"{spec}"' if set(spec) & set("?&* ") else spec
+
+
+def spent(found: Audition) -> list[str]:
+    """Return what each model cost, a sentence each."""
+    return [
+        f"{name}: {u['calls']:,.0f} requests, {u['cache_hits']:,.0f} answers from the cache, "
+        f"{u['prompt_tokens'] + u['completion_tokens']:,.0f} tokens, cost {u['cost']:.4f}, "
+        f"{u['seconds']:.1f} s"
+        for name, u in found.usage.items()
+    ]
+
+
+def notes(found: Audition) -> list[str]:
+    """Return the sentences below the table."""
+    ended = (
+        [f"Ended early: {found.stopped} The same command with a larger budget goes on."]
+        if found.stopped
+        else []
+    )
+    return [*ended, *(advice(found, model) for model in found.models), *spent(found)]
+
+
+def text(found: Audition) -> str:
+    """Return the table as text."""
+    rows = [HEADS, *(cells(line, found.worth) for line in found.lines)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join([*lines, "", *notes(found)])
+
+
+def plain(found: Audition) -> dict[str, Any]:
+    """Return everything as JSON values; nan becomes None."""
+    said = {"best": {model: advice(found, model) for model in found.models}}
+    values: dict[str, Any] = _finite(asdict(found) | said)
+    return values
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and isnan(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def table(found: Audition) -> str:
+    """Return the table and its notes as HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(line, found.worth)) + "</tr>"
+        for line in found.lines
+    )
+    said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"

@@ -1,0 +1,138 @@
+"""Frontiers: what a method gains over its uninformed control, by the ability of the model in its role.
+
+A frontier belongs to a method and an environment, and to errors that are independent or lasting. Its points
+are scripted models with a dial for their errors. Their ability is measured by the questions of this package,
+never read from the dial. The rows are made by ``hunch study frontiers``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+
+Errors = Literal["independent", "lasting"]
+Verdict = Literal["pays", "does not pay", "may pay", "not measured"]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scripted model: its measured ability, and the method's gain with it.
+
+    Attributes:
+        model: Its spec.
+        ability: Its ability on the frontier's bed.
+        gain: Success of the method with it minus that of the uninformed control, mean over seeds.
+        low: Lower end of the 95 % interval of the gain, paired by seed.
+        high: Upper end.
+    """
+
+    model: str
+    ability: float
+    gain: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The gain of a method by the ability of its model, in one environment.
+
+    Attributes:
+        method: Name of the method.
+        role: Role of the model.
+        env: Id of the environment.
+        errors: Whether the scripted models err independently, or always in the same states.
+        measure: What is gained, in words.
+        steps: Steps of each run.
+        seeds: Runs per point.
+        code: Date of the code.
+        points: By ability, in ascending order.
+    """
+
+    method: str
+    role: str
+    env: str
+    errors: Errors
+    measure: str
+    steps: int
+    seeds: int
+    code: str
+    points: tuple[Point, ...]
+
+    def gain(self, ability: Interval) -> Interval:
+        """Return the lowest and highest gain over an interval of the ability.
+
+        Between points the ends of their intervals are interpolated. Beyond the points those of the nearest
+        one hold.
+        """
+        x = [p.ability for p in self.points]
+        inside = [a for a in x if ability[0] < a < ability[1]]
+        at = [ability[0], *inside, ability[1]]
+        low = np.interp(at, x, [p.low for p in self.points])
+        high = np.interp(at, x, [p.high for p in self.points])
+        return float(low.min()), float(high.max())
+
+    def needed(self, worth: float) -> float | None:
+        """Return the ability from which the lower end of the gain is at least ``worth``; None if never."""
+        grid = np.linspace(self.points[0].ability, self.points[-1].ability, 1001)
+        enough = np.interp(grid, [p.ability for p in self.points], [p.low for p in self.points]) >= worth
+        if not enough[-1]:
+            return None
+        short = np.flatnonzero(~enough)
+        return float(grid[0] if not len(short) else grid[short[-1] + 1])
+
+
+def verdict(gain: Interval, over_words: Interval | None, worth: float) -> Verdict:
+    """Return whether a model pays.
+
+    It pays if the lower ends of the gain over the uninformed control and over words are at least ``worth``.
+    It does not if the upper end of one of them is below.
+
+    Args:
+        gain: Of the method with the model over the uninformed control.
+        over_words: Over the method with a model that knows words only; None if there is none.
+        worth: The least gain that is worth the model.
+    """
+    both = [gain, *([over_words] if over_words else [])]
+    if min(low for low, _ in both) >= worth:
+        return "pays"
+    return "does not pay" if min(high for _, high in both) < worth else "may pay"
+
+
+def over(gain: Interval, other: Interval) -> Interval:
+    """Return the interval of the difference of two gains, as wide as both together allow."""
+    return gain[0] - other[1], gain[1] - other[0]
+
+
+@cache
+def frontiers() -> tuple[Frontier, ...]:
+    """Return all stored frontiers."""
+    rows = json.loads((resources.files("hunch.audition") / "frontiers.json").read_text())
+    return tuple(Frontier(**{**row, "points": tuple(Point(**p) for p in row["points"])}) for row in rows)
+
+
+def of(role: str, env: str, known: Iterable[Frontier] | None = None) -> list[Frontier]:
+    """Return the frontiers of a role in an environment."""
+    return [f for f in (frontiers() if known is None else known) if f.role == role and f.env == env]
+
+
+def likeliest(found: Sequence[Frontier], lasting: float) -> list[Frontier]:
+    """Return one frontier per method: that of lasting errors if most of the model's errors last.
+
+    Where it is not known how the errors are, it is the one with the lower gain at its upper end.
+    """
+    wanted: Errors | None = None if np.isnan(lasting) else "lasting" if lasting > 0.5 else "independent"
+    by_method: dict[str, list[Frontier]] = {}
+    for frontier in found:
+        by_method.setdefault(frontier.method, []).append(frontier)
+    return [
+        next((f for f in own if f.errors == wanted), min(own, key=lambda f: f.points[-1].low))
+        for own in by_method.values()
+    ]

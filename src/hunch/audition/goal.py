@@ -1,0 +1,91 @@
+"""The goal source: can the goals that the model suggests be reached, and are they useful?
+
+Prompts and readers are those of ELLM (:class:`hunch.methods.goal.ellm.Suggestions`). A suggestion is right if
+it works in this state and serves one of the achievements; a pastime that always works is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hunch.audition.question import Bed, Role, Scores
+from hunch.core import State, World
+from hunch.envs.craft import PASTIMES, Craft
+from hunch.lm.base import LanguageModel
+from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
+from hunch.rl.episodes import play
+from hunch.rl.rollout import TextEnvironment, episode_seed
+
+BEDS = (Bed("hunch/Craft-v0", {}, "world_seed"),)
+EACH = 5
+"""States per episode."""
+STEPS = 40
+
+
+def suggestions(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+    """Return for each state the share of the suggested goals that are right; none suggested is 0."""
+    drawn = _states(bed, n, seed)
+    source = Suggestions(lm, SuggestionConfig())
+    source.begin(World(), seed)
+    found = source.suggest([state for state, _, _ in drawn])
+    right = [
+        float(np.mean([goal in good for goal in goals])) if goals else 0.0
+        for goals, (_, good, _) in zip(found, drawn, strict=True)
+    ]
+    named = [len(goals) for goals in found]
+    reach = [len(set(goals) & good) / len(good) for goals, (_, good, _) in zip(found, drawn, strict=True)]
+    return Scores(
+        np.array(right),
+        [episode for _, _, episode in drawn],
+        {"goals per state": float(np.mean(named)), "useful goals named": float(np.mean(reach))},
+    )
+
+
+def _states(bed: Bed, n: int, seed: int) -> list[tuple[State, frozenset[str], int]]:
+    """States of play that works half of the time, with the goals that are right there, and the episode."""
+    env, rng = bed.make(seed), np.random.default_rng(seed)
+    found: list[tuple[State, frozenset[str], int]] = []
+    for episode in range(n):
+        seen = list(_walk(env, rng, episode_seed(seed, 3, episode)))
+        found += [(*seen[i], episode) for i in sorted(rng.permutation(len(seen))[:EACH])]
+        if len(found) >= n:
+            break
+    return found[:n]
+
+
+def _walk(
+    env: TextEnvironment, rng: np.random.Generator, seed: int
+) -> Iterator[tuple[State, frozenset[str]]]:
+    known: list[tuple[State, frozenset[str]]] = []
+
+    def act(state: State) -> str:
+        good = working(env, state)
+        known.append((state, good))
+        choices = sorted(good) if good and rng.random() < 0.5 else state.options
+        return str(rng.choice(choices))
+
+    for number, _ in enumerate(play(env, act, seed)):
+        if known[-1][1]:
+            yield known[-1]
+        if number >= STEPS:
+            break
+
+
+def working(env: TextEnvironment, state: State) -> frozenset[str]:
+    """Return the actions that have an effect now, without pastimes and walking."""
+    craft = env.unwrapped
+    assert isinstance(craft, Craft)
+    return frozenset(
+        action for action, rule in craft.rules.items() if action not in PASTIMES and craft.works(rule)
+    )
+
+
+GOAL = Role(
+    "goal",
+    "share of suggested goals that can be reached at once and are of use",
+    ("generate", "embed", "score", "label"),
+    BEDS,
+    suggestions,
+)

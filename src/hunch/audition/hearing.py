@@ -1,0 +1,185 @@
+"""The audition: asks models the questions of each role, and holds the answers against the frontiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from math import nan
+from typing import Any
+
+from hunch.audition import frontier as frontiers
+from hunch.audition.answer import Audition, Heard, Line
+from hunch.audition.frontier import Frontier, over, verdict
+from hunch.audition.own import beds_of, check_env, read_data
+from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.roles import ROLES, role_named
+from hunch.core import EvidenceLevel, UsageError
+from hunch.lm.base import LanguageModel
+from hunch.lm.budget import Budget, BudgetError, Ledger
+from hunch.lm.registry import load
+from hunch.ranges import PositiveInt, check_value
+from hunch.rl.episodes import name_of
+from hunch.rl.rollout import TextEnvironment
+from hunch.runs.models import Join, Models, check_specs
+
+UNINFORMED = "uniform"
+
+
+def audition(
+    lm: str | LanguageModel | Sequence[str | LanguageModel],
+    roles: Sequence[str] = (),
+    env: str | TextEnvironment | None = None,
+    *,
+    env_options: Mapping[str, Any] | None = None,
+    data: Any = None,
+    questions: int = 100,
+    seed: int = 0,
+    worth: float = 0.05,
+    budget: Budget | None = None,
+    join: Join | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Audition:
+    """Ask models the questions of each role, and say in which role they pay.
+
+        hunch.audition("minilm", roles=["prior", "planner"])
+
+    Args:
+        lm: A model or its spec, or several.
+        roles: Names of roles. Default: all.
+        env: Id of an environment, or an environment, in which to ask. Default: those of each role.
+        env_options: Options of the environment, if it is given by its id.
+        data: Recorded episodes of ``env``, or their folder; actions of the successful ones count as right.
+        questions: Questions per role, spread over its environments.
+        seed: Seed of the questions.
+        worth: The least gain in success that is worth a model.
+        budget: Limits on the use of the models.
+        join: Combines a model with its answers; see :class:`hunch.runs.models.Models`.
+        progress: Called with what is asked next.
+
+    Returns:
+        The table of abilities and verdicts.
+
+    Raises:
+        UsageError: if there is no such model, role or environment, if a number is out of range, or if the
+            environment has nothing by which answers could be judged.
+        HunchError: if a model fails; its answers so far are kept, and the same call goes on from there.
+    """
+    check_value("questions", questions, PositiveInt)
+    check_env(env, env_options or {})
+    chosen = [role_named(name) for name in roles] if roles else list(ROLES)
+    models = _models(lm, join)
+    recorded = read_data(data)
+    placed = [(role, *beds_of(role, env, env_options or {}, recorded)) for role in chosen]
+    if not any(beds for _, beds, _ in placed):
+        raise UsageError(f"Nothing can be judged: {'; '.join(f'{r.name}: {why}' for r, _, why in placed)}.")
+    ledger = Ledger(models, budget)
+    if budget is not None:
+        budget.check_prices(list(models.values()))
+    lines, stopped = list[Line](), ""
+    with ledger.enforced():
+        for role, bed, n in _places(placed, questions):
+            lacking = next(why for r, _, why in placed if r is role)
+            stand_ins = _stand_ins(role, bed, n, seed) if bed and not stopped else (None, None)
+            for spec, model in models.items():
+                progress(f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask")
+                why = lacking or ("the budget ended" if stopped else "")
+                try:
+                    heard = Heard(role.name, bed.env if bed else name_of_place(env), spec, why=why)
+                    heard = heard if why or bed is None else hear(role, bed, spec, model, n, seed)
+                except BudgetError as error:
+                    stopped, heard = str(error), replace(heard, why="the budget ended")
+                lines += _judged(heard, stand_ins, worth)
+    return Audition(tuple(lines), worth, seed, ledger.by_name(), stopped)
+
+
+def name_of_place(env: str | TextEnvironment | None) -> str:
+    """Return the name of an environment."""
+    return env if isinstance(env, str) else "" if env is None else name_of(env)
+
+
+def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, questions: int, seed: int) -> Heard:
+    """Ask one model the questions of one bed.
+
+    Raises:
+        HunchError: if the model fails.
+    """
+    if not set(role.verbs) & model.verbs and model.name != UNINFORMED:
+        return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {' or '.join(role.verbs)}")
+    meter: Any = model
+    before = copy(meter.usage)  # it is counted up in place
+    scores = role.ask(model, bed, questions, seed)
+    return _heard(role, bed, spec, scores, model.evidence, (meter.usage - before).as_dict())
+
+
+def _heard(
+    role: Role,
+    bed: Bed,
+    spec: str,
+    scores: Scores,
+    evidence: EvidenceLevel | None = None,
+    usage: Mapping[str, float] | None = None,
+) -> Heard:
+    n = len(scores.values)
+    return Heard(
+        role.name,
+        bed.env,
+        spec,
+        evidence,
+        scores.ability,
+        scores.interval,
+        n,
+        dict(scores.columns),
+        usage or {},
+    )
+
+
+def _models(
+    given: str | LanguageModel | Sequence[str | LanguageModel], join: Join | None
+) -> dict[str, LanguageModel]:
+    """Load the models, each once, by spec or name."""
+    one = isinstance(given, str) or hasattr(given, "verbs")
+    named: Sequence[Any] = [given] if one else list(given)  # type: ignore[arg-type]
+    specs = {spec: spec for spec in named if isinstance(spec, str)}
+    every = tuple(dict.fromkeys(verb for role in ROLES for verb in role.verbs))
+    check_specs("An audition", specs, dict.fromkeys(specs, every))
+    loaded = dict(Models(specs, join))
+    return {
+        (spec if isinstance(spec, str) else spec.name): loaded[spec] if isinstance(spec, str) else spec
+        for spec in named
+    }
+
+
+def _places(
+    placed: Sequence[tuple[Role, Sequence[Bed], str]], questions: int
+) -> Iterator[tuple[Role, Bed | None, int]]:
+    """Yield role and bed with the number of questions; no bed where the role cannot be judged."""
+    for role, beds, _ in placed:
+        if not beds:
+            yield role, None, 0
+        for i, bed in enumerate(beds):
+            yield role, bed, questions // len(beds) + (i < questions % len(beds))
+
+
+def _stand_ins(role: Role, bed: Bed, n: int, seed: int) -> tuple[Heard, Heard | None]:
+    """Ask the uninformed and the lexical stand-in the same questions."""
+    uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), n, seed)
+    if isinstance(role.lexical, str):
+        return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), n, seed)
+    return uninformed, _heard(role, bed, "words", role.lexical(bed, n, seed), "L0")
+
+
+def _judged(heard: Heard, stand_ins: tuple[Heard | None, Heard | None], worth: float) -> list[Line]:
+    """Return a line for each method with a frontier here, or one without."""
+    line = Line(heard, *stand_ins)
+    known = frontiers.of(heard.role, heard.env)
+    if not heard.asked or not known:
+        return [line]
+    lasting = heard.columns.get("lasting errors", nan)
+    return [_held(line, frontier, worth) for frontier in frontiers.likeliest(known, lasting)]
+
+
+def _held(line: Line, frontier: Frontier, worth: float) -> Line:
+    gain = frontier.gain(line.heard.interval)
+    above = over(gain, frontier.gain(line.words.interval)) if line.words and line.words.asked else None
+    return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=verdict(gain, above, worth))

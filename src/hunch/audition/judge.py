@@ -1,0 +1,117 @@
+"""The reward judge: does the model tell episodes that met the objective from those that did not?
+
+Prompt and reader are those of Kwon's method (:class:`hunch.roles.reward.judge.Judge`). Half of the episodes
+met the objective. Each is judged twice, so that errors that last can be told from noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hunch.audition.question import Bed, Role, Scores
+from hunch.core import Transition, World
+from hunch.lm.backends.bag_of_words import words
+from hunch.lm.base import LanguageModel
+from hunch.rl.episodes import play
+from hunch.rl.rollout import TextEnvironment, episode_seed
+from hunch.roles.reward.judge import Judge, JudgeConfig
+
+BEDS = (
+    Bed("hunch/MatrixGame-v0"),
+    Bed("hunch/Ultimatum-v0", {}, "pool_seed"),
+)
+ATTEMPTS = 50
+"""Episodes played per question wanted, until there are enough of both outcomes."""
+
+
+def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+    """Return for each episode whether the verdict is right; no verdict is wrong."""
+    drawn = _episodes(bed, n, seed)
+    written = "generate" in lm.verbs
+    judge = Judge(lm, JudgeConfig(how="answer" if written else "score", temperature=1.0))
+    judge.begin(World(), seed)
+    prompts = [judge.prompt(steps[0].state.task, account(steps)) for steps in drawn]
+    truth = np.array([steps[-1].success for steps in drawn])
+    first, again = (_said(judge.judged(prompts)) for _ in range(2))
+    right, right_again = first == truth, again == truth
+    wrong = ~right
+    return Scores(
+        right.astype(float),
+        list(range(len(drawn))),
+        {
+            "true positives": float(np.mean(first[truth] == 1)),
+            "false positives": float(np.mean(first[~truth] == 1)),
+            "no verdict": float(np.mean(first < 0)),
+            "lasting errors": float(np.mean(~right_again[wrong])) if wrong.any() else float("nan"),
+        },
+    )
+
+
+def by_words(bed: Bed, n: int, seed: int) -> Scores:
+    """Say yes where the end of the account shares more words with the objective than the median episode."""
+    drawn = _episodes(bed, n, seed)
+    shared = np.array([_overlap(steps[0].state.task, account(steps)[-1]) for steps in drawn])
+    truth = np.array([steps[-1].success for steps in drawn])
+    return Scores(((shared > np.median(shared)) == truth).astype(float), list(range(len(drawn))))
+
+
+def account(steps: Sequence[Transition]) -> list[str]:
+    """Return the episode as the judge reads it."""
+    told = [steps[0].state.observation]
+    for t in steps:
+        told += [f"> {t.action}", t.event or t.next_state.observation]
+    return told
+
+
+def _said(verdicts: Sequence[float | None]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return 1 for yes, 0 for no, -1 for no verdict."""
+    return np.array([-1 if v is None else int(v >= 0.5) for v in verdicts], dtype=np.int64)
+
+
+def _overlap(objective: str, text: str) -> float:
+    wanted = set(words(objective))
+    return len(wanted & set(words(text))) / max(len(wanted), 1)
+
+
+def _episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
+    """Play until there are n episodes, half of which met the objective, in an order drawn by the seed.
+
+    The solver plays every other episode, and errs in a tenth of its steps; the rest is random play.
+    """
+    env, rng = bed.make(seed), np.random.default_rng(seed)
+    wanted = {True: n // 2, False: n - n // 2}
+    kept: list[list[Transition]] = []
+    for steps in _played(env, rng, seed, ATTEMPTS * n):
+        if wanted[steps[-1].success] > 0:
+            wanted[steps[-1].success] -= 1
+            kept.append(steps)
+        if not any(wanted.values()):
+            break
+    return [kept[i] for i in rng.permutation(len(kept))]
+
+
+def _played(
+    env: TextEnvironment, rng: np.random.Generator, seed: int, episodes: int
+) -> Iterator[list[Transition]]:
+    for number in range(episodes):
+        skill = 0.9 if number % 2 else 0.0
+
+        def act(state: object, skill: float = skill) -> str:
+            options = state.options  # type: ignore[attr-defined]
+            plan = env.unwrapped.oracle() if rng.random() < skill else None  # type: ignore[attr-defined]
+            return plan[0] if plan else str(rng.choice(options))
+
+        yield list(play(env, act, episode_seed(seed, 2, number)))
+
+
+JUDGE = Role(
+    "judge",
+    "share of episodes judged rightly, half of which met the objective",
+    ("generate", "score", "label"),
+    BEDS,
+    verdicts,
+    by_words,
+    requests=2.0,
+)

@@ -1,0 +1,127 @@
+"""Beds in an environment of the user's choice, and what cannot be judged there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from hunch.audition.goal import GOAL
+from hunch.audition.judge import JUDGE
+from hunch.audition.planner import PLANNER
+from hunch.audition.preference import PREFERENCE
+from hunch.audition.prior import POLICY, PRIOR
+from hunch.audition.question import SEARCHED, Bed, Role, won_by_search
+from hunch.audition.world_model import WORLD_MODEL
+from hunch.audition.writer import WRITER
+from hunch.core import Episode, UsageError
+from hunch.envs import make
+from hunch.envs.design.problem import DesignProblem
+from hunch.envs.offers import declared
+from hunch.rl import dataset
+from hunch.rl.episodes import name_of
+from hunch.rl.rollout import TextEnvironment
+
+
+def beds_of(
+    role: Role, env: str | TextEnvironment | None, options: Mapping[str, Any], data: Sequence[Episode]
+) -> tuple[tuple[Bed, ...], str]:
+    """Return where a role's questions are drawn, and why nowhere.
+
+    Args:
+        role: The role.
+        env: Id of an environment, or an environment; None for the role's own beds.
+        options: Options of the environment.
+        data: Recorded episodes of it.
+    """
+    if env is None:
+        return role.beds, ""
+    if isinstance(env, str) and not options and not data:
+        known = tuple(bed for bed in role.beds if bed.env == env)
+        if known:
+            return known, ""
+    bed = _bed(env, options, data)
+    why = _LACKS[role.name](bed)
+    return ((), why) if why else ((bed,), "")
+
+
+def read_data(data: Any) -> Sequence[Episode]:
+    """Return recorded episodes, given as such or as their folder."""
+    if data is None:
+        return ()
+    found = dataset.load(data) if isinstance(data, (str, Path)) else data
+    return dataset.as_episodes(found)
+
+
+def _bed(env: str | TextEnvironment, options: Mapping[str, Any], data: Sequence[Episode]) -> Bed:
+    if isinstance(env, str):
+        return Bed(env, options, data=data)
+    return Bed(name_of(env), given=env, data=data)
+
+
+def _no_way(bed: Bed) -> str:
+    """Return why no right action is known in an environment; empty if one is."""
+    if bed.data:
+        won = any(episode[-1].success for episode in bed.data)
+        return "" if won else "no recorded episode is successful"
+    env = bed.make(0)
+    if hasattr(env.unwrapped, "oracle"):
+        return ""
+    try:
+        copy.deepcopy(env)
+        found = won_by_search(env, seed=0)
+    except Exception as error:  # an environment of the user's may raise anything
+        return f"there is no solver, no data, and it cannot be searched ({type(error).__name__}: {error})"
+    return (
+        "" if found else f"there is no solver, no data, and a search of {SEARCHED:,} states finds no success"
+    )
+
+
+def _no_solver(bed: Bed) -> str:
+    return "" if hasattr(bed.make(0).unwrapped, "oracle") else "there is no solver (oracle)"
+
+
+def _no_captions(bed: Bed) -> str:
+    env = bed.make(0)
+    if "events" not in (declared(env) or ()):
+        return "it tells no events"
+    return _no_solver(bed)
+
+
+def _no_wording(bed: Bed) -> str:
+    return "" if getattr(bed.make(0).unwrapped, "wording", None) else "it has no wording for prompts"
+
+
+def _no_programs(bed: Bed) -> str:
+    env = bed.make(0).unwrapped
+    ready = isinstance(env, DesignProblem) and env.problem.start
+    return "" if ready else "it is no design problem with a first program"
+
+
+def _only(role: Role) -> Callable[[Bed], str]:
+    return lambda bed: f"the truth is known in {', '.join(own.env for own in role.beds)} only"
+
+
+_LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
+    PRIOR.name: _no_way,
+    POLICY.name: _no_way,
+    JUDGE.name: _no_solver,
+    PREFERENCE.name: _no_captions,
+    GOAL.name: _only(GOAL),
+    PLANNER.name: _only(PLANNER),
+    WORLD_MODEL.name: _no_wording,
+    WRITER.name: _no_programs,
+}
+
+
+def check_env(env: str | TextEnvironment | None, options: Mapping[str, Any]) -> None:
+    """Refuse an environment that does not exist, before a model is loaded.
+
+    Raises:
+        UsageError: if it does not, or options are given without an id.
+    """
+    if isinstance(env, str):
+        make(env, **options)
+    elif options:
+        raise UsageError("Options of an environment need its id: --env ID.")

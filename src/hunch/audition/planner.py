@@ -1,0 +1,79 @@
+"""The planner: does the model name the next skill of a plan?
+
+The scorer is that of SayCan (:func:`hunch.methods.planner.examples.build_scorer`), with the kitchen's
+examples of plans. A skill is right if a plan that reaches the errand's goal continues with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hunch.audition.question import Bed, Role, Scores
+from hunch.core import State
+from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, plans
+from hunch.envs.kitchen.skills import VERBS, subtasks
+from hunch.envs.kitchen.world import DONE
+from hunch.lm.base import LanguageModel
+from hunch.methods.planner.examples import build_scorer
+from hunch.methods.planner.plan import PlannerConfig
+from hunch.roles.prior.action import DistributionPrior
+
+BEDS = (Bed("hunch/Kitchen-v0"),)
+SKILLS = (*(task.name for verb in VERBS for task in subtasks(verb)), DONE)
+
+
+class Due(NamedTuple):
+    """A transcript of skills, those that may come next, and the number of the errand."""
+
+    state: State
+    next: frozenset[str]
+    errand: int
+
+
+def skills(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+    """Return for each transcript whether the skill with the highest probability is right."""
+    drawn = _transcripts(n, seed)
+    config = PlannerConfig()
+    prior = build_scorer(config.prior, lm)
+    k = None if isinstance(prior, DistributionPrior) else config.samples
+    proposals = prior.propose([due.state for due in drawn], k, np.random.default_rng(seed))
+    named = [SKILLS[p.indices[p.weights.argmax()]] for p in proposals]
+    right = np.array([float(name in due.next) for name, due in zip(named, drawn, strict=True)])
+    first = np.array([not due.state.history for due in drawn])
+    last = np.array([due.next == {DONE} for due in drawn])
+    columns = {"first skill": _mean(right[first]), "stops in time": _mean(right[last])}
+    return Scores(right, [due.errand for due in drawn], columns)
+
+
+def _transcripts(n: int, seed: int) -> list[Due]:
+    """Draw n beginnings of plans that succeed; every errand comes up equally often."""
+    rng = np.random.default_rng(seed)
+    found: list[Due] = []
+    while len(found) < n:
+        for number in rng.permutation(len(ERRANDS)).tolist():
+            known = plans(ERRANDS[number].goal)
+            plan = known[rng.integers(len(known))]
+            done = plan[: rng.integers(len(plan))]
+            due = frozenset(p[len(done)] for p in known if p[: len(done)] == done)
+            history = tuple(("", skill) for skill in done)
+            found.append(Due(_state(ERRANDS[number].text, history), due, number))
+    return found[:n]
+
+
+def _state(task: str, history: Any) -> State:
+    return State("", task, SKILLS, history, raw=EXAMPLES)
+
+
+def _mean(values: np.ndarray[Any, Any]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+PLANNER = Role(
+    "planner",
+    "share of transcripts for which the next skill is right",
+    ("generate", "score", "label", "embed"),
+    BEDS,
+    skills,
+)

@@ -1,0 +1,70 @@
+"""The action prior and the policy: does the model name an action that leads to the goal?
+
+Both are asked by the prompts and readers of DQN-Prior. The prior is right if one of its k proposals is an
+action that brings the goal nearer; the policy by the share of its choices that do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hunch.audition.question import Bed, Moment, Role, Scores, moments
+from hunch.core import FloatArray
+from hunch.lm.base import LanguageModel
+from hunch.roles.prior.action import Proposal
+from hunch.roles.prior.kinds import NEEDS, PriorConfig, build_prior
+
+K = 5
+"""Number of proposals, as in DQN-Prior."""
+BEDS = (
+    Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed"),
+    Bed("hunch/Overcooked-Salad-v0"),
+    Bed("hunch/FrozenLake-v0"),
+    Bed("hunch/Blocksworld-v0"),
+)
+VERBS = tuple(dict.fromkeys(verb for verbs in NEEDS.values() for verb in verbs))
+
+
+def recall(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+    """Return for each state whether a proposal is right, and how well the weights are calibrated."""
+    drawn, proposals = _proposed(lm, bed, n, seed)
+    right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
+    hits = np.array([float(own.sum() > 0) for own in right])
+    return Scores(hits, [m.episode for m in drawn], _columns(proposals, right))
+
+
+def accuracy(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+    """Return for each state the share of the choices that are right; a choice is a draw from the prior."""
+    drawn, proposals = _proposed(lm, bed, n, seed)
+    right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
+    return Scores(
+        np.array([own.sum() for own in right]), [m.episode for m in drawn], _columns(proposals, right)
+    )
+
+
+def _proposed(lm: LanguageModel, bed: Bed, n: int, seed: int) -> tuple[list[Moment], list[Proposal]]:
+    drawn = moments(bed, n, seed)
+    prior = build_prior(PriorConfig(), lm)
+    return drawn, prior.propose([m.state for m in drawn], K, np.random.default_rng(seed))
+
+
+def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
+    """Return the weight of each candidate that is right, and 0 for the others."""
+    named = [moment.state.options[i] in moment.good for i in proposal.indices]
+    weights: FloatArray = np.where(named, proposal.weights, 0.0)
+    return weights
+
+
+def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, float]:
+    """Return the Brier score of the favourite, and the share of answers that named no action."""
+    sure = np.array([p.weights.max() for p in proposals])
+    hit = np.array([own[p.weights.argmax()] > 0 for p, own in zip(proposals, right, strict=True)])
+    unread = [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
+    return {
+        "brier": float(((sure - hit) ** 2).mean()),
+        **({"unread": float(np.mean(unread))} if unread else {}),
+    }
+
+
+PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, recall, requests=K)
+POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, accuracy, requests=K)

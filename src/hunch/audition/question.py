@@ -1,0 +1,241 @@
+"""What a role is asked: beds with questions whose true answers are known, and the scores of a model.
+
+A *bed* is an environment in which a role's questions are drawn. The *ability* of a model on a bed is its mean
+score over the questions; its interval is a bootstrap over episodes, because questions of one episode are
+alike. Questions are drawn by seed, from pools that no setting of ours was tuned on.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from hunch.core import Episode, FloatArray, State, Transition
+from hunch.envs import make
+from hunch.lm.base import LanguageModel, Verb
+from hunch.rl.episodes import play
+from hunch.rl.rollout import TextEnvironment, episode_seed
+
+POOL = 7_000
+"""Added to the seed for the pool of generated games: far from the pools of tuning and of studies."""
+RESAMPLES = 2_000
+SEARCHED = 2_000
+"""Different observations that a search for a successful episode visits at the most."""
+
+
+@dataclass(frozen=True)
+class Bed:
+    """An environment in which questions are drawn.
+
+    Attributes:
+        env: Its id.
+        options: Its options.
+        pool: Name of the option that seeds its pool of games; empty if there is none.
+        given: The environment itself, if it was made in Python.
+        data: Recorded episodes whose actions count as right, instead of a solver.
+    """
+
+    env: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    pool: str = ""
+    given: TextEnvironment | None = None
+    data: Sequence[Episode] = ()
+
+    def make(self, seed: int) -> TextEnvironment:
+        """Make the environment, with a pool of its own for each seed."""
+        if self.given is not None:
+            return copy.deepcopy(self.given)
+        own = {self.pool: POOL + seed} if self.pool else {}
+        return make(self.env, **{**self.options, **own})
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A model's scores on the questions of one bed.
+
+    Attributes:
+        values: Score of each question, from 0 to 1, shape (n,).
+        groups: Episode of each question, shape (n,).
+        columns: Further figures by name.
+    """
+
+    values: FloatArray
+    groups: Sequence[int]
+    columns: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ability(self) -> float:
+        """The mean score."""
+        return float(self.values.mean())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the ability: a bootstrap over episodes, or over questions if there is one."""
+        _, numbers = np.unique(self.groups, return_inverse=True)
+        if numbers.max() == 0:
+            numbers = np.arange(len(self.values))
+        sums = np.bincount(numbers, self.values)
+        sizes = np.bincount(numbers)
+        drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
+        means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+        low, high = np.quantile(means, (0.025, 0.975))
+        return float(low), float(high)
+
+
+Ask: TypeAlias = Callable[[LanguageModel, Bed, int, int], Scores]
+"""Asks a model n questions of a bed, drawn by a seed."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role in which a model can be heard.
+
+    Attributes:
+        name: Its name on the command line.
+        ability: What the score is, in words.
+        verbs: The verbs of which a model needs one.
+        beds: Where its questions are drawn.
+        ask: Asks a model.
+        lexical: Spec of the stand-in that knows words only and can answer with one of ``verbs``; or a
+            function that answers the questions by word overlap or look-up.
+        requests: Requests per question, for the estimate of costs.
+    """
+
+    name: str
+    ability: str
+    verbs: tuple[Verb, ...]
+    beds: tuple[Bed, ...]
+    ask: Ask
+    lexical: str | Callable[[Bed, int, int], Scores] = "bag-of-words"
+    requests: float = 1.0
+
+
+class Moment(NamedTuple):
+    """A state of an episode with what is best there.
+
+    Attributes:
+        state: The state.
+        good: The actions after which the shortest way to success is shorter.
+        left: Steps of the shortest way from here.
+        episode: Number of the episode.
+        step: The step that was then made.
+    """
+
+    state: State
+    good: frozenset[str]
+    left: int
+    episode: int
+    step: Transition
+
+
+def moments(bed: Bed, n: int, seed: int, *, skill: float = 0.5, each: int = 4) -> list[Moment]:
+    """Draw n states in which it is known what is best.
+
+    A player follows the solver in a share ``skill`` of the steps, and else acts at random. Without a solver
+    the states are those of the recorded successful episodes, or of episodes that a search finds.
+
+    Args:
+        bed: Where to draw.
+        n: Number of states.
+        seed: Seed of episodes and draws.
+        skill: Share of the steps in which the player follows the solver.
+        each: States per episode at the most.
+    """
+    rng, found = np.random.default_rng(seed), list[Moment]()
+    for seen in _episodes(bed, n, seed, rng, skill):
+        found += [seen[i] for i in sorted(rng.permutation(len(seen))[:each])]
+        if len(found) >= n:
+            break
+    return found[:n]
+
+
+def _episodes(bed: Bed, n: int, seed: int, rng: np.random.Generator, skill: float) -> Iterator[list[Moment]]:
+    """Yield the moments of one episode after the other."""
+    if bed.data:
+        won = [episode for episode in bed.data if episode[-1].success]
+        yield from (_followed(won[i], number) for number, i in enumerate(rng.permutation(len(won))))
+        return
+    env = bed.make(seed)
+    for number in range(n):
+        own = episode_seed(seed, 1, number)
+        if hasattr(env.unwrapped, "oracle"):
+            yield list(_solved(env, rng, own, number, skill))
+        elif steps := won_by_search(env, own):
+            yield _followed(steps, number)
+
+
+def _replayed(env: TextEnvironment, actions: Sequence[str], seed: int) -> list[Transition]:
+    coming = iter(actions)
+    return list(play(copy.deepcopy(env), lambda state: next(coming), seed))
+
+
+def _followed(steps: Sequence[Transition], number: int) -> list[Moment]:
+    """Return the moments of a successful episode, in which its own actions count as right."""
+    return [
+        Moment(t.state, frozenset((t.action,)), len(steps) - i, number, t)
+        for i, t in enumerate(steps)
+        if t.state.actions and len(t.state.actions) > 1
+    ]
+
+
+def won_by_search(env: TextEnvironment, seed: int, states: int = SEARCHED) -> list[Transition]:
+    """Return a shortest successful episode, found breadth first in copies of the environment; or none.
+
+    Args:
+        env: An environment that ``copy.deepcopy`` copies.
+        seed: Seed of the episode.
+        states: Number of different observations to visit at the most.
+    """
+    root = copy.deepcopy(env)
+    observation, info = root.reset(seed=seed)
+    queue: deque[tuple[TextEnvironment, tuple[str, ...], tuple[str, ...]]] = deque()
+    queue.append((root, (), tuple(info.get("actions", ()))))
+    seen = {observation}
+    while queue and len(seen) < states:
+        here, done, actions = queue.popleft()
+        for action in actions:
+            twin = copy.deepcopy(here)
+            observation, _, terminated, truncated, info = twin.step(action)
+            if info.get("success"):
+                return _replayed(env, (*done, action), seed)
+            if not (terminated or truncated or observation in seen):
+                seen.add(observation)
+                queue.append((twin, (*done, action), tuple(info["actions"])))
+    return []
+
+
+def _solved(
+    env: TextEnvironment, rng: np.random.Generator, seed: int, episode: int, skill: float
+) -> Iterator[Moment]:
+    """Play an episode; yield the states with a choice from which there is a way."""
+    known: list[tuple[State, frozenset[str], int]] = []
+
+    def act(state: State) -> str:
+        plan = env.unwrapped.oracle()  # type: ignore[attr-defined]
+        good, left = (best(env, plan, state), len(plan)) if plan else (frozenset(), 0)
+        known.append((state, good, left))
+        return plan[0] if plan and rng.random() < skill else str(rng.choice(state.options))
+
+    for step in play(env, act, seed):
+        state, good, left = known[-1]
+        if good and len(good) < len(state.options):
+            yield Moment(state, good, left, episode, step)
+
+
+def best(env: TextEnvironment, plan: Sequence[str], state: State) -> frozenset[str]:
+    """Return the actions after which the episode is won, or the solver needs fewer steps than from here."""
+    return frozenset(a for a in state.options if a == plan[0] or _nearer(env, a, len(plan)))
+
+
+def _nearer(env: TextEnvironment, action: str, left: int) -> bool:
+    twin = copy.deepcopy(env)
+    _, _, terminated, _, info = twin.step(action)
+    if terminated:
+        return bool(info["success"])
+    plan = twin.unwrapped.oracle()  # type: ignore[attr-defined]
+    return plan is not None and len(plan) < left

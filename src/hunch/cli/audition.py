@@ -1,0 +1,110 @@
+"""``hunch audition``: asks models the questions of each role, and says which role they should play."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from hunch.audition.answer import Audition, plain
+from hunch.audition.hearing import audition as heard
+from hunch.audition.page import page
+from hunch.cli.options import Limits, read, split_environment
+from hunch.core import UsageError
+from hunch.lm.answers.rehearsal import Rehearsal
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
+from hunch.runs.files import write_atomically
+
+DESCRIPTION = """Ask models the questions of each role, in environments whose true answers are known, by the
+prompts and readers of the methods. The table shows each model beside the uninformed and the lexical stand-in,
+what a method gains with a model of that ability, and whether it pays. Options of the environment are given as
+--env.NAME VALUE."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditionOptions:
+    """Models, roles and questions."""
+
+    lm: tuple[str, ...] = ()
+    """The models to hear, by their specs."""
+    roles: tuple[str, ...] = ()
+    """Roles: prior, policy, judge, preference, goal, planner, world-model, writer. Default: all."""
+    env: str = ""
+    """Environment in which to ask. Default: those of each role."""
+    data: Path | None = None
+    """Recorded episodes of --env; the actions of successful ones count as right."""
+    questions: PositiveInt = 100
+    """Questions per role, spread over its environments."""
+    seed: NonNegativeInt = 0
+    """Seed of the questions."""
+    worth: NonNegativeFloat = 0.05
+    """The least gain in success that is worth a model."""
+    budget: Limits = field(default_factory=Limits)
+    """Limits on the use of the models, all roles together."""
+    out: Path | None = None
+    """Folder for audition.html and audition.json. Default: the table is only printed."""
+    dry_run: bool = False
+    """Only count the requests, tokens and cost; no model is asked."""
+
+
+def audition(arguments: Sequence[str]) -> None:
+    """Hear models and print the table.
+
+    Raises:
+        UsageError: if no model is named.
+    """
+    rest, env_options = split_environment(arguments)
+    what = read(AuditionOptions, prog="hunch audition", description=DESCRIPTION, args=rest)
+    check_settings(what)
+    if not what.lm:
+        raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
+    found = heard(
+        list(what.lm),
+        what.roles,
+        what.env or None,
+        env_options=env_options,
+        data=what.data,
+        questions=what.questions,
+        seed=what.seed,
+        worth=what.worth,
+        budget=None if what.dry_run else what.budget.budget() or None,
+        join=Rehearsal() if what.dry_run else None,
+        progress=_told,
+    )
+    if what.dry_run:
+        return _estimate(found)
+    print(found)
+    if what.out:
+        what.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(what.out / "audition.html", page(found).encode())
+        write_atomically(what.out / "audition.json", json.dumps(plain(found), indent=1).encode())
+        print(f"Kept in {what.out}: audition.html, audition.json.")
+
+
+def _told(what: str) -> None:
+    """Say on a terminal what is asked next."""
+    if sys.stderr.isatty():
+        print(f"hunch: {what}", file=sys.stderr)
+
+
+def _estimate(found: Audition) -> None:
+    """Print what the audition would cost, role by role; answers of a stand-in have a typical length."""
+    grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("model", "role", "requests", "cached", "tokens", "cost"):
+        grid.add_column(name, justify="left" if name in ("model", "role") else "right")
+    spent: dict[tuple[str, str], list[float]] = {}
+    for line in {(line.heard.model, line.heard.role, line.heard.env): line for line in found.lines}.values():
+        u = line.heard.usage
+        tokens = u.get("prompt_tokens", 0) + u.get("completion_tokens", 0)
+        own = [u.get("calls", 0), u.get("cache_hits", 0), tokens, u.get("cost", 0)]
+        before = spent.setdefault((line.heard.model, line.heard.role), [0.0] * len(own))
+        spent[line.heard.model, line.heard.role] = [a + b for a, b in zip(before, own, strict=True)]
+    for (model, role), (calls, hits, tokens, cost) in spent.items():
+        grid.add_row(model, role, f"{calls:,.0f}", f"{hits:,.0f}", f"{tokens:,.0f}", f"{cost:,.4f}")
+    Console().print(grid, markup=False, highlight=False)

@@ -1,0 +1,322 @@
+"""The audition: questions with known answers, models with known errors, verdicts, and the command."""
+
+import json
+import math
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hunch
+from hunch.audition import frontier as frontiers
+from hunch.audition.answer import Audition, plain
+from hunch.audition.frontier import Frontier, Point, over, verdict
+from hunch.audition.hearing import hear
+from hunch.audition.page import page
+from hunch.audition.planner import SKILLS
+from hunch.audition.question import Bed, Scores, best, moments, won_by_search
+from hunch.audition.roles import ROLES, role_named
+from hunch.core import UsageError
+from hunch.envs.kitchen.errands import ERRANDS, plans
+from hunch.lm import load
+from hunch.lm.budget import Budget
+
+LAKE = Bed("hunch/FrozenLake-v0")
+
+
+def heard(role, model, n=120, bed=0, seed=0):
+    found = role_named(role)
+    return hear(found, found.beds[bed], model, load(model, cache=None), n, seed)
+
+
+# ---- questions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_the_same_seed_asks_the_same(role):
+    one, other = (heard(role.name, "uniform", n=9) for _ in range(2))
+    assert one.ability == other.ability
+    assert one.questions == other.questions == 9
+
+
+@pytest.mark.parametrize("bed", role_named("prior").beds, ids=lambda bed: bed.env)
+def test_the_solver_gets_there_by_right_actions_alone(bed):
+    """From every question, taking any action that counts as right brings the goal nearer."""
+    env = bed.make(0)
+    for seed in range(3):
+        observation, info = env.reset(seed=seed)
+        for _ in range(60):
+            plan = env.unwrapped.oracle()
+            state = hunch.core.State.read(observation, info)
+            good = sorted(best(env, plan, state))
+            assert plan[0] in good
+            observation, _, ended, _, info = env.step(good[seed % len(good)])
+            if ended:
+                break
+        assert info["success"]
+
+
+def test_states_are_spread_over_episodes_and_have_a_choice():
+    drawn = moments(LAKE, 60, 0)
+    assert len(drawn) == 60
+    assert len({m.episode for m in drawn}) > 10
+    assert all(0 < len(m.good) < len(m.state.options) for m in drawn)
+
+
+def test_every_plan_is_made_of_skills_and_ends():
+    for errand in ERRANDS:
+        for plan in plans(errand.goal):
+            assert set(plan) <= set(SKILLS)
+            assert plan[-1] == "done"
+
+
+# ---- abilities --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("role", "bed", "rule"),
+    [
+        ("prior", 2, "scripted:frozenlake"),
+        ("policy", 2, "scripted:frozenlake"),
+        ("judge", 0, "scripted:judge"),
+        ("judge", 1, "scripted:judge"),
+    ],
+)
+def test_a_rule_that_knows_the_answer_is_right(role, bed, rule):
+    assert heard(role, rule, bed=bed).ability > 0.9
+
+
+def test_a_planner_that_wants_another_thing_is_wrong():
+    """The rule knows every errand, but goes for one of the things that would do, whatever was begun."""
+    assert 0.7 < heard("planner", "scripted:errands").ability < 1
+
+
+@pytest.mark.parametrize("error", [0.1, 0.3])
+def test_errors_are_measured(error):
+    """Within four standard errors of the truth."""
+    found = heard("judge", f"scripted:judge?error={error}", n=400)
+    assert abs(found.ability - (1 - error)) < 4 * math.sqrt(error * (1 - error) / 400)
+    low, high = found.interval
+    assert low < found.ability < high
+
+
+def test_lasting_errors_are_told_from_noise():
+    noise = heard("judge", "scripted:judge?error=0.3", n=200)
+    lasting = heard("judge", "scripted:judge?systematic=1&error=0.3", n=200)
+    assert noise.columns["lasting errors"] < 0.5
+    assert lasting.columns["lasting errors"] == 1.0
+
+
+def test_a_model_that_knows_nothing_is_at_chance():
+    assert abs(heard("judge", "uniform", n=400).ability - 0.5) < 0.1
+    assert abs(heard("preference", "uniform", n=60, bed=1).ability - 0.5) < 0.2
+
+
+def test_refusals_are_no_verdicts():
+    found = heard("judge", "scripted:judge?refusal=1", n=20)
+    assert found.ability == 0
+    assert found.columns["no verdict"] == 1
+
+
+def test_a_model_without_the_verb_cannot():
+    found = heard("writer", "bag-of-words")
+    assert not found.asked
+    assert "cannot generate" in found.why
+
+
+def test_intervals_count_episodes():
+    """Ten equal answers within each of four episodes say no more than four answers."""
+    values = np.repeat([0.0, 1.0, 1.0, 0.0], 10)
+    low, high = Scores(values, np.repeat(range(4), 10).tolist()).interval
+    assert low == 0
+    assert high == 1
+
+
+# ---- verdicts ---------------------------------------------------------------------------------------------
+
+CURVE = Frontier(
+    *("kwon", "judge", "hunch/MatrixGame-v0", "independent", "success", 100, 10, "2026-11-24"),
+    (Point("a", 0.5, 0.0, 0.0, 0.0), Point("b", 0.75, 0.25, 0.15, 0.35), Point("c", 1.0, 0.5, 0.4, 0.6)),
+)
+
+
+def test_the_gain_over_an_interval_is_the_widest():
+    assert CURVE.gain((0.75, 0.75)) == pytest.approx((0.15, 0.35))
+    assert CURVE.gain((0.5, 1.0)) == pytest.approx((0.0, 0.6))
+    assert CURVE.gain((0.0, 0.2)) == (0.0, 0.0)
+    assert CURVE.needed(0.15) == pytest.approx(0.75, abs=0.002)
+    assert CURVE.needed(0.9) is None
+
+
+@pytest.mark.parametrize(
+    ("gain", "words", "said"),
+    [
+        ((0.1, 0.2), None, "pays"),
+        ((0.1, 0.2), (0.06, 0.3), "pays"),
+        ((0.1, 0.2), (-0.1, 0.3), "may pay"),
+        ((0.1, 0.2), (-0.1, 0.04), "does not pay"),
+        ((0.0, 0.04), None, "does not pay"),
+        ((0.0, 0.2), None, "may pay"),
+    ],
+)
+def test_a_verdict_needs_the_whole_interval(gain, words, said):
+    assert verdict(gain, words, 0.05) == said
+
+
+def test_the_difference_of_gains_is_as_wide_as_both():
+    assert over((0.1, 0.3), (0.0, 0.2)) == pytest.approx((-0.1, 0.3))
+
+
+def test_lasting_errors_choose_their_own_frontier():
+    lasting = replace(CURVE, errors="lasting")
+    assert frontiers.likeliest([CURVE, lasting], 0.9) == [lasting]
+    assert frontiers.likeliest([CURVE, lasting], 0.1) == [CURVE]
+
+
+def test_stored_frontiers_fit_the_roles():
+    for frontier in frontiers.frontiers():
+        role = role_named(frontier.role)
+        assert frontier.env in [bed.env for bed in role.beds]
+        assert list(frontier.points) == sorted(frontier.points, key=lambda p: p.ability)
+        assert all(p.low <= p.gain <= p.high for p in frontier.points)
+
+
+# ---- in Python --------------------------------------------------------------------------------------------
+
+
+def test_the_package_is_the_function():
+    found = hunch.audition("scripted:judge", ["judge"], questions=40)
+    assert isinstance(found, Audition)
+    assert {line.heard.env for line in found.lines} == {"hunch/MatrixGame-v0", "hunch/Ultimatum-v0"}
+    assert all(line.heard.ability == 1 for line in found.lines)
+    assert "<table>" in found._repr_html_()
+    assert "judge" in str(found)
+
+
+def test_page_and_values_hold_every_line(monkeypatch):
+    monkeypatch.setattr(frontiers, "frontiers", lambda: (CURVE,))
+    found = hunch.audition(["scripted:judge", "bag-of-words"], ["judge"], questions=40)
+    held = [line for line in found.lines if line.frontier]
+    assert [line.heard.model for line in held] == ["scripted:judge"]
+    assert held[0].verdict == "pays"
+    assert found.best("scripted:judge") == held[0]
+    html = page(found)
+    assert html.count("<tr>") == len(found.lines) + 1
+    assert "<svg" in html
+    assert "hunch run kwon --env hunch/MatrixGame-v0 --lm scripted:judge" in html
+    assert json.loads(json.dumps(plain(found)))["lines"][0]["heard"]["model"] == "scripted:judge"
+
+
+def test_a_budget_that_ends_leaves_a_partial_table():
+    found = hunch.audition("scripted:judge", ["judge", "planner"], questions=40, budget=Budget(calls=50))
+    assert "budget of 50 calls" in found.stopped
+    asked = [line.heard.asked for line in found.lines]
+    assert asked[0]
+    assert not asked[-1]
+    assert found.lines[-1].heard.why == "the budget ended"
+    assert sum(u["calls"] for u in found.usage.values()) <= 50
+
+
+class Corridor(gymnasium.Env):
+    """Five cells without a solver; the right end is the goal."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 1
+        return self._seen(False)
+
+    def step(self, action):
+        self.at = max(0, self.at + (1 if action == "right" else -1))
+        observation, info = self._seen(self.at == 4)
+        return observation, float(self.at == 4), self.at == 4, False, info
+
+    def _seen(self, success):
+        return f"cell {self.at}", {"actions": ("left", "right"), "task": "go right", "success": success}
+
+
+class Nowhere(Corridor):
+    """Nothing succeeds."""
+
+    def _seen(self, success):
+        return super()._seen(False)
+
+
+def test_ones_own_environment_is_searched():
+    assert [t.action for t in won_by_search(Corridor(), 0)] == ["right"] * 3
+    found = hunch.audition("scripted:overlap", env=Corridor(), questions=30)
+    by_role = {line.heard.role: line.heard for line in found.lines}
+    assert by_role["policy"].ability == 1
+    assert by_role["planner"].why == "the truth is known in hunch/Kitchen-v0 only"
+    assert "no solver" in by_role["judge"].why
+
+
+def test_recorded_successes_count_as_right(tmp_path):
+    from hunch.rl.episodes import play
+
+    episodes = [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
+    found = hunch.audition("scripted:overlap", ["policy"], env=Corridor(), data=episodes, questions=12)
+    assert found.lines[0].heard.ability == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"lm": "minilmm"}, "minilm"),
+        ({"lm": "uniform", "roles": ["jugde"]}, "did you mean 'judge'"),
+        ({"lm": "uniform", "env": "hunch/FrozenLak-v0"}, "FrozenLake-v0"),
+        ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
+        ({"lm": "uniform", "env": Nowhere()}, "finds no success"),
+        ({"lm": "uniform", "env_options": {"games": 3}}, "need its id"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(given, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        hunch.audition(**given)
+
+
+# ---- the command ------------------------------------------------------------------------------------------
+
+
+def test_the_command(hunch_command, tmp_path):
+    code, out, _ = hunch_command(
+        *(
+            "audition",
+            "--lm",
+            "scripted:judge",
+            "uniform",
+            "--roles",
+            "judge",
+            "--questions",
+            "20",
+            "--out",
+            "a",
+        )
+    )
+    assert code == 0
+    assert "MatrixGame" in out
+    assert (tmp_path / "a" / "audition.html").read_text().startswith("<!doctype html>")
+    assert len(json.loads((tmp_path / "a" / "audition.json").read_text())["lines"]) >= 4
+
+
+def test_a_dry_run_asks_nothing(hunch_command, tmp_path):
+    code, out, _ = hunch_command("audition", "--lm", "scripted:judge", "--roles", "judge", "--dry-run")
+    assert code == 0
+    assert "200" in out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "Name the models"),
+        (("--lm", "uniform", "--roles", "cook"), "There is no role 'cook'"),
+        (("--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
+        (("--lm", "uniform", "--env", "hunch/Pendulum-v0"), "Nothing can be judged"),
+    ],
+)
+def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):
+    code, out, err = hunch_command("audition", *arguments)
+    assert code == 2
+    assert sentence in err
+    assert out == ""
