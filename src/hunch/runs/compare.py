@@ -32,6 +32,8 @@ LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""
 SEED = "seed"
 """Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
+PRELOADED = ("hunch.runs.execute", "torch", "scipy.stats")
+"""Modules that are imported once for all runs."""
 POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 """Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
 
@@ -175,9 +177,10 @@ def compare(
     """
     workers = processors() if workers is None else max(1, workers)
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload(["hunch.runs.execute", "torch"])
+    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
+    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
-    waiting, begun = missing(todo), dict[Job, BaseProcess]()
+    waiting, begun = sorted(missing(todo), key=_turn), dict[Job, BaseProcess]()
     running: list[BaseProcess] = []
     with interruptible() as stop:
         while (waiting and not stop()) or running:
@@ -193,6 +196,19 @@ def compare(
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]
+
+
+def _backends(config: RunConfig) -> list[lm.Backend]:
+    """Return the kinds of the models that a run uses, as far as they are known."""
+    specs = {} if "agent" in config.objects else config.specs()
+    heads = [spec.partition("?")[0].partition(":")[0] for spec in specs.values()]
+    return [lm.kinds()[head] for head in heads if head in lm.kinds()]
+
+
+def _turn(job: Job) -> tuple[int, bool]:
+    """Return the key of the order in which runs begin: by seed, and the longest first, whose model writes."""
+    writes = any(backend.costly and "generate" in backend.verbs for backend in _backends(job.config))
+    return job.seed, not writes
 
 
 def refuse_run(out: Path) -> None:
