@@ -180,7 +180,7 @@ def compare(
     imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
     context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
-    waiting, begun = sorted(missing(todo), key=_turn), dict[Job, BaseProcess]()
+    waiting, begun = missing(todo), dict[Job, BaseProcess]()
     running: list[BaseProcess] = []
     with interruptible() as stop:
         while (waiting and not stop()) or running:
@@ -206,7 +206,7 @@ def _backends(config: RunConfig) -> list[lm.Backend]:
 
 
 def _turn(job: Job) -> tuple[int, bool]:
-    """Return the key of the order in which runs begin: by seed, and the longest first, whose model writes."""
+    """Return the key by which runs begin: seed by seed, and those whose model writes first, the longest."""
     writes = any(backend.costly and "generate" in backend.verbs for backend in _backends(job.config))
     return job.seed, not writes
 
@@ -240,8 +240,8 @@ def refuse_others(todo: Sequence[Job]) -> None:
 
 
 def missing(todo: Sequence[Job]) -> list[Job]:
-    """Return the unfinished runs, and forget their last failure."""
-    left = [job for job in todo if outcome(job).result is None]
+    """Return the unfinished runs in the order in which they begin, and forget their last failure."""
+    left = sorted((job for job in todo if outcome(job).result is None), key=_turn)
     for job in left:
         (job.folder / "failure.txt").unlink(missing_ok=True)
     return left
