@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hunch.rl.q_learning import QLearner, QNetwork, Replay
+from hunch.rl.q_learning import Batch, QLearner, QNetwork, Replay
 from hunch.rl.statistics import (
     above,
     area,
@@ -68,16 +68,36 @@ def test_joint_network_has_no_state_part():
     assert network(torch.zeros(3, 0), torch.randn(5, 4), three, three).shape == (3,)
 
 
-def test_candidates_of_several_states_have_the_values_that_they_have_alone():
-    """Whatever stands beside them, and in padded tables too."""
+def three_states():
+    """Features of three states with one to three actions."""
     actions = [np.array([0, 1, 2]), np.array([4]), np.array([3, 0])]
-    features = SimpleNamespace(
+    return SimpleNamespace(
         state_dim=6,
         action_dim=4,
         rows=lambda states, own: np.concatenate([actions[i][a] for i, a in zip(states, own, strict=True)]),
         vectors=np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32),
         matrix=np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32),
     )
+
+
+def test_an_update_bootstraps_from_the_best_candidate_of_the_next_state():
+    """And not at all where the episode ended."""
+    features, candidates = three_states(), [np.array([2, 0]), np.array([0]), np.array([0, 1])]
+    learner, other = QLearner(features, 0, hidden=8), QLearner(features, 1, hidden=8)
+    learner.target = other.network.requires_grad_(False)
+    state, action, following = np.array([0, 2, 1]), np.array([2, 1, 0]), np.array([1, 0, 2])
+    reward, ended = np.array([0.5, -1.0, 2.0]), np.array([0.0, 0.0, 1.0])
+    own = [learner.values(features, [s], [np.array([a])])[0][0] for s, a in zip(state, action, strict=True)]
+    best = [other.values(features, [s], [candidates[s]])[0].max() for s in following]
+    wanted = reward + learner.gamma * (1 - ended) * best
+    batch = Batch(state, action, following, reward, ended, state[:, None], following[:, None])
+    loss = learner.update(batch, lambda _, sets: [candidates[i] for i in sets[:, 0]])
+    assert loss == pytest.approx(0.5 * np.mean((own - wanted) ** 2), abs=1e-6)
+
+
+def test_candidates_of_several_states_have_the_values_that_they_have_alone():
+    """Whatever stands beside them, and in padded tables too."""
+    features = three_states()
     learner = QLearner(features, 0, hidden=8)
     candidates = [np.array([2, 0]), np.array([0]), np.array([0, 1])]
     together = learner.values(features, [0, 1, 2], candidates)

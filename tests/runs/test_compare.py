@@ -6,14 +6,16 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from hunch import lm
 from hunch.core import UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles import PriorConfig
-from hunch.runs.compare import arms, compare, jobs
+from hunch.runs.compare import PRELOADED, arms, compare, jobs, missing
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.progress import JobBars
@@ -44,6 +46,24 @@ def test_the_lexical_control_stands_beside_similarities_alone():
         assert [arm.model for arm in arms([config])] == [config.lm, "uniform"]
     asked = replace(mapped, lm="hf:there", options=DQNPriorConfig(prior=PriorConfig(kind="similarity")))
     assert arms([asked])[-1].model == "words"
+
+
+def test_runs_begin_seed_by_seed_and_the_longest_first(tmp_path):
+    """They end at about the same time then."""
+    config = RunConfig(method="dqn-prior", env=LAKE, lm="minilm", options=DQNPriorConfig())
+    dqn, pocket = replace(config, method="dqn", lm=""), replace(config, lm="pocket?corpus=households")
+    todo = jobs(arms([dqn, config, pocket]), 2, tmp_path)
+    order = missing(todo)
+    assert sorted(order, key=todo.index) == todo
+    assert [job.seed for job in order] == [job.seed for job in todo]
+    assert [job.arm.model for job in order if job.seed] == [pocket.lm, "none", "minilm", "uniform", "words"]
+
+
+def test_what_models_import_exists():
+    """A module that is not there would be left out in silence."""
+    found = [module for backend in lm.kinds().values() for module in backend.imports]
+    assert found
+    assert all(map(find_spec, [*found, *PRELOADED]))
 
 
 def test_a_baseline_and_an_uninformed_method_need_no_control():

@@ -38,6 +38,7 @@ class Backend:
         verbs: The verbs that its models may support.
         summary: One line for ``hunch lm``.
         costly: True if its answers are kept in the per-user cache.
+        imports: Modules that loading a model takes seconds to import; processes that are forked share them.
     """
 
     pattern: str
@@ -45,6 +46,7 @@ class Backend:
     verbs: frozenset[Verb]
     summary: str
     costly: bool = True
+    imports: tuple[str, ...] = ()
 
     @property
     def takes_argument(self) -> bool:
@@ -71,12 +73,14 @@ OURS: Final[dict[str, Backend]] = {
         "hunch.lm.backends.minilm:load",
         frozenset({"embed"}),
         "all-MiniLM-L6-v2, a small real sentence encoder",
+        imports=("hunch.lm.backends.packing",),
     ),
     "hf": Backend(
         "hf:<name or folder>",
         "hunch.lm.backends.huggingface:load",
         frozenset({"generate", "score", "embed", "see"}),
         "any causal model or encoder of the transformers library, in this process",
+        imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
     ),
     "bag-of-words": Backend(
         "bag-of-words",
@@ -118,6 +122,7 @@ OURS: Final[dict[str, Backend]] = {
         "hunch.lm.backends.random_network:load",
         frozenset({"embed"}),
         "minilm's architecture with random weights: the control for its training",
+        imports=("hunch.lm.backends.packing",),
     ),
     "replay": Backend(
         "replay:<file>",

@@ -7,4 +7,5 @@ BACKEND = Backend(
     "hunch.pocket.model:load",
     frozenset({"generate", "score", "embed"}),
     "our own small causal model, for prompts of examples; made by 'hunch pretrain pocket'",
+    imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
 )

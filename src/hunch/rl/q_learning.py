@@ -60,10 +60,10 @@ class QNetwork(nn.Module):
 
         States have shape (batch, state_dim), actions shape (texts, action_dim).
         """
-        hidden = self.action_part(actions)[index]
+        hidden = self.action_part(actions).index_select(0, index)
         if self.state_part is not None:
-            hidden = hidden + self.state_part(states)[owner]
-        values: Tensor = self.head(torch.relu(self.middle(torch.relu(hidden)))).squeeze(-1)
+            hidden += self.state_part(states).index_select(0, owner)
+        values: Tensor = self.head(self.middle(hidden.relu_()).relu_()).squeeze(-1)
         return values
 
 
@@ -206,8 +206,9 @@ class QLearner:
         if len(alive):
             following = candidates(batch.next_state[alive], batch.following[alive])
             with torch.no_grad():
-                best = self.padded(self.target, batch.next_state[alive], following).max(dim=1).values
-            y[alive] += self.gamma * best
+                q = forward(self.target, self.features, batch.next_state[alive], following).numpy()
+            starts = np.cumsum([0, *map(len, following[:-1])])
+            y[alive] += self.gamma * torch.from_numpy(np.maximum.reduceat(q, starts))
         return y
 
     @torch.no_grad()

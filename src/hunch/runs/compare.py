@@ -32,6 +32,8 @@ LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""
 SEED = "seed"
 """Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
+PRELOADED = ("hunch.runs.execute", "torch", "scipy.stats")
+"""Modules that are imported once for all runs."""
 POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 """Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
 
@@ -179,7 +181,8 @@ def compare(
     """
     workers = processors() if workers is None else max(1, workers)
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload(["hunch.runs.execute", "torch"])
+    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
+    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
     waiting, begun = missing(todo), dict[Job, BaseProcess]()
     running: list[BaseProcess] = []
@@ -197,6 +200,19 @@ def compare(
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]
+
+
+def _backends(config: RunConfig) -> list[lm.Backend]:
+    """Return the kinds of the models that a run uses, as far as they are known."""
+    specs = {} if "agent" in config.objects else config.specs()
+    heads = [spec.partition("?")[0].partition(":")[0] for spec in specs.values()]
+    return [lm.kinds()[head] for head in heads if head in lm.kinds()]
+
+
+def _turn(job: Job) -> tuple[int, bool]:
+    """Return the key by which runs begin: seed by seed, and those whose model writes first, the longest."""
+    writes = any(backend.costly and "generate" in backend.verbs for backend in _backends(job.config))
+    return job.seed, not writes
 
 
 def refuse_run(out: Path) -> None:
@@ -228,8 +244,8 @@ def refuse_others(todo: Sequence[Job]) -> None:
 
 
 def missing(todo: Sequence[Job]) -> list[Job]:
-    """Return the unfinished runs, and forget their last failure."""
-    left = [job for job in todo if outcome(job).result is None]
+    """Return the unfinished runs in the order in which they begin, and forget their last failure."""
+    left = sorted((job for job in todo if outcome(job).result is None), key=_turn)
     for job in left:
         (job.folder / "failure.txt").unlink(missing_ok=True)
     return left
