@@ -18,6 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rich.console import Console
 from rich.table import Table
 
+from hunch.lm.asking import AskConfig
 from hunch.methods import Method, registered
 from hunch.methods.learners import LEARNERS, OPTIONS
 
@@ -46,6 +47,8 @@ BASIC = frozenset(
     )
 )
 """The common options that --help shows."""
+ASKED = frozenset((*(entry.name for entry in fields(AskConfig)), "read", "structured")) - {"temperature"}
+"""Options of every role that asks a model."""
 NESTED = frozenset(("kind", "temperature"))
 """Nested options that --help shows."""
 LONGEST = 24
@@ -61,6 +64,11 @@ class Option:
     meaning: str
     default: str
     basic: bool = True
+
+    @property
+    def asked(self) -> bool:
+        """True if it says how the model is asked, as in every role that asks one."""
+        return self.flag.rpartition(".")[2].replace("-", "_") in ASKED
 
     @property
     def line(self) -> tuple[str, str]:
@@ -170,6 +178,15 @@ def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
     hidden = {_typed(name) for name in unseen(method, chosen(method, arguments))}
     listed = options(cls, basic=own.__contains__)
     return [o for o in listed if not hidden & set(accumulate(o.flag.split("."), "{}.{}".format))]
+
+
+def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[Option]]:
+    """Return the options of :func:`of_method`, apart from those of every role that asks a model."""
+    listed = of_method(method, arguments)
+    return {
+        f"Options of {method.name}": [option for option in listed if not option.asked],
+        "How its model is asked": [option for option in listed if option.asked],
+    }
 
 
 def chosen(method: Method, arguments: Sequence[str]) -> str:

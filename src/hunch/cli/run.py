@@ -82,6 +82,6 @@ def _help(arguments: Sequence[str]) -> None:
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
         return
     method = methods.find(arguments[0])
-    groups = {**help.common(RunOptions), f"Options of {method.name}": help.of_method(method, arguments)}
+    groups = {**help.common(RunOptions), **help.groups_of(method, arguments)}
     about = f"{method.summary} ({method.paper})"
     help.show(USAGE.replace("METHOD", method.name), about, groups, arguments)

@@ -86,7 +86,8 @@ def find(name: str) -> Method:
     if name in _HOMES:
         return _ours(name)
     if ":" in name:
-        return replace(_read(name, UsageError), name=name)
+        found = _read(name, UsageError)
+        return found if found.name == name else replace(found, name=name)
     known = registered()
     if name in known:
         return known[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -238,3 +239,25 @@ def contrast(scores: Mapping[int, float], others: Mapping[int, float], *, paired
         return Contrast(seeds, None, Estimate(lead.value, nothing, nothing), chance)
     shown = lead.low > 0 if paired else above([*first.values()], [*second.values()])
     return Contrast(seeds, shown, lead, chance)
+
+
+def cycles(verdicts: Sequence[tuple[str, str, int]]) -> float | None:
+    """Return the share of triples of things whose majority verdicts form a cycle; None without triples.
+
+    Args:
+        verdicts: Two things, and 1 or 2 for the better one; 0 for neither.
+    """
+    margin: dict[tuple[str, str], int] = {}
+    for first, second, verdict in verdicts:
+        if verdict:
+            gain = 1 if verdict == 1 else -1
+            margin[first, second] = margin.get((first, second), 0) + gain
+            margin[second, first] = margin.get((second, first), 0) - gain
+    names = sorted({name for pair in margin for name in pair})
+    triples = [
+        (margin[a, b], margin[b, c], margin[c, a])
+        for a, b, c in combinations(names, 3)
+        if {(a, b), (b, c), (c, a)} <= margin.keys()
+    ]
+    turning = [min(t) > 0 or max(t) < 0 for t in triples]
+    return float(np.mean(turning)) if turning else None

@@ -23,7 +23,6 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -39,6 +38,7 @@ from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
+from hunch.rl.statistics import cycles
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
@@ -374,24 +374,6 @@ def read_preference(answer: str, *, last: bool = False) -> int | None:
         return None
     word = found[-1 if last else 0].lower()
     return int(word) if word.isdigit() else 0
-
-
-def cycles(pairs: Sequence[Pair]) -> float | None:
-    """Return the share of triples of captions whose majority verdicts form a cycle; None without triples."""
-    margin: dict[tuple[str, str], int] = {}
-    for first, second, verdict in pairs:
-        if verdict:
-            gain = 1 if verdict == 1 else -1
-            margin[first, second] = margin.get((first, second), 0) + gain
-            margin[second, first] = margin.get((second, first), 0) - gain
-    names = sorted({name for pair in margin for name in pair})
-    triples = [
-        (margin[a, b], margin[b, c], margin[c, a])
-        for a, b, c in combinations(names, 3)
-        if {(a, b), (b, c), (c, a)} <= margin.keys()
-    ]
-    turning = [min(t) > 0 or max(t) < 0 for t in triples]
-    return float(np.mean(turning)) if turning else None
 
 
 @dataclass(frozen=True, kw_only=True)
