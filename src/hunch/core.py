@@ -87,10 +87,8 @@ class State:
     def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0, seat: int = 0) -> State:
         """Make a state from what ``reset`` or ``step`` returned; a UsageError if actions are missing."""
         if "actions" not in info and not info.get("free_text"):
-            raise UsageError(
-                "The environment names no admissible actions: info['actions'] is missing, and "
-                "info['free_text'] is not True."
-            )
+            missing = "info['actions'] is missing, and info['free_text'] is not True."
+            raise UsageError(f"The environment names no admissible actions: {missing}")
         if isinstance(listed := info.get("actions"), str):
             raise UsageError(f"info['actions'] is one text, {listed!r}: it has to be a tuple of texts.")
         actions = tuple(info["actions"]) if "actions" in info else None
@@ -229,9 +227,8 @@ class World:
 class Explanation:
     """Why an agent makes its next choice."""
 
-    columns: Mapping[str, FloatArray] = field(
-        default_factory=dict
-    )  # a number per action, such as "Q"; or nan
+    # A number per action, such as "Q"; or nan.
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
     chosen: FloatArray | None = None  # probabilities, shape (number of actions,); None if unknown
     note: str = ""  # anything else worth showing
 

@@ -178,8 +178,10 @@ def test_threads_do_not_ask_the_same(server: Server, tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert found[0] == found[1] == found[2] == found[3]
-    assert set(server.answered.values()) == {1}
-    assert (model.usage.calls, model.usage.cache_hits) == (80, 4 * 160 - 80)
+    empty = sum(not text.strip() for own in found[0].values() for text in own)  # not kept, so asked again
+    assert sum(number > 1 for number in server.answered.values()) <= empty
+    assert len(server.answered) == 80
+    assert 80 <= model.usage.calls <= 80 + 7 * empty
     assert model.usage.completion_tokens == model.model.tokens_written > 0
 
 
@@ -326,7 +328,7 @@ def test_the_first_stored_answer_holds(tmp_path: Path) -> None:
 
 def test_a_question_is_asked_once_by_four_processes_in_the_same_order(server: Server, tmp_path: Path) -> None:
     fork = multiprocessing.get_context("fork")
-    load(server)
+    model = load(server)
     server.answered.clear()
     server.delay = 0.02
     workers = [fork.Process(target=_ask_all, args=(server.url, tmp_path / "a.sqlite")) for _ in range(4)]
@@ -336,7 +338,9 @@ def test_a_question_is_asked_once_by_four_processes_in_the_same_order(server: Se
         worker.join()
     assert [worker.exitcode for worker in workers] == [0] * 4
     asked = [number for body, number in server.answered.items() if "Room" in body]
-    assert (len(asked), set(asked)) == (len(PROMPTS), {1})
+    answers = model.generate(PROMPTS, sampling=SHORT)
+    empty = sum(not text.strip() for (text,) in answers)  # not kept, so each process asks again
+    assert (len(asked), sum(number > 1 for number in asked)) == (len(PROMPTS), empty)
 
 
 def _ask_all(url: str, cache: Path) -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hunch import lm
 from hunch.core import State, UsageError
-from hunch.lm.scoring.choose import project, softmax
+from hunch.lm.base import softmax
+from hunch.lm.scoring.choose import project
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.roles.prior.action import Proposal, UniformPrior, draw, entropy, recall
 from hunch.roles.prior.kinds import PriorConfig, build_prior

@@ -46,7 +46,7 @@ def test_the_agent_learns_from_the_sum_and_the_record_keeps_the_environments():
     agent = Rewarded(learner(), Downwards(), weight=2.0, extrinsic=0.5)
     result = hunch.train(agent, hunch.make(LAKE), 100)
     rows = agent.agent.learner.replay.rows[:100]
-    assert set(rows[:, 5]) <= {0.0, 2.0, -0.5, 1.5, 0.5, 2.5}
+    assert set(rows[:, 3]) <= {0.0, 2.0, -0.5, 1.5, 0.5, 2.5}
     assert {episode.episode_return for episode in result.episodes} <= {-1.0, 0.0, 1.0}
     assert result.evidence == "L0"
 
@@ -56,7 +56,7 @@ def test_recorded_data_are_relabelled_and_the_mean_is_told():
     data = [Episode((Transition(s, a, 0.0, s, True, False),)) for a in ("Go Down", "Go Up")]
     agent = Rewarded(learner(), Downwards())
     agent.begin(World(streams=0, data=data), 0)
-    assert sorted(agent.agent.learner.replay.rows[:2, 5]) == [0.0, 1.0]
+    assert sorted(agent.agent.learner.replay.rows[:2, 3]) == [0.0, 1.0]
     agent.observe(data[0])
     assert agent.learn()["intrinsic"] == 1.0
 

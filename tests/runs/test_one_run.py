@@ -81,9 +81,9 @@ def test_a_finished_run_without_its_checkpoint_keeps_its_results(tmp_path):
 def test_a_run_of_another_version_is_named_as_such(tmp_path):
     execute(settings(), tmp_path)
     config = read_json(tmp_path / "config.json")
-    del config["run"]["lifetime"]
+    del config["run"]["threads"]
     write_json(tmp_path / "config.json", config)
-    with pytest.raises(UsageError, match="another version of Hunch, without lifetime"):
+    with pytest.raises(UsageError, match="another version of Hunch, without threads"):
         execute(settings(), tmp_path)
 
 

@@ -117,7 +117,7 @@ def test_best_is_the_agent_of_the_best_evaluation(named):
     best = read_checkpoint(named, BEST)
     assert len(rounds) == 4
     assert scores[best["step"]] == max(scores.values())
-    assert hunch.load(named, checkpoint="best").agent.schedule.steps == best["step"]
+    assert hunch.load(named, checkpoint="best").agent.steps == best["step"]
 
 
 def test_there_is_no_best_without_an_evaluation(tmp_path):
@@ -139,7 +139,7 @@ def test_a_prolonged_run_equals_a_long_one(tmp_path):
         )
         assert result.complete
         assert result.steps == steps
-        assert result.agent.schedule.steps == steps
+        assert result.agent.steps == steps
     hunch.train(*DQN, 150, eval_every=40, out=tmp_path / "b", **OPTIONS)
     assert episodes(tmp_path / "a") == episodes(tmp_path / "b")
     for which in ({}, {"which": BEST}):

@@ -132,7 +132,7 @@ def test_config_repeats_the_run(whole):
 def test_agent_of_a_run_can_be_loaded(whole):
     agent, config = load_agent(whole)
     assert config == CONFIG
-    assert agent.schedule.steps == CONFIG.steps
+    assert agent.steps == CONFIG.steps
 
 
 def test_several_environments_side_by_side(tmp_path):

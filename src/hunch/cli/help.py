@@ -20,7 +20,6 @@ from rich.table import Table
 
 from hunch.lm.asking import AskConfig
 from hunch.methods import Method, registered
-from hunch.methods.learners import LEARNERS, OPTIONS
 
 HELP = ("-h", "--help")
 ALL = "--help-all"
@@ -196,13 +195,20 @@ def chosen(method: Method, arguments: Sequence[str]) -> str:
         flag, equals, value = token.partition("=")
         if (flag if equals else before) in ("--learner", f"--{method.prefix}.learner"):
             found = value if equals else token
-    return found if found in LEARNERS else getattr(method.config_class, "learner", "")
+    default = getattr(method.config_class, "learner", "")
+    if not default:
+        return ""
+    from hunch.methods.learners import LEARNERS
+
+    return found if found in LEARNERS else default
 
 
 def unseen(method: Method, learner: str) -> list[str]:
     """Return the settings, with dotted names, that are no options: what is fixed, and other learners'."""
     found = [*method.agent_class.fixed, "lm"]
     if learner:
+        from hunch.methods.learners import LEARNERS, OPTIONS
+
         found += [name for name in LEARNERS if name != learner]
         every = (entry.name for entry in fields(LEARNERS[learner].config_class))
         found += [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]

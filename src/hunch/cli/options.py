@@ -21,7 +21,6 @@ from hunch import methods
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
-from hunch.methods.learners import LEARNERS
 from hunch.runs.config import RunConfig, Setting
 
 
@@ -167,14 +166,21 @@ def options_of(method: Method, arguments: Sequence[str] = ()) -> Any:
     moved: Mapping[str, str] = getattr(method.agent_class, "moved", {})
     if gone := next((name for name in moved for token in arguments if _is(token, name)), ""):
         raise UsageError(f"There is no option --{gone} any more: {moved[gone]}.")
-    for token in arguments if learner else ():
+    if learner:
+        _refuse_other_learners(method, learner, arguments)
+    return _without(method.config_class, unseen(method, learner), dict(method.agent_class.fixed))
+
+
+def _refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:
+    from hunch.methods.learners import LEARNERS
+
+    for token in arguments:
         other, dot, _ = token.removeprefix("--").removeprefix(f"{method.prefix}.").partition(".")
         if token.startswith("--") and dot and other in LEARNERS and other != learner:
             raise UsageError(
                 f"{token.partition('=')[0]} belongs to the learner {other}, and the learner is {learner}: "
                 f"add --learner {other}."
             )
-    return _without(method.config_class, unseen(method, learner), dict(method.agent_class.fixed))
 
 
 def _is(token: str, name: str) -> bool:

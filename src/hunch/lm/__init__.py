@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hunch.lm.answers.cache import Cached
-from hunch.lm.answers.reading import read_option
 from hunch.lm.answers.store import Store
 from hunch.lm.asking import AskConfig
 from hunch.lm.backends.uniform import UniformModel
@@ -20,11 +19,12 @@ from hunch.lm.base import (
 from hunch.lm.budget import Budget, BudgetError
 from hunch.lm.prompts import Message, Prompt, picture
 from hunch.lm.registry import PER_USER, Backend, kinds, load, require, trainable
-from hunch.lm.scoring.choose import Choice, choose
 from hunch.lm.usage import Usage
 
 if TYPE_CHECKING:
+    from hunch.lm.answers.reading import read_option
     from hunch.lm.probe import Description, describe
+    from hunch.lm.scoring.choose import Choice, choose
 
 __all__ = [
     "ONE_LINE",
@@ -58,7 +58,16 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "Choice": "scoring.choose",
+    "choose": "scoring.choose",
+    "Description": "probe",
+    "describe": "probe",
+    "read_option": "answers.reading",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name not in ("Description", "describe"):
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.probe"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, Literal, TypeVar, cast
 
 from hunch.core import State, UsageError
-from hunch.lm.answers.reading import spoken
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.prompts import Message, Prompt, Template, pinned
 from hunch.lm.usage import PATIENCE, count_fallbacks
@@ -95,6 +94,8 @@ class Asking:
             HunchError: if too many in a row are of no use.
         """
         pairs = zip(answers, read, strict=True)
+        from hunch.lm.answers.reading import spoken
+
         usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in pairs]
         abstained = sum(usable) - sum(map(bool, read))
         count_fallbacks(self.lm, zip(answers, usable, strict=True), self.patience, abstained)

@@ -287,3 +287,9 @@ def listed_options(prompt: str) -> tuple[str, ...]:
         elif items:
             break
     return tuple(reversed(items))
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Return probabilities proportional to exp(logits), computed without overflow."""
+    weights = np.exp(logits - logits.max())
+    return np.asarray(weights / weights.sum())

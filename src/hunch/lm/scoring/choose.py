@@ -31,6 +31,7 @@ from hunch.lm.base import (
     Verb,
     choices,
     listed_options,
+    softmax,
 )
 from hunch.lm.prompts import Prompt, extended, text_of
 from hunch.lm.registry import require
@@ -286,9 +287,3 @@ def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Genera
     if tie == "longest":
         return max(best, key=lambda i: len(actions[i])), named
     return (best[0] if tie == "first" else best[-1]), named
-
-
-def softmax(logits: FloatArray) -> FloatArray:
-    """Return probabilities proportional to exp(logits), computed without overflow."""
-    weights = np.exp(logits - logits.max())
-    return np.asarray(weights / weights.sum())

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from hunch.core import FloatArray, State
-from hunch.lm.base import LanguageModel
-from hunch.lm.scoring.choose import softmax
+from hunch.lm.base import LanguageModel, softmax
 from hunch.roles.planner.skills import FAILED
 from hunch.roles.prior.action import ActionPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_kind

@@ -21,9 +21,8 @@ from hunch.core import UsageError
 from hunch.lm import require
 from hunch.lm.answers.reading import read_line, read_option
 from hunch.lm.asking import AskConfig, Asking, listed, room
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.base import LanguageModel, Sampling, softmax
 from hunch.lm.prompts import Prompt
-from hunch.lm.scoring.choose import softmax
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 
 T = TypeVar("T")
