@@ -69,11 +69,12 @@ def _mark(line: Line, at: Any, i: int, low: float, high: float) -> list[str]:
     colour = _COLOURS[i % len(_COLOURS)]
     (x, top), (_, bottom) = at(line.heard.ability, high), at(line.heard.ability, low)
     left, right = (at(end, low)[0] for end in line.heard.interval)
+    anchor, aside = ("end", -4) if x > WIDTH / 2 else ("start", 4)
     return [
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(right - left, 1):.1f}" height="{bottom - top:.1f}" '
         f'fill="{colour}" opacity="0.12"/>',
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}" stroke="{colour}"/>',
-        f'<text x="{x + 4:.1f}" y="{top + 14 * (i + 1):.1f}" fill="{colour}">'
+        f'<text x="{x + aside:.1f}" y="{top + 14 * (i + 1):.1f}" fill="{colour}" text-anchor="{anchor}">'
         f"{escape(line.heard.model)}</text>",
     ]
 
