@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # One thread of torch per process: on a busy machine two can be forty times slower, waiting for each other.
@@ -12,3 +13,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No example has a time limit: a busy machine would break it.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture
+def hunch_command(capsys, monkeypatch, tmp_path):
+    """Run the command in an empty folder; return exit code, output, errors."""
+    from hunch.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = 0
+        try:
+            main(arguments)
+        except SystemExit as stopped:
+            code = stopped.code
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return run

@@ -2,21 +2,8 @@
 
 import pytest
 
-from hunch.cli.main import main
-
 
 @pytest.fixture
-def hunch(capsys, monkeypatch, tmp_path):
+def hunch(hunch_command):
     """Run the command in an empty folder; return exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        code = 0
-        try:
-            main(arguments)
-        except SystemExit as stopped:
-            code = stopped.code
-        output = capsys.readouterr()
-        return code, output.out, output.err
-
-    return run
+    return hunch_command
