@@ -215,18 +215,14 @@ def test_the_type_is_checked(locked, returns, value, passes):
                 f()
 
 
-def test_a_table_that_python_fills_slowly_costs_the_caller_no_more_than_the_limit():
-    """In its own processor time: the limit is a tenth of what the whole table takes on this machine."""
+def test_a_table_that_python_fills_slowly_is_not_read_to_the_end():
+    """The limit is a tenth of what the table takes on this machine; tests/sandbox/test_wire.py has its cost."""
     keys = slow_keys(42_000)
     put = 'put({"id": own_id(), "values": [{"d": [[k, 0] for k in x]}]})'
     start = time.thread_time()
     dict.fromkeys(keys)
-    whole = time.thread_time() - start
-    with Sandbox(seconds=whole / 10) as box:
-        start = time.thread_time()
-        with pytest.raises(ProgramTimeout):
-            box.load(TOOLS + f"def f(x):\n    {put}", "f")(keys)
-        assert time.thread_time() - start < whole / 2
+    with Sandbox(seconds=(time.thread_time() - start) / 10) as box, pytest.raises(ProgramTimeout):
+        box.load(TOOLS + f"def f(x):\n    {put}", "f")(keys)
 
 
 def test_infinity_passes_where_it_is_asked_for(locked):

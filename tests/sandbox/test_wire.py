@@ -90,6 +90,19 @@ def test_what_cannot_be_read_in_time_is_given_up(tree):
         wire.from_tree(tree, until=time.monotonic() - 1)
 
 
+def test_a_table_that_python_fills_slowly_costs_no_more_than_the_limit():
+    """A tenth of what the whole table takes on this machine, both in this thread's own processor time."""
+    keys = slow_keys(42_000)
+    tree = {"d": [[key, 0] for key in keys]}
+    start = time.thread_time()
+    dict.fromkeys(keys)
+    whole = time.thread_time() - start
+    start = time.thread_time()
+    with pytest.raises(TimeoutError):
+        wire.from_tree(tree, until=time.monotonic() + whole / 10)
+    assert time.thread_time() - start < whole / 2
+
+
 def test_hashes_are_counted_without_a_table():
     """Keys that are slow in a dict and quick in a set cost about as much to read as any others do."""
 
