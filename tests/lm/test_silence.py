@@ -70,6 +70,18 @@ def test_one_usable_answer_ends_a_row():
     assert model.usage.silent == 0
 
 
+def test_a_model_that_often_has_a_usable_answer_may_err_in_long_rows():
+    """But not say nothing."""
+    model = lm.Cached(Parrot(""))
+    count_fallbacks(model, [("go left", True)] * 30)
+    with pytest.warns(HunchWarning):
+        count_fallbacks(model, [("go up", False)] * 3 * PATIENCE)
+    model = lm.Cached(Parrot(""))
+    count_fallbacks(model, [("go left", True)] * 1000)
+    with pytest.warns(HunchWarning), pytest.raises(HunchError, match="50 answers"):
+        count_fallbacks(model, [(" ", False)] * PATIENCE)
+
+
 def judged(text, n):
     s = State("A game.", "choose", ("a",))
     judge = Judge(lm.Cached(Parrot(text)), JudgeConfig())

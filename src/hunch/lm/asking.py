@@ -36,7 +36,8 @@ class AskConfig:
     """File with your own prompt: a text with fields such as {task}, {history}, {observation}, {actions} and
     {examples}. Default: the role's own."""
     patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
-    """Answers in a row without a usable one after which the run stops; none for no limit."""
+    """Answers in a row without a usable one after which the run stops, if they are empty or most answers so
+    far were of no use; none for no limit."""
 
 
 class Asking:

@@ -13,6 +13,9 @@ from hunch.core import HunchError, HunchWarning
 
 SILENT: Final = 20
 """Answers in a row without a usable one after which there is a warning."""
+USELESS: Final = 0.9
+"""Share of useless answers above which a long row of them stops a run. A small model that knows its game may
+err in long rows."""
 PATIENCE: Final = 50
 """Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
 SHOWN: Final = 120
@@ -94,6 +97,8 @@ class Metered:
     gate: Callable[[int], None] | None = None
     under_way: int = 0
     unheard: int = 0
+    mute: int = 0
+    heard: int = 0
     speaks: bool = True
 
     def __init__(self) -> None:
@@ -154,7 +159,8 @@ def count_fallbacks(
         model: The model; nothing is counted if it has no meter.
         answers: Its answers in order, each with whether it was usable: it named an option, or is an
             abstention that the role allows.
-        patience: Answers in a row without a usable one after which the run stops; None for no limit.
+        patience: Answers in a row without a usable one after which the run stops, if all of them were
+            empty or most of all answers so far were of no use; None for no limit.
         abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
 
     Raises:
@@ -164,13 +170,16 @@ def count_fallbacks(
         return
     model.usage.fallbacks += abstained
     for text, usable in answers:
+        model.heard += 1
         model.unheard = 0 if usable else model.unheard + 1
+        model.mute = 0 if text.strip() else model.mute + 1
         if usable:
             continue
         model.usage.fallbacks += 1
         row = model.unheard if model.speaks else 0
         model.usage.silent += SILENT if row == SILENT else row > SILENT
-        if patience is not None and row >= patience:
+        hopeless = model.mute >= row or model.usage.fallbacks > USELESS * model.heard
+        if patience is not None and row >= patience and hopeless:
             raise HunchError(f"{_row(model, text)}, so the run stops: {REMEDY}.")
         if row == SILENT:
             warnings.warn(f"{_row(model, text)}: {REMEDY}.", HunchWarning, stacklevel=3)
