@@ -20,7 +20,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.result import Result, last_quarter, mean_return
 
-SILENCE = "{0.label} says little about {0.model}: {0.silent:,} answers in long rows could not be used"
+SILENCE = "{0.label}: {0.silent:,} answers in long rows could not be used, so it says less about {0.model}"
 COUNTED = {entry.name for entry in fields(Usage)}
 
 
