@@ -32,6 +32,11 @@ PROMPTS = [f"Room {number}.\nAction:" for number in range(200)]
 Message = dict[str, Any]
 
 
+def ours(warned: Any) -> list[Any]:
+    """Our own warnings; a file or socket that another test left open may be warned of at any time."""
+    return [warning for warning in warned if issubclass(warning.category, HunchWarning)]
+
+
 class Liar(ThreadingHTTPServer):
     """A chat server that lies as it is told to.
 
@@ -201,7 +206,7 @@ def test_missing_counts_are_told_once(liar: Liar) -> None:
     liar.lie = stating(None)
     with pytest.warns(HunchWarning, match="states no valid token counts") as told:
         model.generate(PROMPTS[:5], sampling=SAMPLING)
-    assert len(told) == 1
+    assert len(ours(told)) == 1
 
 
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
@@ -307,7 +312,7 @@ def test_an_answer_that_was_cut_says_so_and_is_not_kept(liar: Liar, tmp_path: Pa
     liar.lie = saying("length", content="go le")
     with pytest.warns(HunchWarning, match="cut an answer at max_tokens=8") as told:
         assert model.generate(PROMPTS[:3], sampling=SAMPLING) == [["go le"]] * 3
-    assert len(told) == 1
+    assert len(ours(told)) == 1
     assert type(model.generate(PROMPTS[:1], sampling=SAMPLING)[0][0]) is str
     liar.lie = honest
     assert model.generate(PROMPTS[:1], sampling=SAMPLING) == [["go left"]]
@@ -366,7 +371,7 @@ def test_another_models_name_and_a_repeated_id_are_told_once(liar: Liar) -> None
     liar.lie = lambda reply: reply | {"id": "always"}
     with pytest.warns(HunchWarning, match="the same id") as more:
         model.generate(PROMPTS[3:6])
-    assert len(told) == len(more) == 1
+    assert len(ours(told)) == len(ours(more)) == 1
 
 
 @pytest.mark.parametrize("name", ["m-2026-01-05", "m:latest", "owner/m", "M", "m@20260105", None, ""])
