@@ -8,22 +8,17 @@ import pytest
 
 from hunch import methods
 from hunch.cli.help import meanings, of_method, options
-from hunch.cli.main import COMMANDS, main
+from hunch.cli.main import COMMANDS
 from hunch.cli.run import RunOptions
 from hunch.core import HunchError
 
 
 @pytest.fixture
-def hunch(capsys):
+def hunch(hunch_command):
     def run(*arguments):
-        code = 0
-        try:
-            main(arguments)
-        except SystemExit as stopped:
-            code = stopped.code
-        output = capsys.readouterr()
-        assert output.err == ""
-        return code, output.out
+        code, output, errors = hunch_command(*arguments)
+        assert errors == ""
+        return code, output
 
     return run
 

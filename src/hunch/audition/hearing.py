@@ -78,8 +78,7 @@ def audition(
         budget.check_prices(list(models.values()))
     lines, stopped = list[Line](), ""
     with ledger.enforced():
-        for role, bed, n in _places(placed, questions):
-            lacking = next(why for r, _, why in placed if r is role)
+        for role, bed, n, lacking in _places(placed, questions):
             stand_ins = _stand_ins(role, bed, n, seed) if bed and not stopped else (None, None)
             for spec, model in models.items():
                 progress(f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask")
@@ -152,13 +151,13 @@ def _models(
 
 def _places(
     placed: Sequence[tuple[Role, Sequence[Bed], str]], questions: int
-) -> Iterator[tuple[Role, Bed | None, int]]:
-    """Yield role and bed with the number of questions; no bed where the role cannot be judged."""
-    for role, beds, _ in placed:
+) -> Iterator[tuple[Role, Bed | None, int, str]]:
+    """Yield role and bed with the number of questions; or no bed, and why the role cannot be judged."""
+    for role, beds, why in placed:
         if not beds:
-            yield role, None, 0
+            yield role, None, 0, why
         for i, bed in enumerate(beds):
-            yield role, bed, questions // len(beds) + (i < questions % len(beds))
+            yield role, bed, questions // len(beds) + (i < questions % len(beds)), ""
 
 
 def _stand_ins(role: Role, bed: Bed, n: int, seed: int) -> tuple[Heard, Heard | None]:
