@@ -7,6 +7,7 @@ met the objective. Each is judged twice, so that errors that last can be told fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
     written = "generate" in lm.verbs
     judge = Judge(lm, JudgeConfig(how="answer" if written else "score", temperature=1.0))
     judge.begin(World(), seed)
-    prompts = [judge.prompt(steps[0].state.task, account(steps)) for steps in drawn]
+    prompts = [judge.question(steps[0].state.task, account(steps)) for steps in drawn]
     truth = np.array([steps[-1].success for steps in drawn])
     first, again = (_said(judge.judged(prompts)) for _ in range(2))
     right, right_again = first == truth, again == truth
@@ -52,17 +53,14 @@ def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
 def by_words(bed: Bed, n: int, seed: int) -> Scores:
     """Say yes where the end of the account shares more words with the objective than the median episode."""
     drawn = _episodes(bed, n, seed)
-    shared = np.array([_overlap(steps[0].state.task, account(steps)[-1]) for steps in drawn])
+    shared = np.array([_overlap(steps[0].state.task, Judge.told(steps[-1])[-1]) for steps in drawn])
     truth = np.array([steps[-1].success for steps in drawn])
     return Scores(((shared > np.median(shared)) == truth).astype(float), list(range(len(drawn))))
 
 
 def account(steps: Sequence[Transition]) -> list[str]:
     """Return the episode as the judge reads it."""
-    told = [steps[0].state.observation]
-    for t in steps:
-        told += [f"> {t.action}", t.event or t.next_state.observation]
-    return told
+    return [steps[0].state.observation, *chain.from_iterable(map(Judge.told, steps))]
 
 
 def _said(verdicts: Sequence[float | None]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

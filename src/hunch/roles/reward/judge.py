@@ -105,7 +105,8 @@ class Judge(RewardSource):
             self.verdicts["agrees"] += verdict is not None and (verdict >= 0.5) == transitions[i].success
         return rewards
 
-    def told(self, t: Transition) -> list[str]:
+    @staticmethod
+    def told(t: Transition) -> list[str]:
         """Return the lines of a step in the account of an episode."""
         return [f"> {t.action}", t.event or t.next_state.observation]
 
