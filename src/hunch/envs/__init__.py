@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -145,7 +146,7 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
 
     Args:
         id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``; ``"module:id"`` first imports the module
-            that registers it.
+            that registers it, and ``"module:Class"`` names a class that is not registered.
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
         **options: Options of the environment.
@@ -192,7 +193,8 @@ def full_id(spec: EnvSpec) -> str:
     maker = spec.entry_point
     home = maker.partition(":")[0] if isinstance(maker, str) else getattr(maker, "__module__", "")
     module = _MODULES.get(spec.id, home)
-    known = spec.id in _ENTRY_POINTS or module.partition(".")[0] in ("", "__main__", "gymnasium", "hunch")
+    ours = module.partition(".")[0] in ("", "__main__", "gymnasium", "hunch")
+    known = ours or spec.id in _ENTRY_POINTS or ":" in spec.id
     return spec.id if known else f"{module}:{spec.id}"
 
 
@@ -217,11 +219,20 @@ def _spec(id: str) -> EnvSpec:
         return gymnasium.spec(name)
     except gymnasium.error.Error:
         if module:
-            raise UsageError(f"Importing {module} registers no environment {name!r}.") from None
+            if isinstance(getattr(sys.modules[module], name, None), type):
+                return _registered(id)
+            raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
         if name in _OF_STUDIES:
             raise plugins.of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
+
+
+def _registered(id: str) -> EnvSpec:
+    """Return the spec of a class that registers nothing itself: its ``module:Class`` is its id."""
+    if id not in gymnasium.registry:
+        gymnasium.register(id, id, disable_env_checker=True, order_enforce=False)
+    return gymnasium.spec(id)
 
 
 def creator(id: str) -> Any:
