@@ -47,7 +47,8 @@ GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
     *("hunch/Bulbs-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Gripper-v0"),
-    *("hunch/Logistics-v0", "hunch/Miconic-v0", "hunch/Pendulum-v0", "hunch/Strips-v0", "hunch/Tug-v0"),
+    *("hunch/Logistics-v0", "hunch/Miconic-v0", "hunch/Pendulum-v0", "hunch/Strips-v0"),
+    *("hunch/TextCraft-v0", "hunch/Tug-v0"),
 )
 _HOMES = {
     "ContractError": "checker",
@@ -100,7 +101,6 @@ _ENTRY_POINTS = {
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
     "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
-    "hunch/TextCraft-v0": "hunch.envs.textcraft:TextCraft",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
     "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",
