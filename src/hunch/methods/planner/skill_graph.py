@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
 from hunch.lm import require
-from hunch.lm.answers.reading import spoken
+from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 
