@@ -37,6 +37,7 @@ from hunch.core import (
     Explanation,
     FloatArray,
     IntArray,
+    Memoryless,
     State,
     Transition,
     UsageError,
@@ -270,20 +271,46 @@ class DQNPrior(Agent):
 
     # ---- evaluating ---------------------------------------------------------------------------------
 
-    def player(self, seed: int) -> PosteriorPlayer:
-        """Return a player with its own draws of candidates and actions."""
-        return PosteriorPlayer(self, seed)
+    def player(self, seed: int) -> Memoryless:
+        """Return a player that acts by the posterior over its own draws, or takes the best by epsilon."""
+        features, c = self._copy(), self.config
+        alpha = c.alpha if c.explore == "posterior" else 0.0
+
+        def act(states: Sequence[State], rng: np.random.Generator) -> list[str]:
+            proposals = self._drawn(states, rng)
+            q = self._q(features, states, [proposal.indices for proposal in proposals])
+            chosen = [choose(p, row, alpha, rng) for p, row in zip(proposals, q, strict=True)]
+            return [state.options[i] for state, i in zip(states, chosen, strict=True)]
+
+        return Memoryless(act, seed)
+
+    def _copy(self) -> StateFeatures:
+        """Return features of their own, so that evaluating leaves no trace."""
+        return StateFeatures(self.table, joint=self.config.joint, known=self.features)
+
+    def _drawn(self, states: Sequence[State], rng: np.random.Generator) -> list[Proposal]:
+        """Return C^k(s) of each state: a kept proposal, or a new one."""
+        keeps = self.config.proposals == "kept"
+        kept = [self.kept.get(self.features.find(state)) if keeps else None for state in states]
+        new = [state for state, own in zip(states, kept, strict=True) if own is None]
+        drawn = iter(self.prior.propose(new, self.config.k, rng) if new else ())
+        return [next(drawn) if own is None else own for own in kept]
+
+    def _q(
+        self, features: StateFeatures, states: Sequence[State], candidates: Sequence[IntArray]
+    ) -> list[FloatArray]:
+        return self.learner.values(features, features.number(states), candidates)
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the largest Q of each state over all its actions, shape (n,)."""
         every = [np.arange(len(state.options)) for state in states]
-        return np.array([q.max() for q in self.player(0).values(states, every)])
+        return np.array([q.max() for q in self._q(self._copy(), states, every)])
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
-        player, n = self.player(0), len(state.options)
-        q = player.values([state], [np.arange(n)])[0]
-        proposal = player.propose([state])[0]
+        n = len(state.options)
+        (q,) = self._q(self._copy(), [state], [np.arange(n)])
+        (proposal,) = self._drawn([state], np.random.default_rng(0))
         prior, chosen = np.zeros(n), np.zeros(n)
         prior[proposal.indices] = proposal.weights
         chosen[proposal.indices] = posterior(proposal.weights, q[proposal.indices], self.config.alpha)
@@ -297,13 +324,16 @@ class DQNPrior(Agent):
             "learner": self.learner.state_dict(),
             "features": self.features.state_dict(),
             "encoder": self.table.lm.name,
-            "proposer": {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")},
+            "proposer": self._proposer(),
             "kept": [(key, p.indices.tolist(), p.weights.tolist()) for key, p in self.kept.items()],
             "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
             "rng": self.rng.bit_generator.state,
             "steps": self.steps,
             "fallbacks": list(self.fallbacks),
         }
+
+    def _proposer(self) -> dict[str, Any]:
+        return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`; kept candidates of another prior are dropped.
@@ -322,46 +352,11 @@ class DQNPrior(Agent):
             )
         self.learner.load_state_dict(state["learner"])
         self.features.load_state_dict(state["features"])
-        own = state["proposer"] == {
-            name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")
-        }
+        own = state["proposer"] == self._proposer()
         self.kept = {key: Proposal(np.array(i), np.array(w)) for key, i, w in state["kept"] if own}
         self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
         self.rng.bit_generator.state = state["rng"]
         self.steps, self.fallbacks = state["steps"], list(state["fallbacks"])
-
-
-class PosteriorPlayer:
-    """Acts by the posterior of an agent's Q over its own candidates, without memory."""
-
-    def __init__(self, agent: DQNPrior, seed: int) -> None:
-        self.agent, self.rng = agent, np.random.default_rng(seed)
-        self.features = StateFeatures(agent.table, joint=agent.config.joint, known=agent.features)
-
-    def propose(self, states: Sequence[State]) -> list[Proposal]:
-        """Return C^k(s) of each state: the agent's kept proposals, or newly drawn ones."""
-        agent = self.agent
-        keeps = agent.config.proposals == "kept"
-        kept = [agent.kept.get(agent.features.find(state)) if keeps else None for state in states]
-        new = [state for state, own in zip(states, kept, strict=True) if own is None]
-        drawn = iter(agent.prior.propose(new, agent.config.k, self.rng) if new else ())
-        return [next(drawn) if own is None else own for own in kept]
-
-    def values(self, states: Sequence[State], candidates: Sequence[IntArray]) -> list[FloatArray]:
-        """Return Q(s, a) of each state's candidates."""
-        return self.agent.learner.values(self.features, self.features.number(states), candidates)
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw from the posterior; take the best candidate if the agent explores by epsilon."""
-        proposals = self.propose(states)
-        q = self.values(states, [proposal.indices for proposal in proposals])
-        config = self.agent.config
-        alpha = config.alpha if config.explore == "posterior" else 0.0
-        chosen = [choose(p, row, alpha, self.rng) for p, row in zip(proposals, q, strict=True)]
-        return [state.options[i] for state, i in zip(states, chosen, strict=True)]
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
 
 
 def choose(proposal: Proposal, q: FloatArray, alpha: float, rng: np.random.Generator) -> int:
@@ -385,10 +380,5 @@ METHOD = Method(
     DQNPrior,
     "Q-learning restricted to k actions that a language model proposes",
     **PRIOR,
-    files=(
-        "methods/prior/dqn_prior.py",
-        "rl/q_learning.py",
-        "roles/prior/action.py",
-        "roles/prior/kinds.py",
-    ),
+    files=("methods/prior/dqn_prior.py", "rl/q_learning.py", "roles/prior/action.py", "roles/prior/kinds.py"),
 )
