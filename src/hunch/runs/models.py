@@ -26,9 +26,9 @@ from hunch.rl.rollout import TextEnvironment
 if TYPE_CHECKING:
     from hunch.lm.answers.store import Store
 
-Join: TypeAlias = "Callable[[LanguageModel, Store | None], Cached]"
+Join: TypeAlias = Callable[[LanguageModel, "Store | None"], Cached]
 """Combines a model with its answers on disk."""
-Loaded: TypeAlias = "dict[str, tuple[LanguageModel, Store | None, Memory]]"
+Loaded: TypeAlias = dict[str, tuple[LanguageModel, "Store | None", Memory]]
 """Models that were loaded, by spec, with their answers."""
 
 
@@ -49,7 +49,7 @@ class Models(Mapping[str, LanguageModel]):
         self, specs: Mapping[str, str], join: Join | None = None, loaded: Loaded | None = None
     ) -> None:
         self._models: dict[str, LanguageModel] = {}
-        bare: Loaded = {} if loaded is None else loaded
+        bare = Loaded() if loaded is None else loaded
         for name, spec in specs.items():
             if spec not in bare:
                 backend, model = build(spec, {})
