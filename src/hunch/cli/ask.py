@@ -12,7 +12,7 @@ from hunch import envs
 from hunch import lm as models
 from hunch.cli.options import parse, split_environment
 from hunch.core import State, Transition, UsageError, World
-from hunch.lm.answers.reading import spoken
+from hunch.lm.answers.lines import spoken
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt, text_of
 from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_kind

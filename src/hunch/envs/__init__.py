@@ -47,8 +47,9 @@ __all__ = [
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
-    *("hunch/Bulbs-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Pendulum-v0"),
-    "hunch/Tug-v0",
+    *("hunch/Bulbs-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Gripper-v0"),
+    *("hunch/Logistics-v0", "hunch/Miconic-v0", "hunch/Pendulum-v0", "hunch/Strips-v0"),
+    *("hunch/TextCraft-v0", "hunch/Tug-v0"),
 )
 _HOMES = {
     "ContractError": "checker",
@@ -93,12 +94,7 @@ _ENTRY_POINTS = {
     "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
     "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
     "hunch/Sokoban-v0": "hunch.envs.sokoban:Sokoban",
-    "hunch/Strips-v0": "hunch.envs.strips.env:Strips",
-    "hunch/Blocksworld-v0": "hunch.envs.strips.env:Blocksworld",
-    "hunch/Logistics-v0": "hunch.envs.strips.env:Logistics",
-    "hunch/Gripper-v0": "hunch.envs.strips.env:Gripper",
-    "hunch/Ferry-v0": "hunch.envs.strips.env:Ferry",
-    "hunch/Miconic-v0": "hunch.envs.strips.env:Miconic",
+    "hunch/Blocksworld-v0": "hunch.envs.blocksworld:Blocksworld",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
     "hunch/CliffWalking-v0": "hunch.envs.describers:CliffWalking",
@@ -106,7 +102,6 @@ _ENTRY_POINTS = {
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
     "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
-    "hunch/TextCraft-v0": "hunch.envs.textcraft:TextCraft",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
     "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",

@@ -95,7 +95,7 @@ class Asking:
             HunchError: if too many in a row are of no use.
         """
         pairs = zip(answers, read, strict=True)
-        from hunch.lm.answers.reading import spoken
+        from hunch.lm.answers.lines import spoken
 
         usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in pairs]
         abstained = sum(usable) - sum(map(bool, read))

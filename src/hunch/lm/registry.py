@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hunch import plugins
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
-from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
 from hunch.suggest import suggest
 
 if TYPE_CHECKING:
+    from hunch.lm.answers.store import Store
     from hunch.lm.training import Trainable
 
 GROUP: Final = "hunch.models"
@@ -175,7 +175,16 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
     """
     backend, model = build(spec, options)
     file = answers_file(backend) if cache is PER_USER else cache
-    return Cached(model, Store(file) if file is not None else None)
+    return Cached(model, opened(file))
+
+
+def opened(file: str | Path | None) -> Store | None:
+    """Return the answers in a file, which is read at first use; None if there is none."""
+    if file is None:
+        return None
+    from hunch.lm.answers.store import Store
+
+    return Store(file)
 
 
 def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:

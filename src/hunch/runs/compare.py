@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,6 +26,7 @@ from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
 from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
+from hunch.runs.processes import environment, processors, thread_limits
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -34,8 +35,6 @@ SEED = "seed"
 """Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
 PRELOADED = ("hunch.runs.execute", "torch", "scipy.stats")
 """Modules that are imported once for all runs."""
-POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
-"""Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
 
 
 def folder_name(label: str) -> str:
@@ -256,11 +255,6 @@ def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budget | None]:
     """Give each job its row of the shared budget, which starts with the usage of earlier sessions."""
     earlier = [_spent(job.folder) for job in todo]
@@ -285,25 +279,6 @@ def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
     with environment(thread_limits(job.config.threads)):  # the fork server starts with the first process
         process.start()
     return process
-
-
-def thread_limits(threads: int) -> dict[str, str]:
-    """Return environment variables that limit the threads of numerical libraries before they are loaded."""
-    return {f"{name}_NUM_THREADS": str(threads) for name in POOLS}
-
-
-@contextmanager
-def environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set environment variables within a ``with`` block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 def _end(processes: Iterable[BaseProcess]) -> None:

@@ -15,8 +15,9 @@ from hunch.core import Episode, HunchError, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.wrappers import History
 from hunch.ranges import PositiveInt, Share, check_value
-from hunch.rl.dataset import Dataset, Recording
+from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
+from hunch.rl.recording import Recording
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig, Seed

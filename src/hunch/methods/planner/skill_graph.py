@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from hunch.lm import require
-from hunch.lm.answers.reading import spoken
+from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 
@@ -32,20 +32,6 @@ FIELDS: Final = {
     "moves": "yes if the player walks away from where it was, else no",
 }
 """The lines of an answer, with the content of each."""
-
-
-class Stock(Protocol):
-    """What planning needs to know about a state; ``State.raw`` of environments that support it."""
-
-    @property
-    def held(self) -> Counts:
-        """The inventory."""
-        ...
-
-    @property
-    def near(self) -> Sequence[str]:
-        """The things nearby."""
-        ...
 
 
 @dataclass(frozen=True)

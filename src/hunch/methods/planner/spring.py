@@ -23,7 +23,8 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World
 from hunch.lm import require
-from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt

@@ -29,7 +29,8 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Transition, World
 from hunch.lm import load, require
-from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt, extended

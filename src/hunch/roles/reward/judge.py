@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final, Literal
 
 from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
 from hunch.lm import choose, require
-from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt

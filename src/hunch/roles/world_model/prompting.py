@@ -19,7 +19,8 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm import require
-from hunch.lm.answers.reading import read_line, read_option
+from hunch.lm.answers.lines import read_line
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed, room
 from hunch.lm.base import LanguageModel, Sampling, softmax
 from hunch.lm.prompts import Prompt

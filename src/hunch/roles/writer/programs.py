@@ -17,7 +17,7 @@ from hunch.core import EvidenceLevel, UsageError
 from hunch.envs.design.code import canonical, extract
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import Problem, Trial
-from hunch.lm.answers.reading import spoken
+from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.lm.registry import require

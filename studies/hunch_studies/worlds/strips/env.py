@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Literal
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.strips import problems
-from hunch.envs.strips.grounding import Operator
-from hunch.envs.strips.pddl import Problem, read, read_domain, read_problem
-from hunch.envs.strips.search import plan
-from hunch.envs.strips.task import Task
-from hunch.envs.strips.telling import telling
-from hunch.envs.strips.wording import PDDL, WORDINGS, Wording
+from hunch_studies.worlds.strips import problems
+from hunch_studies.worlds.strips.grounding import Operator
+from hunch_studies.worlds.strips.pddl import Problem, read, read_domain, read_problem
+from hunch_studies.worlds.strips.search import plan
+from hunch_studies.worlds.strips.task import Task
+from hunch_studies.worlds.strips.telling import telling
+from hunch_studies.worlds.strips.wording import PDDL, WORDINGS, Wording
 
 Words = Literal["plain", "mystery", "pddl"]
 
@@ -195,31 +195,6 @@ class Generated(Planning):
         return self._draw()
 
 
-class Blocksworld(Generated):
-    """Build towers of blocks with one hand.
-
-    Args:
-        blocks: How many.
-        words: ``"plain"``, PlanBench's words; ``"mystery"``, its other names for the same; or ``"pddl"``.
-        max_steps: Step limit of an episode.
-        render_mode: ``"ansi"`` or none.
-
-    Raises:
-        UsageError: if an option is out of range.
-    """
-
-    least: ClassVar[Mapping[str, int]] = {"blocks": 2}
-
-    def __init__(
-        self, *, blocks: int = 4, words: Words = "plain", max_steps: int = 100, render_mode: str | None = None
-    ) -> None:
-        named = {"plain": WORDINGS["blocksworld"], "mystery": WORDINGS["blocksworld-mystery"], "pddl": PDDL}
-        super().__init__(_wording(words, named), {"blocks": blocks}, max_steps, render_mode)
-
-    def _draw(self) -> Problem:
-        return problems.blocksworld(self.np_random, **self.sizes)
-
-
 class Logistics(Generated):
     """Bring packages to other places, by truck and by airplane.
 
@@ -255,7 +230,7 @@ class Logistics(Generated):
         self._anonymous = words == "mystery"
 
     def _draw(self) -> Problem:
-        return problems.logistics(self.np_random, **self.sizes, anonymous=self._anonymous)
+        return problems.logistics(self.task_random, **self.sizes, anonymous=self._anonymous)
 
 
 class Gripper(Generated):
@@ -279,7 +254,7 @@ class Gripper(Generated):
         super().__init__(PDDL, {"balls": balls, "rooms": rooms}, max_steps, render_mode)
 
     def _draw(self) -> Problem:
-        return problems.gripper(self.np_random, **self.sizes)
+        return problems.gripper(self.task_random, **self.sizes)
 
 
 class Ferry(Generated):
@@ -303,7 +278,7 @@ class Ferry(Generated):
         super().__init__(PDDL, {"cars": cars, "places": places}, max_steps, render_mode)
 
     def _draw(self) -> Problem:
-        return problems.ferry(self.np_random, **self.sizes)
+        return problems.ferry(self.task_random, **self.sizes)
 
 
 class Miconic(Generated):
@@ -327,4 +302,4 @@ class Miconic(Generated):
         super().__init__(PDDL, {"floors": floors, "passengers": passengers}, max_steps, render_mode)
 
     def _draw(self) -> Problem:
-        return problems.miconic(self.np_random, **self.sizes)
+        return problems.miconic(self.task_random, **self.sizes)

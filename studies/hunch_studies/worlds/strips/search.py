@@ -14,8 +14,8 @@ from math import inf
 from typing import TypeAlias
 
 from hunch.core import HunchError
-from hunch.envs.strips.grounding import Operator, ones
-from hunch.envs.strips.task import Task
+from hunch_studies.worlds.strips.grounding import Operator, ones
+from hunch_studies.worlds.strips.task import Task
 
 Plan: TypeAlias = list[Operator]
 Heuristic: TypeAlias = Callable[[int], float]

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hunch.envs.strips.pddl import Action, Atom, Condition, Domain
+from hunch.envs.blocksworld import MYSTERY, PLAIN, Words
+from hunch_studies.worlds.strips.pddl import Action, Atom, Condition, Domain
 
 _ITEMS = re.compile(r", and |, | and ")
 
@@ -93,56 +94,17 @@ def listed(items: Sequence[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
-def _colours() -> dict[str, str]:
-    colours = "red blue orange yellow white magenta black cyan green violet silver gold"
-    return {chr(ord("a") + i): f"{colour} block" for i, colour in enumerate(colours.split())}
+def _blocks(name: str, words: Words, actions: Mapping[str, str]) -> Wording:
+    """The words of :mod:`hunch.envs.blocksworld`; ``actions`` are the names of the actions."""
+    others = ((r"(.+)", words.other.format(r"\1")),)
+    return Wording(name, words.facts, words.actions, words.blocks, others, {**words.symbols, **actions})
 
 
-BLOCKS = Wording(
-    "plain",
-    predicates={
-        "clear": "the {} is clear",
-        "ontable": "the {} is on the table",
-        "handempty": "the hand is empty",
-        "holding": "the hand is currently holding {}",
-        "on": "the {} is on top of the {}",
-    },
-    actions={
-        "pick-up": "pick up the {}",
-        "put-down": "put down the {}",
-        "stack": "stack the {} on top of the {}",
-        "unstack": "unstack the {} from on top of the {}",
-    },
-    objects=_colours(),
-    others=((r"(.+)", r"block \1"),),
-)
-
-MYSTERY_BLOCKS = Wording(
+BLOCKS = _blocks("plain", PLAIN, {})
+MYSTERY_BLOCKS = _blocks(
     "mystery",
-    predicates={
-        "clear": "province {}",
-        "ontable": "planet {}",
-        "handempty": "harmony",
-        "holding": "pain {}",
-        "on": "{} craves {}",
-    },
-    actions={
-        "pick-up": "attack {}",
-        "put-down": "succumb {}",
-        "stack": "overcome {} from {}",
-        "unstack": "feast {} from {}",
-    },
-    others=((r"(.+)", r"object \1"),),
-    symbols={
-        **{"clear": "province", "ontable": "planet", "handempty": "harmony", "holding": "pain"},
-        **{
-            "on": "craves",
-            "pick-up": "attack",
-            "put-down": "succumb",
-            "stack": "overcome",
-            "unstack": "feast",
-        },
-    },
+    MYSTERY,
+    {"pick-up": "attack", "put-down": "succumb", "stack": "overcome", "unstack": "feast"},
 )
 
 _FREIGHT = (

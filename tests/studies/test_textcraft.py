@@ -4,7 +4,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs.textcraft import RECIPES, Book, Recipe, counted, craft, depth
+from hunch_studies.worlds.textcraft import RECIPES, Book, Recipe, counted, craft, depth
 
 
 def played(goal, *actions, **options):

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hunch.envs.strips.pddl import Atom, Condition, Domain, Problem, Types, read, read_domain
+from hunch.envs.blocksworld import blocks_named, facts, towers
+from hunch_studies.worlds.strips.pddl import Atom, Condition, Domain, Problem, Types, read, read_domain
 
 FOLDER = Path(__file__).parent / "domains"
 """The PDDL files."""
@@ -25,31 +26,12 @@ def domain(name: str) -> Domain:
 
 def blocksworld(rng: Rng, blocks: int) -> Problem:
     """Return a problem of rebuilding towers of blocks; the goal says which block is on which."""
-    names = [_block(i) for i in range(blocks)]
+    names = blocks_named(blocks)
 
     def goal() -> list[Atom]:
-        return [atom for atom in _towers(rng, names) if atom[0] == "on"]
+        return [atom for atom in facts(towers(rng, names)) if atom[0] == "on"]
 
-    return _open(_towers(rng, names), goal, "blocksworld", _of("object", names))
-
-
-def _block(i: int) -> str:
-    return chr(ord("a") + i) if i < 26 else f"b{i}"
-
-
-def _towers(rng: Rng, names: Sequence[str]) -> list[Atom]:
-    """Blocks in random order, each put on the table or on one of the towers so far."""
-    facts: list[Atom] = [("handempty",)]
-    tops: list[str] = []
-    for i in rng.permutation(len(names)):
-        place = int(rng.integers(len(tops) + 1))
-        if place == len(tops):
-            facts.append(("ontable", names[i]))
-            tops.append(names[i])
-        else:
-            facts.append(("on", names[i], tops[place]))
-            tops[place] = names[i]
-    return facts + [("clear", top) for top in tops]
+    return _open(facts(towers(rng, names)), goal, "blocksworld", _of("object", names))
 
 
 def logistics(

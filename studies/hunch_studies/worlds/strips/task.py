@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hunch.core import UsageError
-from hunch.envs.strips.grounding import Operator, bound, ground
-from hunch.envs.strips.pddl import Action, Atom, Condition, Problem
+from hunch_studies.worlds.strips.grounding import Operator, bound, ground
+from hunch_studies.worlds.strips.pddl import Action, Atom, Condition, Problem
 
 
 class Verdict(NamedTuple):

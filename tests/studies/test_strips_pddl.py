@@ -3,8 +3,8 @@
 import pytest
 
 from hunch.core import UsageError
-from hunch.envs.strips.grounding import ground
-from hunch.envs.strips.pddl import read_domain, read_problem
+from hunch_studies.worlds.strips.grounding import ground
+from hunch_studies.worlds.strips.pddl import read_domain, read_problem
 
 ERRANDS = """
 (define (domain errands)  ; typed, with constants, equality and what must not be

@@ -9,7 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 from hunch.core import UsageError
-from hunch.envs.strips.pddl import Action, Atom, Condition, Domain, Problem, Types
+from hunch_studies.worlds.strips.pddl import Action, Atom, Condition, Domain, Problem, Types
 
 MOST_OPERATORS = 200_000
 """Maximum number of grounded actions; a problem with more is refused."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from hunch.envs.strips.grounding import Ground, Operator
-from hunch.envs.strips.pddl import Atom
-from hunch.envs.strips.task import Task
-from hunch.envs.strips.wording import Wording, listed
+from hunch_studies.worlds.strips.grounding import Ground, Operator
+from hunch_studies.worlds.strips.pddl import Atom
+from hunch_studies.worlds.strips.task import Task
+from hunch_studies.worlds.strips.wording import Wording, listed
 
 
 class Telling:
