@@ -33,13 +33,14 @@ from hunch.methods import Method
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
+from hunch.rl.dataset import as_episodes
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
-from hunch.runs.build import build
+from hunch.runs.build import build, recorded, tasks
 from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, Setting, check
-from hunch.runs.fit import require_fit
+from hunch.runs.fit import require_fit, require_recorded
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 
@@ -137,9 +138,12 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for config in listed:
         check(config)
-    env = make(where.env, **listed[0].env_options)
+    data = recorded(listed[0])
+    env = make(where.env, **tasks(listed[0], data))
     for config in listed:
         require_fit(config.method, env)
+        if config.offline and data:
+            require_recorded(config.method, as_episodes(data))
     loaded = Loaded()
     asked = [Asked(*build(config, loaded=loaded), [env]) for config in listed]
     budget.check_prices([model for each in asked for _, model in each])
