@@ -78,5 +78,7 @@ def test_nothing_slow_is_loaded(tmp_path, lines, code):
 
 
 def test_nothing_slow_is_loaded_for_any_method(tmp_path):
-    lines = [f"run {name} {more}" for name in methods.registered() for more in ("--help", f"{LAKE} --nosuch 3")]
+    lines = [
+        f"run {name} {more}" for name in methods.registered() for more in ("--help", f"{LAKE} --nosuch 3")
+    ]
     assert ends(lines, tmp_path) == [["0"], ["2"]] * (len(lines) // 2)

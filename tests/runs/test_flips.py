@@ -250,7 +250,9 @@ def survive_in_pair(pair, moved, damage, times, see):
     """Damage one file after another: each time the command and a report show what was there, or refuse."""
     shutil.copytree(pair, moved)
     (sound, paged), rng = see(moved), random.Random(damage.__name__)
-    files = sorted(path.relative_to(pair) for path in pair.rglob("*") if path.is_file() and path.stat().st_size)
+    files = sorted(
+        path.relative_to(pair) for path in pair.rglob("*") if path.is_file() and path.stat().st_size
+    )
     assert {"table.json", "table.csv", "verdict.txt", "curves.png"} <= set(map(str, files))
     for file in files * times:
         what = f"{file}, {damage(moved / file, rng)}"

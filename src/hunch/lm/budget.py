@@ -181,13 +181,15 @@ class Ledger:
 
     def answered(self) -> dict[str, dict[str, Any]]:
         """Return how usable the answers of each model were, for a checkpoint."""
-        rows = {
-            name: [asdict(m.heard) for m in own if isinstance(m, Metered)] for name, own in self.models.items()
-        }
-        figures = self.by_name()
-        return {name: {"rows": own, **{each: figures[name][each] for each in AGAIN}} for name, own in rows.items()}
+        found: dict[str, dict[str, Any]] = {}
+        for name, figures in self.by_name().items():
+            rows = [asdict(model.heard) for model in self.models.get(name, ()) if isinstance(model, Metered)]
+            found[name] = {"rows": rows, **{figure: figures[figure] for figure in AGAIN}}
+        return found
 
-    def resume(self, spent: Mapping[str, Mapping[str, float]], answered: Mapping[str, dict[str, Any]]) -> None:
+    def resume(
+        self, spent: Mapping[str, Mapping[str, float]], answered: Mapping[str, dict[str, Any]]
+    ) -> None:
         """Go on from a checkpoint.
 
         Args:

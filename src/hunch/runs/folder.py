@@ -121,7 +121,7 @@ class RunFolder:
 
     def _file(self, name: str) -> BinaryIO:
         if name not in self._files:
-            self._files[name] = open(self.path / name, "ab")
+            self._files[name] = open(self.path / name, "ab")  # noqa: SIM115
         return self._files[name]
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
