@@ -1,11 +1,14 @@
 """Damaged and unwritable folders: one sentence each, and nothing is destroyed."""
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,20 @@ def test_one_sentence_and_nothing_destroyed(run, name, damage, sentence):
     with pytest.raises(HunchError, match=sentence):
         execute(CONFIG, run)
     assert {name: data for name, data in content(run).items() if data} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"), [(str(CHECKPOINT), cut_in_half), ("episodes.jsonl", os.unlink), ("", None)]
+)
+def test_no_file_is_left_open(run, name, damage):
+    """Neither of a run that is refused nor of one that goes on."""
+    if damage:
+        damage(run / name)
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        with pytest.raises(HunchError) if damage else nullcontext():
+            execute(CONFIG, run)
+        gc.collect()
+    assert [str(w.message) for w in warned if str(run) in str(w.message)] == []
 
 
 def test_half_a_line_at_the_end_is_what_a_kill_leaves(run, half, tmp_path):

@@ -33,13 +33,15 @@ from hunch.methods import Method
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
+from hunch.rl.dataset import as_episodes
+from hunch.rl.rollout import TextEnvironment
 from hunch.runs import cluster
 from hunch.runs.board import PROJECT
-from hunch.runs.build import build
-from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
+from hunch.runs.build import build, recorded, tasks
+from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, Setting, check
-from hunch.runs.fit import require_fit
+from hunch.runs.fit import require_fit, require_recorded
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 
@@ -97,11 +99,14 @@ def compare(arguments: Sequence[str]) -> None:
     refuse_run(out)
     refuse_others(todo)
     first = [job.config for job in todo[: len(listed)]]
-    _check(first, where)
+    env = _check(first, where)
+    if where.wandb and not where.dry_run:
+        os.environ[PROJECT] = where.wandb
+    if where.on == "here" and not where.dry_run:
+        prepared(todo)  # while the models are loaded here, so that what cannot be loaded is refused
+    _check_models(first, where, env)
     if where.dry_run:
         return dry_run([arm.label for arm in listed], first, where.seeds)
-    if where.wandb:
-        os.environ[PROJECT] = where.wandb
     try:
         outcomes = _watch(todo, where)
     except KeyboardInterrupt:
@@ -127,22 +132,30 @@ def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
 
 
-def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
-    """Check the options of all arms before the first run starts."""
+def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironment:
+    """Check the options of all arms before a model is loaded; return an environment of theirs."""
     for name in ("seeds", "workers"):
         if (value := getattr(where, name)) is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
-    budget = where.budget.budget()
+    where.budget.budget()
     if where.on == "ray" and (where.workers is not None or where.budget):
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for config in listed:
         check(config)
-    env = make(where.env, **listed[0].env_options)
+    data = recorded(listed[0])
+    env = make(where.env, **tasks(listed[0], data))
     for config in listed:
         require_fit(config.method, env)
+        if config.offline and data:
+            require_recorded(config.method, as_episodes(data))
+    return env
+
+
+def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextEnvironment) -> None:
+    """Load the models of all arms, and check that a budget can be applied to them."""
     loaded = Loaded()
     asked = [Asked(*build(config, loaded=loaded), [env]) for config in listed]
-    budget.check_prices([model for each in asked for _, model in each])
+    where.budget.budget().check_prices([model for each in asked for _, model in each])
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:

@@ -81,6 +81,23 @@ class Usage:
             setattr(self, name, figures.get(name, 0))
 
 
+@dataclass(slots=True)
+class Heard:
+    """How usable a model's answers were so far.
+
+    Attributes:
+        answers: Number of answers.
+        useless: Number of those that were of no use, and of allowed abstentions.
+        unheard: Number of its latest answers in a row that were of no use.
+        mute: Number of its latest answers in a row that were empty.
+    """
+
+    answers: int = 0
+    useless: int = 0
+    unheard: int = 0
+    mute: int = 0
+
+
 class Metered:
     """Base class of models with a meter, which is all that a run's ledger needs of them.
 
@@ -90,19 +107,16 @@ class Metered:
         gate: Called with the number of requests before they reach the model; it may raise an error to refuse
             them, as a budget does. Called with 0 after answers were counted.
         under_way: Number of requests that passed the gate and are not counted yet.
-        unheard: Number of its latest answers in a row that were of no use.
+        heard: How usable its answers were.
         speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
     under_way: int = 0
-    unheard: int = 0
-    mute: int = 0
-    heard: int = 0
     speaks: bool = True
 
     def __init__(self) -> None:
-        self.usage = Usage()
+        self.usage, self.heard = Usage(), Heard()
 
     def take_loading(self) -> Usage:
         """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
@@ -169,16 +183,19 @@ def count_fallbacks(
     if not isinstance(model, Metered):
         return
     model.usage.fallbacks += abstained
+    heard = model.heard
+    heard.useless += abstained
     for text, usable in answers:
-        model.heard += 1
-        model.unheard = 0 if usable else model.unheard + 1
-        model.mute = 0 if text.strip() else model.mute + 1
+        heard.answers += 1
+        heard.unheard = 0 if usable else heard.unheard + 1
+        heard.mute = 0 if text.strip() else heard.mute + 1
         if usable:
             continue
+        heard.useless += 1
         model.usage.fallbacks += 1
-        row = model.unheard if model.speaks else 0
+        row = heard.unheard if model.speaks else 0
         model.usage.silent += SILENT if row == SILENT else row > SILENT
-        hopeless = model.mute >= row or model.usage.fallbacks > USELESS * model.heard
+        hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
         if patience is not None and row >= patience and hopeless:
             raise HunchError(f"{_row(model, text)}, so the run stops: {REMEDY}.")
         if row == SILENT:
@@ -189,4 +206,4 @@ def _row(model: Metered, text: str) -> str:
     """Return in words how many answers in a row were of no use, with the last one."""
     said = f"such as {text.strip()[:SHOWN]!r}" if text.strip() else "the last one empty"
     name = getattr(model, "name", "the model")
-    return f"{model.unheard} answers of {name} in a row could not be used, {said}"
+    return f"{model.heard.unheard} answers of {name} in a row could not be used, {said}"

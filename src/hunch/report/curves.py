@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import FloatArray, UsageError
+from hunch.core import FloatArray, HunchError, UsageError
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
@@ -81,6 +81,22 @@ def points(lines: Sequence[dict[str, Any]]) -> Points:
     return {name: np.asarray(column, dtype=float) for name, column in columns.items()}
 
 
+def course(folder: Path, steps: int) -> Points:
+    """Return the points of the curves of a complete run.
+
+    Raises:
+        HunchError: if its metrics are damaged or cut short.
+    """
+    path = folder / "metrics.jsonl"
+    lines = read_lines(path)
+    try:
+        if not lines or lines[-1]["step"] < steps:
+            raise HunchError(f"{path} is truncated.")
+        return points(lines)
+    except (KeyError, TypeError, ValueError) as error:  # only files without checksums get here
+        raise HunchError(f"{path} is damaged: {error} is missing or wrong.") from error
+
+
 def logged(lines: Sequence[dict[str, Any]]) -> list[str]:
     """Return a method's own metrics, such as the loss or the share of answers that named no action."""
     names = dict.fromkeys(name for line in lines for name in line)
@@ -120,7 +136,7 @@ def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
     """Draw the success rate of a comparison over environment steps and save it as PNG; see :func:`draw`."""
     arms: dict[Arm, list[Points]] = {}
     for job in todo:
-        arms.setdefault(job.arm, []).append(points(read_lines(job.folder / "metrics.jsonl")))
+        arms.setdefault(job.arm, []).append(course(job.folder, job.config.steps))
     return draw({title: arms}, path)
 
 

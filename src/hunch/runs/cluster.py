@@ -12,6 +12,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,8 @@ def _work(job: Job, folder: Path, home: Any) -> None:
         def bring_home() -> None:
             ray.get(home.keep.remote(folder, pack(here)))
 
-        attempt(job.config, here, RunFolder(here, saved=bring_home))
+        with closing(RunFolder(here, saved=bring_home)) as kept:
+            attempt(job.config, here, kept)
         bring_home()
 
 

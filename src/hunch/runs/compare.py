@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -179,9 +180,7 @@ def compare(
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
     workers = processors() if workers is None else max(1, workers)
-    context = mp.get_context("forkserver")
-    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
-    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
+    context = prepared(todo)
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
     waiting, begun = missing(todo), dict[Job, BaseProcess]()
     running: list[BaseProcess] = []
@@ -199,6 +198,16 @@ def compare(
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]
+
+
+def prepared(todo: Sequence[Job]) -> Any:
+    """Start the process that loads the libraries of all runs, unless it runs, and do not wait for it."""
+    context = mp.get_context("forkserver")
+    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
+    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
+    with environment(thread_limits(max(job.config.threads for job in todo))):
+        forkserver.ensure_running()
+    return context
 
 
 def _backends(config: RunConfig) -> list[lm.Backend]:

@@ -99,8 +99,8 @@ def execute(
         done = finished(path)
         if done and done.asked >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
             return done
+    places = places_of(config, given)  # before torch is loaded, since it may refuse
     with threads(config.threads):
-        places = places_of(config, given)
         examine(places.all)
         agent, models = _made(config, given)
         asked = Asked(agent, models, places.all)

@@ -71,6 +71,7 @@ class RunFolder:
         self.path = Path(path)
         self.saved = saved
         self._made = missing(self.path)
+        self._files: dict[str, BinaryIO] = {}
         with writing(self.path):
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.path / ".lock", timeout=PATIENCE)  # released if this process dies
@@ -79,10 +80,11 @@ class RunFolder:
             except Timeout as error:
                 raise HunchError(f"Another process is writing to {self.path}.") from error
             try:
-                self._files = {name: self._open(name) for name in STREAMS[:2] if lines}
+                for name in STREAMS[:2] if lines else ():
+                    self._file(name)
                 sync_entries(self.path)
             except OSError:
-                self._lock.release()
+                self.close()
                 raise
 
     def close(self) -> None:
@@ -113,12 +115,14 @@ class RunFolder:
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Append one line to one of ``STREAMS``."""
         with writing(self.path / name):
-            file = self._files.get(name) or self._files.setdefault(name, self._open(name))
+            file = self._file(name)
             file.write(sealed_json(record))
             file.flush()
 
-    def _open(self, name: str) -> BinaryIO:
-        return open(self.path / name, "ab")
+    def _file(self, name: str) -> BinaryIO:
+        if name not in self._files:
+            self._files[name] = open(self.path / name, "ab")  # noqa: SIM115
+        return self._files[name]
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """Write a JSON file atomically, with its checksum."""
@@ -178,12 +182,11 @@ class RunFolder:
             state["seen"] = self.read_lines("metrics.jsonl")[-1:]
         for name in STREAMS:
             if name in self._files or (self.path / name).exists():
-                self._files.setdefault(name, self._open(name))
                 self._cut(name, offsets.get(name, 0))
         return state
 
     def _cut(self, name: str, length: int) -> None:
-        file = self._files[name]
+        file = self._file(name)
         if file.seek(0, os.SEEK_END) < length:
             raise HunchError(f"{self.path / name} is shorter than its checkpoint says: the run cannot go on.")
         with writing(self.path / name):

@@ -213,6 +213,7 @@ class Training:
             self._write_best()
             rollout = self.rollout.state_dict() if self.rollout else None
             state = {"agent": self.agent.state_dict(), "rollout": rollout, "updates": self.updates}
+            state["answered"] = self.ledger.answered()
             self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
@@ -264,7 +265,8 @@ class Training:
         self.recorded = len(self.folder.read_lines(self.records_file))
         # A killed session also spent what it asked after its last checkpoint.
         clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
-        self.earlier, self.ledger.earlier = clock["seconds"], clock["models"]
+        self.earlier = clock["seconds"]
+        self.ledger.resume(clock["models"], state.get("answered", {}))
 
     def _identity(self) -> dict[str, Any]:
         """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
