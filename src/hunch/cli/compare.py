@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -23,8 +22,10 @@ from hunch.cli.options import (
     options_of,
     parse,
     run_config,
+    split_config,
     split_environment,
     split_shared,
+    with_defaults,
 )
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
@@ -48,6 +49,9 @@ from hunch.runs.progress import JobBars
 class CompareOptions(Setting):
     """Settings of the runs, and where they are kept."""
 
+    config: Path | None = None
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run: the names of methods, and
+    options of all that have them, or of one under its name. Options of the command line come first."""
     lm: tuple[str, ...] = ()  # type: ignore[assignment]
     """Language models that fill the role, such as minilm, uniform or hf:<name or folder>; each method that
     uses one runs with each of them. Default: the method's own."""
@@ -73,15 +77,18 @@ class CompareOptions(Setting):
 
 def compare(arguments: Sequence[str]) -> None:
     """Train several methods with paired seeds. If it was stopped, the same command continues it."""
-    names = list(takewhile(lambda token: not token.startswith("-"), arguments))
+    names, rest, given = split_config(arguments)
     if help.wants_help(arguments):
-        return _help([methods.find(name) for name in names], arguments)
+        return _help([methods.find(name) for name in names], rest)
     if not names:
         raise UsageError("Name the methods to compare, as in 'hunch compare dqn dqn-prior'.")
     found = [methods.find(name) for name in names]
-    rest, env_options = split_environment(arguments[len(names) :])
-    rest = split_shared(rest, found)
-    parts = {"where_": CompareOptions, **{m.prefix.replace("-", "_"): options_of(m, rest) for m in found}}
+    rest, env_options = split_environment(rest)
+    env_options = given.pop("env_options", {}) | env_options
+    rest, options = split_shared(rest, found), _by_method(found, given.pop("options", {}))
+    given.pop("seed", None)  # of a single run
+    own = {m.prefix.replace("-", "_"): options_of(m, rest, options[m.name]) for m in found}
+    parts = {"where_": with_defaults(CompareOptions, given), **own}
     parsed = parse(f"compare {' '.join(names)}", "methods side by side, with paired seeds", parts, rest)
     where: CompareOptions = parsed.where_
     if where.lm and not any(m.takes_lm for m in found):
@@ -110,6 +117,21 @@ def compare(arguments: Sequence[str]) -> None:
         ) from None
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)
+
+
+def _by_method(found: Sequence[Method], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options in a file by method: those of one under its name, the others of all that have them.
+
+    Raises:
+        UsageError: if no method has an option.
+    """
+    single = {m.name: dict(options.get(m.name, {})) for m in found}
+    shared = {name: value for name, value in options.items() if name not in single}
+    for name in shared:
+        if not any(name in m.config_class.__dataclass_fields__ for m in found):
+            raise UsageError(f"None of {', '.join(single)} has an option {name}.")
+    having = {m.name: [name for name in shared if name in m.config_class.__dataclass_fields__] for m in found}
+    return {name: {each: shared[each] for each in having[name]} | own for name, own in single.items()}
 
 
 def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hunch import methods
-from hunch.cli.options import Limits, default_folder, options_of, parse, run_config, split_environment
+from hunch.cli.options import (
+    Limits,
+    default_folder,
+    options_of,
+    parse,
+    run_config,
+    split_config,
+    split_environment,
+    with_defaults,
+)
 from hunch.core import HunchError, UsageError
 from hunch.runs.board import PROJECT
 from hunch.runs.config import Setting, check, loading
@@ -23,6 +32,9 @@ MORE = "The same command with a larger budget continues it."
 class RunOptions(Setting):
     """Settings of the run, and where it is kept."""
 
+    config: Path | None = None
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
+    the command line come first."""
     seed: int = 0
     """Seed of the agent and of all episodes."""
     out: Path | None = None
@@ -37,14 +49,17 @@ class RunOptions(Setting):
 
 def run(arguments: Sequence[str]) -> None:
     """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
-    if {"-h", "--help", "--help-all"} & set(arguments):
-        return _help(arguments)
-    if not arguments or arguments[0].startswith("-"):
+    names, rest, given = split_config(arguments)
+    if {"-h", "--help", "--help-all"} & set(rest):
+        return _help([*names, *rest])
+    if not names:
         known = ", ".join(methods.registered())
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
-    method = methods.find(arguments[0])
-    rest, env_options = split_environment(arguments[1:])
-    parts = {"where_": RunOptions, "method_": options_of(method, rest)}
+    method = methods.find(names[0])
+    rest, env_options = split_environment([*names[1:], *rest])
+    env_options = given.pop("env_options", {}) | env_options
+    own = options_of(method, rest, given.pop("options", {}))
+    parts = {"where_": with_defaults(RunOptions, given), "method_": own}
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
     config = run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
