@@ -213,7 +213,9 @@ def _run(
             rollout = _rollout(config, places.envs, raw) if places.envs else None
         data = places.data if raw or not places.data else _without_raw(places.data)
         env = next(iter(places.all), None)
+        keep = (config.keep_every, config.keep_last)
         training = Training(agent, rollout, env, data, config.seed, config.steps, ledger, folder, asked)
+        training.keep_every, training.keep_last = config.keep_every, config.keep_last
         ledger.add(asked)  # a model that is trained may be new after begin
         training.restore()
         if folder:

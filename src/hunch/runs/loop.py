@@ -67,6 +67,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             raise
         judged = evaluation and training.steps // evaluation.every > before // evaluation.every
         evaluated = training.evaluate(evaluation) if evaluation and judged else []
+        training.keep(before)
         ended = tell(watch.callbacks, training, transitions, episodes, evaluated)
         logged = training.steps // every > before // every or training.steps >= steps or bool(ended)
         due = training.due(CHECKPOINT_SECONDS, SAVING_SHARE)

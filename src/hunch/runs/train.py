@@ -50,6 +50,8 @@ def train(
     episodes_per_player: int | None = None,
     models: Mapping[str, LanguageModel] | None = None,
     budget: Budget | None = None,
+    keep_every: int | None = None,
+    keep_last: int | None = None,
     threads: int = 1,
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
@@ -87,6 +89,8 @@ def train(
             the environments are metered anyway.
         budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
+        keep_every: Steps between agents that are kept in the folder, for ``hunch.load(out, step=...)``.
+        keep_last: How many of them stay, the latest ones. Default: all.
         threads: Torch threads during the run; small networks are fastest with one.
         callbacks: Called after every step, episode and evaluation; each may end the run.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
@@ -121,6 +125,8 @@ def train(
         eval_every=evaluation.every if evaluation else eval_every,
         eval_episodes=evaluation.episodes if evaluation else eval_episodes,
         episodes_per_player=evaluation.episodes_per_player if evaluation else episodes_per_player,
+        keep_every=keep_every,
+        keep_last=keep_last,
         threads=threads,
         objects=(*config.objects, *(("data",) if recorded is not None and not data_folder else ())),
     )
