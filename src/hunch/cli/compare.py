@@ -35,7 +35,7 @@ from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs import cluster
-from hunch.runs.board import PROJECT
+from hunch.runs.board import BOARDS, board_of
 from hunch.runs.build import build
 from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
@@ -69,8 +69,9 @@ class CompareOptions(Setting):
     """Folder of the comparison. Default: a folder under runs/ named after these options."""
     budget: Limits = field(default_factory=Limits)
     """Limits on model calls for all runs together, over all sessions."""
-    wandb: str = ""
-    """Also log to this project of Weights & Biases; needs the package and a login."""
+    board: tuple[str, ...] = ()
+    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
+    MODULE:Class for a board of your own."""
     dry_run: bool = False
     """Only estimate the model calls of the runs; no model is asked."""
 
@@ -107,8 +108,8 @@ def compare(arguments: Sequence[str]) -> None:
     _check(first, where)
     if where.dry_run:
         return dry_run([arm.label for arm in listed], first, where.seeds)
-    if where.wandb:
-        os.environ[PROJECT] = where.wandb
+    if where.board:
+        os.environ[BOARDS] = " ".join(where.board)
     try:
         outcomes = _watch(todo, where)
     except KeyboardInterrupt:
@@ -159,6 +160,8 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for config in listed:
         check(config)
+    for board in where.board:
+        board_of(board)
     env = make(where.env, **listed[0].env_options)
     for config in listed:
         require_fit(config.method, env)

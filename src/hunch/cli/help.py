@@ -26,7 +26,7 @@ ALL = "--help-all"
 GROUPS = {
     "Run": "config env lm data online steps seed seeds control task_seed lifetime",
     "Evaluation": "eval_every eval_episodes episodes_per_player",
-    "Output and execution": "out dry_run keep_every keep_last wandb envs processes threads workers on",
+    "Output and execution": "out dry_run keep_every keep_last board envs processes threads workers on",
     "Budget of model calls": "budget",
 }
 """The common options by topic."""

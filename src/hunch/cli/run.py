@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,6 @@ from hunch.cli.options import (
     with_defaults,
 )
 from hunch.core import HunchError, UsageError
-from hunch.runs.board import PROJECT
 from hunch.runs.config import Setting, check, loading
 from hunch.runs.execute import execute, interruptible
 from hunch.runs.progress import RunProgress
@@ -41,8 +39,9 @@ class RunOptions(Setting):
     """Folder of the run. Default: a folder under runs/ named after these options."""
     budget: Limits = field(default_factory=Limits)
     """Limits on model calls, over all sessions of the run."""
-    wandb: str = ""
-    """Also log to this project of Weights & Biases; needs the package and a login."""
+    board: tuple[str, ...] = ()
+    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
+    MODULE:Class for a board of your own."""
     dry_run: bool = False
     """Only estimate the model calls of the run; no model is asked."""
 
@@ -69,12 +68,12 @@ def run(arguments: Sequence[str]) -> None:
         from hunch.cli.estimate import dry_run
 
         return dry_run([method.name], [config])
-    if where.wandb:
-        os.environ[PROJECT] = where.wandb
     out = where.out or default_folder([config])
     try:
         with interruptible() as stop, RunProgress(method.name, config.steps, loading(config)) as progress:
-            result = execute(config, out, budget=budget, stop=stop, report=progress.update)
+            result = execute(
+                config, out, budget=budget, boards=where.board, stop=stop, report=progress.update
+            )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped at once; {out} holds the run up to its last checkpoint.") from None
     print(result)

@@ -51,9 +51,7 @@ KEPT = ("records.jsonl", "programs.jsonl")
 JOURNAL = "asked.json"
 """The requests that a run with a budget is about to make."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
-OURS = frozenset(
-    (*STREAMS, *"config.json summary.json failure.txt checkpoint checkpoints tensorboard wandb".split())
-)
+OURS = frozenset(("config.json", "summary.json", "failure.txt", "checkpoint", *STREAMS))
 """Files of a run; a folder with other files and none of these does not belong to a run."""
 
 

@@ -28,11 +28,13 @@ class Watch:
         callbacks: Called after every step, episode and evaluation; each may end the run.
         stop: Called regularly; once it returns True, the run is saved and ended.
         report: Called with each line of metrics.
+        boards: Where metrics are logged besides TensorBoard.
     """
 
     callbacks: Sequence[Callback] = ()
     stop: Callable[[], bool] = lambda: False
     report: Callable[[dict[str, Any]], None] = lambda line: None
+    boards: Sequence[str] = ()
 
 
 def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:

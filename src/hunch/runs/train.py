@@ -53,6 +53,7 @@ def train(
     keep_every: int | None = None,
     keep_last: int | None = None,
     threads: int = 1,
+    boards: Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -92,6 +93,8 @@ def train(
         keep_every: Steps between agents that are kept in the folder, for ``hunch.load(out, step=...)``.
         keep_last: How many of them stay, the latest ones. Default: all.
         threads: Torch threads during the run; small networks are fastest with one.
+        boards: Where metrics are logged besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
+            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.board.Board` of your own.
         callbacks: Called after every step, episode and evaluation; each may end the run.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
         stop: Called regularly; once it returns True, the run is saved and ended.
@@ -130,6 +133,8 @@ def train(
         threads=threads,
         objects=(*config.objects, *(("data",) if recorded is not None and not data_folder else ())),
     )
+    if boards and out is None:
+        raise UsageError("A board shows the run in a folder: set it with out=...")
     if budget is not None and not isinstance(budget, Budget):
         raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
     given = Given(
@@ -142,7 +147,9 @@ def train(
         trained=True,
     )
     with _shown(config, progress, report) as told:
-        return execute(config, out, given, budget=budget, callbacks=callbacks, stop=stop, report=told)
+        return execute(
+            config, out, given, budget=budget, boards=boards, callbacks=callbacks, stop=stop, report=told
+        )
 
 
 def evaluate(
