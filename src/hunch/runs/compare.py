@@ -180,9 +180,11 @@ def compare(
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
     workers = processors() if workers is None else max(1, workers)
-    context = mp.get_context("forkserver")
+    forks = "forkserver" in mp.get_all_start_methods()
+    context = mp.get_context("forkserver" if forks else "spawn")
     imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
-    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
+    if forks:
+        context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
     waiting, begun = missing(todo), dict[Job, BaseProcess]()
     running: list[BaseProcess] = []
