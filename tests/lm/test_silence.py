@@ -9,9 +9,9 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.cli.main import main
-from hunch.core import HunchError, HunchWarning, State, Transition
+from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm.base import Model
-from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks
+from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks, patient
 from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
 from hunch_studies.rules.model import REFUSAL
 
@@ -127,3 +127,19 @@ def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path, capsys)
     assert "answers in long rows could not be used" in capsys.readouterr().out
     assert "long rows" in (out / "verdict.txt").read_text()
     assert json.loads((out / "table.json").read_text())[0]["silent"] >= SILENT
+
+
+def test_an_audition_counts_silence_and_does_not_stop():
+    own = prior("")
+    with pytest.warns(HunchWarning), patient(own.lm):
+        propose(own, 3 * PATIENCE)
+    assert own.lm.usage.fallbacks == 3 * PATIENCE
+    with pytest.raises(HunchError, match="so the run stops"):
+        propose(own, PATIENCE)
+
+
+def test_the_remedy_is_that_of_the_role():
+    judge = Judge(lm.Cached(Parrot("")), JudgeConfig())
+    judge.begin(World(), 0)
+    with pytest.warns(HunchWarning, match="has to say yes or no; 'hunch lm SPEC --ask judge --env ID'"):
+        judge.read([""] * SILENT)

@@ -123,8 +123,8 @@ def lm(arguments: Sequence[str]) -> None:
     """Probe a language model and print what it can do.
 
     With --ask ROLE --env ID it prints instead how a role asks the model, what it answers, and how that is
-    read. ROLE is prior, judge, preference, goal, planner, policy, world-model, writer, encoder, or the name of
-    a method. Options of the role's method follow, such as --prior.prompt FILE or --judge.max-tokens N.
+    read. ROLE is prior, judge, preference, goal, planner, policy, world-model, writer, encoder, or a method.
+    Options of the role's method follow, such as --prior.prompt FILE or --judge.max-tokens N.
     """
     if any(argument.partition("=")[0] == "--ask" for argument in arguments):
         from hunch.cli.ask import ask
