@@ -158,3 +158,13 @@ def test_options_of_an_environment_are_those_of_an_id(tmp_path):
     assert settings(tmp_path / "a")["env_options"] == {"max_steps": 9}
     with pytest.raises(UsageError, match="are for an id"):
         library.train("q-learning", library.make(LAKE), 20, env_options={"max_steps": 9})
+
+
+def test_a_run_on_recorded_data_repeats_too(hunch, tmp_path):
+    assert hunch("data", "collect", "--env", LAKE, "--out", "data", "--steps", "60")[0] == 0
+    line = ("--env", LAKE, "--data", "data", "--steps", "20", "--encoder", "bag-of-words")
+    assert hunch("run", "bc", *line, "--out", "first")[0] == 0
+    assert hunch("run", "--config", "first", "--out", "again")[0] == 0
+    library.train(**read_config("first") | {"out": "python"})
+    first, *others = ((tmp_path / out / "episodes.jsonl").read_bytes() for out in ("first", "again", "python"))
+    assert others == [first, first]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from hunch.cli import help
 from hunch.cli.estimate import dry_run
 from hunch.cli.help import Option
 from hunch.cli.options import (
-    Limits,
+    Launch,
     default_folder,
     options_of,
     parse,
@@ -39,19 +39,16 @@ from hunch.runs.board import BOARDS, board_of
 from hunch.runs.build import build
 from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
-from hunch.runs.config import RunConfig, Setting, check
+from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(Setting):
+class CompareOptions(Launch):
     """Settings of the runs, and where they are kept."""
 
-    config: Path | None = None
-    """File with settings, YAML, TOML or JSON, such as the config.json of a run: the names of methods, and
-    options of all that have them, or of one under its name. Options of the command line come first."""
     lm: tuple[str, ...] = ()  # type: ignore[assignment]
     """Language models that fill the role, such as minilm, uniform or hf:<name or folder>; each method that
     uses one runs with each of them. Default: the method's own."""
@@ -65,15 +62,6 @@ class CompareOptions(Setting):
     """Runs at a time. Default: the number of processors."""
     on: Literal["here", "ray"] = "here"
     """Where the runs are executed: in processes of this machine, or on a Ray cluster."""
-    out: Path | None = None
-    """Folder of the comparison. Default: a folder under runs/ named after these options."""
-    budget: Limits = field(default_factory=Limits)
-    """Limits on model calls for all runs together, over all sessions."""
-    board: tuple[str, ...] = ()
-    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
-    MODULE:Class for a board of your own."""
-    dry_run: bool = False
-    """Only estimate the model calls of the runs; no model is asked."""
 
 
 def compare(arguments: Sequence[str]) -> None:

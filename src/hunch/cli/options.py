@@ -137,6 +137,24 @@ class Limits(Budget):
         return Budget(**asdict(self))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Launch(Setting):
+    """Settings of a run or of a comparison, and where it is kept."""
+
+    config: Path | None = None
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
+    the command line come first."""
+    out: Path | None = None
+    """Folder for what is run. Default: a folder under runs/ named after these options."""
+    budget: Limits = field(default_factory=Limits)
+    """Limits on model calls, over all sessions, and over all runs of a comparison together."""
+    board: tuple[str, ...] = ()
+    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
+    MODULE:Class for a board of your own."""
+    dry_run: bool = False
+    """Only estimate the model calls; no model is asked."""
+
+
 def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
     """Give options without a method's name to all methods of a comparison that have them.
 

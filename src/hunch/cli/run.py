@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from hunch import methods
 from hunch.cli.options import (
-    Limits,
+    Launch,
     default_folder,
     options_of,
     parse,
@@ -18,7 +17,7 @@ from hunch.cli.options import (
     with_defaults,
 )
 from hunch.core import HunchError, UsageError
-from hunch.runs.config import Setting, check, loading
+from hunch.runs.config import check, loading
 from hunch.runs.execute import execute, interruptible
 from hunch.runs.progress import RunProgress
 
@@ -27,23 +26,11 @@ MORE = "The same command with a larger budget continues it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Setting):
+class RunOptions(Launch):
     """Settings of the run, and where it is kept."""
 
-    config: Path | None = None
-    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
-    the command line come first."""
     seed: int = 0
     """Seed of the agent and of all episodes."""
-    out: Path | None = None
-    """Folder of the run. Default: a folder under runs/ named after these options."""
-    budget: Limits = field(default_factory=Limits)
-    """Limits on model calls, over all sessions of the run."""
-    board: tuple[str, ...] = ()
-    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
-    MODULE:Class for a board of your own."""
-    dry_run: bool = False
-    """Only estimate the model calls of the run; no model is asked."""
 
 
 def run(arguments: Sequence[str]) -> None:
