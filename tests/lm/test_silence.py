@@ -9,10 +9,10 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.cli.main import main
-from hunch.core import HunchError, HunchWarning, State, Transition
+from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm.base import Model
 from hunch.lm.budget import Ledger
-from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks
+from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks, patient
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
 from hunch.runs.execute import RunConfig, execute
@@ -186,3 +186,19 @@ def test_what_a_killed_run_asks_again_is_counted_once(tmp_path):
     with pytest.warns(HunchWarning, match="20 answers"):
         count_fallbacks(model, [("", False)] * 10)
     assert again.total() == ledger.total()
+
+
+def test_an_audition_counts_silence_and_does_not_stop():
+    own = prior("")
+    with pytest.warns(HunchWarning), patient(own.lm):
+        propose(own, 3 * PATIENCE)
+    assert own.lm.usage.fallbacks == 3 * PATIENCE
+    with pytest.raises(HunchError, match="so the run stops"):
+        propose(own, PATIENCE)
+
+
+def test_the_remedy_is_that_of_the_role():
+    judge = Judge(lm.Cached(Parrot("")), JudgeConfig())
+    judge.begin(World(), 0)
+    with pytest.warns(HunchWarning, match="has to say yes or no; 'hunch lm SPEC --ask judge --env ID'"):
+        judge.read([""] * SILENT)

@@ -18,6 +18,7 @@ from hunch.core import EvidenceLevel, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
+from hunch.lm.usage import patient
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
@@ -107,7 +108,8 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, questions: int, 
         return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {' or '.join(role.verbs)}")
     meter: Any = model
     before = copy(meter.usage)  # it is counted up in place
-    scores = role.ask(model, bed, questions, seed)
+    with patient(model):
+        scores = role.ask(model, bed, questions, seed)
     return _heard(role, bed, spec, scores, model.evidence, (meter.usage - before).as_dict())
 
 

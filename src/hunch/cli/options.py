@@ -10,18 +10,24 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
+from itertools import pairwise, takewhile
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import tyro
 
 from hunch import methods
+from hunch.cli.wrong import with_values
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
+from hunch.methods.settings import as_tuples, changed
+from hunch.ranges import check_settings, check_value
 from hunch.runs.config import RunConfig, Setting
+from hunch.runs.settings_file import read_settings
+from hunch.suggest import suggest
 
 
 def read(cls: Any, **options: Any) -> Any:
@@ -131,6 +137,24 @@ class Limits(Budget):
         return Budget(**asdict(self))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Launch(Setting):
+    """Settings of a run or of a comparison, and where it is kept."""
+
+    config: Path | None = None
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
+    the command line come first."""
+    out: Path | None = None
+    """Folder for what is run. Default: a folder under runs/ named after these options."""
+    budget: Limits = field(default_factory=Limits)
+    """Limits on model calls, over all sessions, and over all runs of a comparison together."""
+    board: tuple[str, ...] = ()
+    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
+    MODULE:Class for a board of your own."""
+    dry_run: bool = False
+    """Only estimate the model calls; no model is asked."""
+
+
 def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
     """Give options without a method's name to all methods of a comparison that have them.
 
@@ -138,7 +162,6 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     later and overrides it.
     """
     from hunch.cli.help import of_method
-    from hunch.cli.wrong import with_values
 
     names = {m.prefix: {option.flag for option in of_method(m, arguments)} for m in found}
     shared, rest = list[str](), list[str]()
@@ -154,21 +177,79 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     return [*shared, *rest]
 
 
-def options_of(method: Method, arguments: Sequence[str] = ()) -> Any:
-    """Return the type of a method's options, without fixed settings, the model of --lm and other learners.
+def split_config(arguments: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
+    """Take ``--config FILE`` and the names of methods out of the arguments.
+
+    Returns:
+        The names, by default those in the file; the other arguments; and the settings in the file.
+    """
+    names = list(takewhile(lambda token: not token.startswith("-"), arguments))
+    rest, given = list[str](), dict[str, Any]()
+    for token, values in with_values(arguments[len(names) :]):
+        flag, equals, file = token.partition("=")
+        if flag != "--config":
+            rest += [token, *values]
+        elif not (equals or values):
+            raise UsageError("--config needs a value.")
+        else:
+            given, rest = read_settings(file if equals else values[0]), rest + values[not equals :]
+    named = given.pop("method", ())
+    return names or ([named] if isinstance(named, str) else list(named)), rest, given
+
+
+def with_defaults(cls: Any, values: Mapping[str, Any], prefix: str = "") -> Any:
+    """Return a dataclass of options with values of a file as defaults.
 
     Raises:
-        UsageError: if the arguments have an option of another learner than the one that they choose.
+        UsageError: if there is no such option, or a value has the wrong type.
+    """
+    hints, entries = get_type_hints(cls, include_extras=True), []
+    for name, value in values.items():
+        if name not in hints or name == "config":
+            raise UsageError(f"There is no setting {prefix}{name}; {suggest(name, list(hints))}")
+        hint, value = hints[name], as_tuples(value)
+        if is_dataclass(hint) and isinstance(value, Mapping):
+            inner = with_defaults(hint, value, f"{prefix}{name}.")
+            entries.append((name, inner, field(default_factory=inner)))
+            continue
+        if get_origin(hint) is tuple and isinstance(value, str):
+            value = (value,)
+        check_value(prefix + name, value, hint)
+        value = Path(value) if Path in get_args(hint) and isinstance(value, str) else value
+        entries.append((name, hint, field(default=value)))
+    return make_dataclass(cls.__name__, entries, bases=(cls,), frozen=True, kw_only=True)
+
+
+def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> Any:
+    """Return the type of a method's options, without fixed settings, the model of --lm and other learners.
+
+    Args:
+        method: The method.
+        arguments: The command line.
+        given: The options in a file of settings, which become defaults.
+
+    Raises:
+        UsageError: if the arguments have an option of another learner than the one that they choose, or the
+            file has an option that the method lacks.
     """
     from hunch.cli.help import chosen, unseen
 
-    learner = chosen(method, arguments)
+    given = given or {}
+    picked = ["--learner", str(given["learner"])] if "learner" in given else []
+    learner = chosen(method, [*picked, *arguments])
     moved: Mapping[str, str] = getattr(method.agent_class, "moved", {})
     if gone := next((name for name in moved for token in arguments if _is(token, name)), ""):
         raise UsageError(f"There is no option --{gone} any more: {moved[gone]}.")
     if learner:
         _refuse_other_learners(method, learner, arguments)
-    return _without(method.config_class, unseen(method, learner), dict(method.agent_class.fixed))
+    usual = replace(method.config_class(), **method.agent_class.fixed)
+    start = changed(usual, given, method.name)
+    check_settings(start)
+    hidden = unseen(method, learner)
+    for name in hidden:
+        if name != "lm" and attrgetter(name)(start) != attrgetter(name)(usual):
+            raise UsageError(f"{method.name} has no option {name}.")
+    return _without(start, hidden)
 
 
 def _refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:
@@ -187,21 +268,22 @@ def _is(token: str, name: str) -> bool:
     return token.partition("=")[0].rpartition(".")[2].removeprefix("--") == name
 
 
-def _without(cls: Any, names: Sequence[str], values: Mapping[str, Any]) -> Any:
-    """Return a dataclass whose fields of these names, dotted ones inside others, are no options."""
-    default, entries = cls(), []
+def _without(start: Any, hidden: Sequence[str]) -> Any:
+    """Return the dataclass of settings with these as defaults, without options for the hidden ones."""
+    cls, usual, entries = type(start), type(start)(), []
+    hints = get_type_hints(cls, include_extras=True)
     for entry in fields(cls):
-        name = entry.name
-        inner = [own.partition(".")[2] for own in names if own.startswith(f"{name}.")]
-        if name in names:
-            value = "" if name == "lm" else values.get(name, getattr(default, name))
+        name, value = entry.name, getattr(start, entry.name)
+        inner = [own.partition(".")[2] for own in hidden if own.startswith(f"{name}.")]
+        if name in hidden:
+            value = "" if name == "lm" else value
             # Suppressed with the value's own type: tyro caches by type and value, and False equals 0.0.
             entries.append((name, Annotated[type(value), tyro.conf.Suppress], field(default=value)))
-        elif inner:
-            whole = getattr(default, name)
-            own = {each.name: getattr(whole, each.name) for each in fields(whole)}
-            less = _without(type(whole), inner, own)
-            entries.append((name, less, field(default=less(**own))))
+        elif is_dataclass(value) and (inner or value != getattr(usual, name)):
+            less = _without(value, inner)
+            entries.append((name, less, field(default=less())))
+        elif value != getattr(usual, name):
+            entries.append((name, hints[name], field(default=value)))
     return make_dataclass(cls.__name__, entries, bases=(cls,), frozen=True, kw_only=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -20,10 +20,28 @@ PATIENCE: Final = 50
 """Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
 SHOWN: Final = 120
 """Characters of an answer that a message quotes."""
-REMEDY: Final = (
-    "'hunch lm SPEC --ask prior --env ID' shows the prompt and the answer as the method reads it; more "
-    "max-tokens, or your own words as prompt, may help"
-)
+ANSWERS: Final = {
+    "prior": "has to name an action of the list",
+    "judge": "has to say yes or no",
+    "preference": "has to be 1, 2 or none",
+    "goal": "has to name things of the list, one per line",
+    "planner": "has to name a skill of the list",
+    "policy": "has to name an action of the list, the last one if there are several questions",
+    "world-model": "has to go on in the form of the examples",
+    "writer": "has to hold the whole function, best in a fence",
+}
+"""What an answer has to be, by role."""
+
+
+REMEDY: Final = "more max-tokens, or your own words as prompt, may help"
+
+
+def remedy(role: str) -> str:
+    """Return what helps if the answers of a model in a role cannot be read."""
+    return (
+        f"an answer {ANSWERS[role]}; 'hunch lm SPEC --ask {role} --env ID' shows the prompt and how the "
+        f"answer is read; {REMEDY}"
+    )
 
 
 @dataclass(slots=True)
@@ -108,12 +126,14 @@ class Metered:
             them, as a budget does. Called with 0 after answers were counted.
         under_way: Number of requests that passed the gate and are not counted yet.
         heard: How usable its answers were.
+        patient: True while answers of no use are counted and never stop a run; see :func:`patient`.
         speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
     under_way: int = 0
     speaks: bool = True
+    patient: bool = False
 
     def __init__(self) -> None:
         self.usage, self.heard = Usage(), Heard()
@@ -164,8 +184,22 @@ def counters(model: object) -> Usage:
     )
 
 
+@contextmanager
+def patient(model: object) -> Iterator[None]:
+    """Count answers of no use, and never stop for them, as an audition does."""
+    model.patient = True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        model.patient = False  # type: ignore[attr-defined]
+
+
 def count_fallbacks(
-    model: object, answers: Iterable[tuple[str, bool]], patience: int | None = PATIENCE, abstained: int = 0
+    model: object,
+    answers: Iterable[tuple[str, bool]],
+    patience: int | None = PATIENCE,
+    abstained: int = 0,
+    role: str = "prior",
 ) -> None:
     """Count answers that were of no use on the model's meter, and notice a model that says nothing.
 
@@ -176,6 +210,7 @@ def count_fallbacks(
         patience: Answers in a row without a usable one after which the run stops, if all of them were
             empty or most of all answers so far were of no use; None for no limit.
         abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
+        role: The role that the model fills, of :data:`ANSWERS`.
 
     Raises:
         HunchError: if there are so many.
@@ -196,10 +231,17 @@ def count_fallbacks(
         row = heard.unheard if model.speaks else 0
         model.usage.silent += SILENT if row == SILENT else row > SILENT
         hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
-        if patience is not None and row >= patience and hopeless:
-            raise HunchError(f"{_row(model, text)}, so the run stops: {REMEDY}.")
+        if patience is not None and row >= patience and hopeless and not model.patient:
+            raise HunchError(f"{_row(model, text)}, so the run stops: {remedy(role)}.")
         if row == SILENT:
-            warnings.warn(f"{_row(model, text)}: {REMEDY}.", HunchWarning, stacklevel=3)
+            warnings.warn(f"{_row(model, text)}: {remedy(role)}.", HunchWarning, stacklevel=3)
+
+
+def show(model: object, role: str, answers: Sequence[str], read: Sequence[object]) -> None:
+    """Tell the model's ``listener``, if it has one, each answer and what a role read in it, if anything."""
+    if listener := getattr(model, "listener", None):
+        for answer, meaning in zip(answers, read, strict=True):
+            listener(role, answer, meaning)
 
 
 def _row(model: Metered, text: str) -> str:

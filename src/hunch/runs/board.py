@@ -1,6 +1,6 @@
-"""Sends a run's metrics to TensorBoard files and, optionally, to Weights & Biases.
+"""Sends a run's metrics to TensorBoard files and to other boards: W&B, MLflow, Trackio, or one of your own.
 
-Neither may stop a run: a failure is reported once, and the run continues without it.
+None may stop a run: a failure is reported once, and the run continues without that board.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ import os
 import socket
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from hunch.core import HunchWarning
+from hunch.core import HunchWarning, UsageError
 from hunch.runs.files import read_json
+from hunch.runs.folder import leaves
 
-PROJECT = "HUNCH_WANDB"
-"""Environment variable with the project of Weights & Biases; the workers of a comparison inherit it."""
+BOARDS = "HUNCH_BOARDS"
+"""Environment variable with boards, separated by spaces; the workers of a comparison inherit it."""
 
 
 class Board(Protocol):
-    """A place to which metrics are logged."""
+    """A place to which metrics are logged. A class of your own is called with the run's folder."""
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Log one line of metrics."""
@@ -86,17 +88,14 @@ class WandB:
         project: The project there.
     """
 
-    def __init__(self, folder: Path, project: str) -> None:
-        import wandb
+    package = "wandb"
 
-        self.run = wandb.init(
-            project=project,
-            name="/".join(folder.absolute().parts[-3:]),
-            id=hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16],
-            resume="allow",
-            dir=str(folder),
-            config=read_json(folder / "config.json") or {},
-        )
+    def __init__(self, folder: Path, project: str) -> None:
+        about = {"name": _name(folder), "config": read_json(folder / "config.json") or {}, "resume": "allow"}
+        self.run = import_module(self.package).init(project=project, **about, **self._place(folder))
+
+    def _place(self, folder: Path) -> dict[str, Any]:
+        return {"id": _digest(folder), "dir": str(folder)}
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Log one line."""
@@ -110,15 +109,103 @@ class WandB:
         self.run.finish()
 
 
-class Boards:
-    """All boards of a run; one that fails is no longer used."""
+class Trackio(WandB):
+    """A run of Trackio, which has the interface of Weights & Biases, and resumes a run by its name."""
 
-    def __init__(self, folder: Path, step: int) -> None:
+    package = "trackio"
+
+    def _place(self, folder: Path) -> dict[str, Any]:
+        return {"embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
+
+
+class MLflow:
+    """A run of MLflow, named after the folder, where ``MLFLOW_TRACKING_URI`` says; resuming resumes it.
+
+    Args:
+        folder: The run's folder.
+        experiment: The experiment there.
+    """
+
+    def __init__(self, folder: Path, experiment: str) -> None:
+        from mlflow.entities import Metric, Param
+        from mlflow.tracking import MlflowClient
+
+        self.client, self._metric = MlflowClient(), Metric
+        known = self.client.get_experiment_by_name(experiment)
+        place = known.experiment_id if known else self.client.create_experiment(experiment)
+        tags = {"hunch": _digest(folder)}
+        earlier = self.client.search_runs([place], f"tags.hunch = '{tags['hunch']}'")
+        run = earlier[0] if earlier else self.client.create_run(place, tags=tags, run_name=_name(folder))
+        self.id = run.info.run_id
+        self.client.update_run(self.id, "RUNNING")
+        settings = leaves((read_json(folder / "config.json") or {}).get("run", {}))
+        for name, value in {} if earlier else settings.items():
+            self.client.log_batch(self.id, params=[Param(name, str(value)[:500])])
+
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Log one line."""
+        now = int(time.time() * 1000)
+        self.client.log_batch(self.id, [self._metric(*each, now, step) for each in figures.items()])
+
+    def flush(self) -> None:
+        """Do nothing: lines are sent at once."""
+
+    def close(self) -> None:
+        """Mark the run as finished."""
+        self.client.set_terminated(self.id)
+
+
+KINDS: Mapping[str, Callable[[Path, str], Board]] = {"wandb": WandB, "mlflow": MLflow, "trackio": Trackio}
+"""The boards that are named as ``KIND:PROJECT``; each needs the package of that name."""
+
+
+def _name(folder: Path) -> str:
+    return "/".join(folder.absolute().parts[-3:])
+
+
+def _digest(folder: Path) -> str:
+    return hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16]
+
+
+def board_of(spec: str) -> Callable[[Path], Board]:
+    """Return what makes the board of a spec, such as ``mlflow:EXPERIMENT`` or ``MODULE:Class``.
+
+    Raises:
+        UsageError: if there is no such board, or its package is not installed.
+    """
+    kind, _, name = spec.partition(":")
+    if not name:
+        known = ", ".join(f"{kind}:PROJECT" for kind in KINDS)
+        raise UsageError(f"A board is {known} or MODULE:Class, not {spec!r}.")
+    if kind in KINDS and find_spec(kind) is None:
+        raise UsageError(f"The board {spec} needs {kind}: pip install 'hunch-rl[{kind}]'.")
+    if kind in KINDS:
+        return lambda folder: KINDS[kind](folder, name)
+    try:
+        own: Callable[[Path], Board] = getattr(import_module(kind), name)
+    except Exception as error:  # the import of a module may raise anything
+        raise UsageError(f"The board {spec} cannot be imported: {error}.") from error
+    return own
+
+
+class Boards:
+    """All boards of a run; one that fails is no longer used.
+
+    Args:
+        folder: The run's folder.
+        step: Step at which the run resumes.
+        specs: The boards besides TensorBoard. Default: those in the environment variable.
+    """
+
+    def __init__(self, folder: Path, step: int, specs: Sequence[str] = ()) -> None:
         self.boards: list[Board] = []
         if find_spec("tensorboard"):
             self._try("TensorBoard", lambda: self.boards.append(TensorBoard(folder / "tensorboard", step)))
-        if project := os.environ.get(PROJECT):
-            self._try("Weights & Biases", lambda: self.boards.append(WandB(folder, project)))
+        for spec in specs or os.environ.get(BOARDS, "").split():
+            self._try(spec, partial(self._add, board_of(spec), folder))
+
+    def _add(self, make: Callable[[Path], Board], folder: Path) -> None:
+        self.boards.append(make(folder))
 
     def show(self, line: Mapping[str, Any]) -> None:
         """Log one line of metrics; the numbers of usage get a prefix."""

@@ -19,7 +19,7 @@ from typing import Any
 from hunch.core import HunchError, UsageError
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
-from hunch.runs.files import BEST, CHECKPOINT, write_atomically
+from hunch.runs.files import BEST, CHECKPOINT, file_of, kept_steps, write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
 from hunch.runs.processes import thread_limits
 
@@ -47,15 +47,18 @@ class Home:
 
 def pack(folder: Path) -> dict[str, bytes]:
     """Read a run's files."""
-    return {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+    kept = (str(file_of(step)) for step in kept_steps(folder))
+    return {name: (folder / name).read_bytes() for name in (*kept, *FILES) if (folder / name).exists()}
 
 
 def unpack(folder: Path, files: dict[str, bytes]) -> None:
     """Write a run's files in an order that leaves a resumable run if it is interrupted."""
-    (folder / CHECKPOINT).parent.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        if name in files:
-            write_atomically(folder / name, files[name])
+    for step in kept_steps(folder):
+        if str(file_of(step)) not in files:
+            (folder / file_of(step)).unlink()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / name, data)
 
 
 def compare(

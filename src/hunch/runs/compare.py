@@ -201,7 +201,12 @@ def compare(
 
 
 def prepared(todo: Sequence[Job]) -> Any:
-    """Start the process that loads the libraries of all runs, unless it runs, and do not wait for it."""
+    """Start the process that loads the libraries of all runs, unless it runs, and do not wait for it.
+
+    Where there is no fork, each run loads its own.
+    """
+    if "forkserver" not in mp.get_all_start_methods():
+        return mp.get_context("spawn")
     context = mp.get_context("forkserver")
     imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
     context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))

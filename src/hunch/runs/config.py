@@ -57,6 +57,10 @@ class Setting:
     """Episodes per evaluation."""
     episodes_per_player: PositiveInt | None = None
     """Episodes of an evaluation after which the player's memory is cleared. Default: never."""
+    keep_every: PositiveInt | None = field(default=None, metadata=LATER)
+    """Steps between the checkpoints that are kept, each in checkpoints/STEP. Default: none is kept."""
+    keep_last: PositiveInt | None = field(default=None, metadata=LATER)
+    """How many of the kept checkpoints stay, the latest ones. Default: all."""
     threads: Threads = 1
     """Torch threads per run; results repeat exactly only with the same number."""
 

@@ -20,10 +20,10 @@ from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_episodes
-from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
+from hunch.runs.build import load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.evaluations import EVALUATION_SEED
-from hunch.runs.files import BEST, CHECKPOINT, read_json, write_json, writing
+from hunch.runs.files import Checkpoint, file_of, read_json, write_json, writing
 from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import ledger, mean_return
@@ -43,7 +43,7 @@ class Trial:
         episodes: Number of episodes.
         seed: Seed of the episodes and of the agent's draws. Default: the run's own, which gives the episodes
             of the run's own evaluations.
-        checkpoint: The last checkpoint, or that of the best evaluation.
+        checkpoint: The last checkpoint, that of the best evaluation, or that of a kept step.
     """
 
     run: Path
@@ -145,7 +145,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
 
 def _question(trial: Trial, own: RunConfig, config: RunConfig) -> dict[str, Any]:
     """Return everything that determines the result."""
-    checkpoint = Path(trial.run) / (BEST if trial.checkpoint == "best" else CHECKPOINT)
+    checkpoint = Path(trial.run) / file_of(trial.checkpoint)
     digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16] if checkpoint.exists() else ""
     now = config.settings()
     changed = {name: now[name] for name in ("lm", "options", "env_options", "seed")}

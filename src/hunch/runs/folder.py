@@ -7,6 +7,7 @@
 ``records.jsonl``       the agent's records; ``programs.jsonl`` if it writes programs
 ``summary.json``        final results, steps to thresholds, usage, wall time
 ``checkpoint/``         the last complete state, replaced atomically, and the agent of the best evaluation
+``checkpoints/STEP/``   the agents that are kept
 ======================= =====================================================================================
 
 Lines are appended as they come. A checkpoint records the length of these files, and resuming cuts them back
@@ -30,6 +31,9 @@ from hunch.core import HunchError, UsageError
 from hunch.runs.files import (
     BEST,
     CHECKPOINT,
+    KEPT_AT,
+    file_of,
+    kept_steps,
     read_checkpoint,
     read_json,
     read_lines,
@@ -47,9 +51,7 @@ KEPT = ("records.jsonl", "programs.jsonl")
 JOURNAL = "asked.json"
 """The requests that a run with a budget is about to make."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
-OURS = frozenset(
-    (*STREAMS, "config.json", "summary.json", "failure.txt", "checkpoint", "tensorboard", "wandb")
-)
+OURS = frozenset(("config.json", "summary.json", "failure.txt", "checkpoint", *STREAMS))
 """Files of a run; a folder with other files and none of these does not belong to a run."""
 
 
@@ -162,6 +164,15 @@ class RunFolder:
         """Write the agent of the best evaluation so far."""
         write_checkpoint(self.path / BEST, state)
 
+    def keep(self, step: int, state: dict[str, Any], last: int | None) -> None:
+        """Keep the agent of a step, and of all kept ones only the ``last``."""
+        file = self.path / file_of(step)
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_checkpoint(file, state)
+        for earlier in kept_steps(self.path)[:-last] if last else ():
+            shutil.rmtree((self.path / file_of(earlier)).parent)
+
     def amend(self, figures: dict[str, Any]) -> None:
         """Replace single entries of the last checkpoint; agent and environments are unchanged."""
         state = read_checkpoint(self.path)
@@ -178,6 +189,8 @@ class RunFolder:
         """
         state = read_checkpoint(self.path)
         offsets = state["offsets"] if state else {}
+        if state is None:
+            shutil.rmtree(self.path / KEPT_AT, ignore_errors=True)
         if state is not None:
             state["seen"] = self.read_lines("metrics.jsonl")[-1:]
         for name in STREAMS:

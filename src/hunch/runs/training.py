@@ -40,6 +40,8 @@ class Training:
         ledger: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
+        keep_every: Steps between agents that are kept; None keeps none.
+        keep_last: How many of them stay; None for all.
     """
 
     agent: Agent
@@ -51,6 +53,8 @@ class Training:
     ledger: Ledger
     folder: RunFolder | None
     models: Asked
+    keep_every: int | None = None
+    keep_last: int | None = None
     updates: int = 0
     recorded: int = 0
     kept: dict[str, str] = field(default_factory=dict)
@@ -133,8 +137,10 @@ class Training:
 
     def _remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
-        state = {"agent": self.agent.state_dict(), "identity": self.identity}
-        self.best = deepcopy({**state, "step": self.steps, "success": success})
+        self.best = deepcopy({**self._state(), "step": self.steps, "success": success})
+
+    def _state(self) -> dict[str, Any]:
+        return {"agent": self.agent.state_dict(), "identity": self.identity}
 
     def _failing(self, doing: str) -> Failing:
         return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
@@ -217,6 +223,12 @@ class Training:
             self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
+
+    def keep(self, before: int) -> None:
+        """Keep the agent if the steps since ``before`` passed a multiple of ``keep_every``."""
+        every = self.keep_every
+        if self.folder and every and self.steps // every > before // every:
+            self.folder.keep(self.steps, self._state(), self.keep_last)
 
     def _write_best(self) -> None:
         if self.folder and self.best is not None:

@@ -32,7 +32,6 @@ from hunch.lm import load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import count_fallbacks
 from hunch.lm.wording import version
 from hunch.methods.goal.adapter import Adapter, Sayer
 from hunch.methods.learners import LearnerConfig, learner
@@ -122,7 +121,7 @@ class Mentor(GoalSource):
         self, lm: LanguageModel, encoder: LanguageModel, config: MentorConfig, threshold: float
     ) -> None:
         self.lm, self.config = lm, config
-        self._asking = Asking(lm, config, tokens=64, stop=(), fields=("player", "summary"))
+        self._asking = Asking(lm, config, tokens=64, stop=(), fields=("player", "summary"), role="goal")
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
         self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)
@@ -201,8 +200,8 @@ class Mentor(GoalSource):
         """Return the sub-goals that an answer names; other lines are counted."""
         lines = read_items(answer, options)
         good = [item for _, item in lines if item]
-        told = [(answer, bool(lines) or not self._asking.chats)]
-        count_fallbacks(self.lm, told, self.config.patience, len(lines) - len(good))
+        named = good if lines or not self._asking.chats else None
+        self._asking.hear([answer], [named], rejected=len(lines) - len(good))
         return list(dict.fromkeys(good))[: self.config.goals]
 
     # ---- what came of it ------------------------------------------------------------------------------

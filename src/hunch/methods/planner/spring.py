@@ -141,7 +141,7 @@ class SPRING(Agent):
         self.questions = questions or (GRAPH if self.config.ask == "graph" else DIRECT)
         self.order = ordered(self.questions)
         own = ("manual", "answers", "question")
-        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), fields=own)
+        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), fields=own, role="policy")
 
     @property
     def wording(self) -> str:
@@ -212,7 +212,7 @@ class SPRING(Agent):
         index = read_option(answer, state.options)
         step = self.count[state.stream] = self.count.get(state.stream, 0) + 1
         named = index is not None
-        self._asking.hear([answer], [named])
+        self._asking.hear([answer], [state.options[index] if index is not None else None])
         if index is None:
             rng = np.random.default_rng([self.seed, state.stream, step])
             index = int(rng.integers(len(state.options)))

@@ -34,6 +34,7 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt, extended
+from hunch.lm.usage import show
 from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
@@ -117,7 +118,8 @@ class Preference(RewardSource):
         self.lm = require(lm, "generate", needed_by="A judge of captions")
         self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
-        self._asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=("first", "second"))
+        own, role = ("first", "second"), "preference"
+        self._asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=own, role=role)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -239,7 +241,8 @@ class Preference(RewardSource):
             answers = self._answers(due, attempt)
             for (i, _, _), answer in zip(due, answers, strict=True):
                 verdicts[i] = read_preference(answer, last=self.config.last)
-        self._asking.hear(answers, [verdicts[i] is not None for i, _, _ in due], abstains=True)
+            show(self.lm, "preference", answers, [verdicts[i] for i, _, _ in due])
+        self._asking.hear(answers, [verdicts[i] for i, _, _ in due], abstains=True)
         self.unread = sum(verdict is None for verdict in verdicts)
         return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
 

@@ -173,7 +173,7 @@ class ModelWriter:
     ) -> None:
         self.lm = require(lm, "generate", "A writer of programs")
         self.prompt = prompt
-        self._asking = Asking(lm, asks, tokens=2048, stop=())
+        self._asking = Asking(lm, asks, tokens=2048, stop=(), role="writer")
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -193,7 +193,7 @@ class ModelWriter:
         prompt = self._asking.prompt(self.prompt(problem, parents, feedback), **own)
         answers = self.lm.generate([prompt], n, self._asking.sampling, first)[0]
         programs = [extract(spoken(answer), problem.function) for answer in answers]
-        self._asking.hear(answers, [bool(program.strip()) for program in programs])
+        self._asking.hear(answers, [program if program.strip() else None for program in programs])
         return programs
 
 
