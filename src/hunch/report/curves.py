@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import FloatArray, UsageError
+from hunch.core import FloatArray
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
+from hunch.suggest import library
 
 # The palette of Okabe and Ito, whose colours can be told apart with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -153,11 +154,8 @@ def blank(panels: int) -> Any:
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
-    return Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
+    figure = library("matplotlib.figure", "Pictures need matplotlib", "plot")
+    return figure.Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
 
 
 def _cut(label: str) -> str:

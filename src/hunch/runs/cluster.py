@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress, thread_limits
 from hunch.runs.execute import interruptible
 from hunch.runs.files import BEST, CHECKPOINT, write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
+from hunch.suggest import library
 
 RETRIES = 5
 """How often a run is retried after its worker or machine was lost."""
@@ -97,10 +98,7 @@ def connect() -> Any:
         UsageError: if Ray is not installed.
         HunchError: if there is no cluster.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError("A cluster needs Ray: pip install 'hunch-rl[ray]'.") from error
+    ray = library("ray", "A cluster needs Ray", "ray")
     if not ray.is_initialized():
         address = os.environ.get("RAY_ADDRESS", "auto")
         try:

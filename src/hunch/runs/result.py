@@ -12,6 +12,7 @@ from hunch.core import Agent, EvidenceLevel, HunchError, UsageError
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, first_reached, over_episodes
 from hunch.runs.files import read_json, read_lines
+from hunch.suggest import install
 
 THRESHOLDS = (0.25, 0.5, 0.8)
 """Success rates for which the summary gives the step at which they were first reached."""
@@ -91,7 +92,7 @@ class Result:
         try:
             from hunch.runs import picture
         except ModuleNotFoundError as error:
-            raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
+            raise UsageError(f"Pictures need matplotlib: {install('plot')}.") from error
         return picture.draw(self.episodes, self.evaluations, max(self.asked, self.steps))
 
     def to_pandas(self) -> Any:
