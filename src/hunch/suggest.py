@@ -1,16 +1,9 @@
-"""The ends of error messages about an unknown name, and about a library that is missing."""
+"""The end of an error message about an unknown name."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from importlib import import_module
-from importlib.metadata import distribution
-from typing import Any
-from urllib.parse import unquote, urlsplit
-
-from hunch.core import UsageError
 
 
 def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None, where: str = "") -> str:
@@ -30,22 +23,3 @@ def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = Non
     if where and len(names) > 20:
         return f"there are {len(names)}, such as {', '.join(names[:3])}; {where!r} lists them."
     return f"there are {', '.join(names)}." if names else "there are none."
-
-
-def library(name: str, sentence: str, extra: str) -> Any:
-    """Import and return an optional module.
-
-    Raises:
-        UsageError: if it is missing: the sentence, and the command that installs its extra.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise UsageError(f"{sentence}: {install(extra)}.") from error
-
-
-def install(extra: str) -> str:
-    """Return the command that adds an extra to this Hunch: by the path of its clone or wheel, or by name."""
-    origin = json.loads(distribution("hunch-rl").read_text("direct_url.json") or "{}")
-    place = unquote(urlsplit(origin.get("url", "")).path) or "hunch-rl"
-    return f"pip install {'-e ' if origin.get('dir_info', {}).get('editable') else ''}'{place}[{extra}]'"

@@ -22,6 +22,7 @@ from hunch.lm import load
 from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
 from hunch.methods.policy.ppo import PolicyAgent
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
+from hunch.plugins import library
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
@@ -30,7 +31,6 @@ from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
 from hunch.runs.evaluations import Evaluation
 from hunch.runs.files import BEST, read_checkpoint
-from hunch.suggest import library
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
 from hunch_studies.study import Part, Scale, Study, kept

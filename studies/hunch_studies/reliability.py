@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from hunch.plugins import library
 from hunch.report.curves import COLOURS
 from hunch.rl.calibration import Bin
 from hunch.rl.statistics import over_episodes
-from hunch.suggest import library
 
 
 def draw_reliability(bins: Sequence[Bin], path: Path, title: str) -> Path:

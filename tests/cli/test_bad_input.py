@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from hunch.lm import registry
-from hunch.suggest import install
+from hunch.plugins import install
 
 RUN = ("run", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "uniform")
 COMPARE = ("compare", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "uniform")

@@ -17,7 +17,7 @@ import hunch.envs
 from hunch.core import UsageError
 from hunch.envs.babyai.env import GoToLocal, GoToRedBall, OneRoomS8, PickupDist, PutNextLocal
 from hunch.envs.babyai.words import ACTIONS, describe, prompt
-from hunch.suggest import install
+from hunch.plugins import install
 
 RIGHT, DOWN, LEFT, UP = range(4)
 KINDS = {"ball": Ball, "box": Box, "key": Key}

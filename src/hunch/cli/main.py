@@ -13,7 +13,8 @@ from typing import Any
 
 from hunch import plugins
 from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.suggest import install, suggest
+from hunch.plugins import install
+from hunch.suggest import suggest
 
 _SHOW = warnings.showwarning
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from hunch.core import IntArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.plugins import library
 from hunch.ranges import PositiveInt
-from hunch.suggest import library
 
 ACTIONS: Final = (
     *("Noop", "Move West", "Move East", "Move North", "Move South", "Do", "Sleep"),

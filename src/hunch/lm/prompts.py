@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from hunch.core import UsageError
-from hunch.suggest import library
+from hunch.plugins import library
 
 Role = Literal["system", "user", "assistant"]
 

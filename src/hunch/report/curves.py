@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hunch.core import FloatArray
+from hunch.plugins import library
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
-from hunch.suggest import library
 
 # The palette of Okabe and Ito, whose colours can be told apart with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

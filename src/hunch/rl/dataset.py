@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hunch.core import Episode, HunchError, Picture, State, Transition, UsageError, is_plain
-from hunch.suggest import library
+from hunch.plugins import library
 
 FORMAT = 2
 MARK = "hunch"

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError
+from hunch.plugins import library
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress, thread_limits
 from hunch.runs.execute import interruptible
 from hunch.runs.files import BEST, CHECKPOINT, write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
-from hunch.suggest import library
 
 RETRIES = 5
 """How often a run is retried after its worker or machine was lost."""

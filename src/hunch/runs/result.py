@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import Agent, EvidenceLevel, HunchError, UsageError
+from hunch.plugins import install
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, first_reached, over_episodes
 from hunch.runs.files import read_json, read_lines
-from hunch.suggest import install
 
 THRESHOLDS = (0.25, 0.5, 0.8)
 """Success rates for which the summary gives the step at which they were first reached."""

@@ -12,7 +12,7 @@ from hunch.envs.babyai.oracle import plan
 from hunch.envs.babyai.words import ACTIONS, WORDINGS, Wording, describe, prompt
 from hunch.envs.base import Outcome
 from hunch.envs.grid import GridEnv
-from hunch.suggest import library
+from hunch.plugins import library
 
 Reward = Literal["sparse", "babyai", "horizon"]
 REMEMBERED = 3

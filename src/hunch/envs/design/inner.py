@@ -14,9 +14,9 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.plugins import install
 from hunch.rl import cem
 from hunch.rl.tabular import QTable
-from hunch.suggest import install
 
 POINTS = 10
 """Number of times that a policy is yielded."""

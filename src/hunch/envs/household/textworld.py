@@ -26,7 +26,7 @@ from hunch.envs.household.games import Game, house
 from hunch.envs.household.generator import Recipe
 from hunch.envs.household.problem import contents, load, task_in
 from hunch.envs.household.simulator import Simulator
-from hunch.suggest import install
+from hunch.plugins import install
 
 _TEXTS = ("pddl_domain", "grammar", "pddl_problem")
 

@@ -13,7 +13,7 @@ from urllib.request import getproxies
 
 from hunch.core import UsageError
 from hunch.lm.backends import secret
-from hunch.suggest import library
+from hunch.plugins import library
 
 PLAIN: Final = re.compile(
     "host|connection|user-agent|accept|accept-encoding|content-type|content-length|anthropic-version"

@@ -17,7 +17,7 @@ from hunch.core import HunchError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
 from hunch.lm.base import Float32Array, unit
-from hunch.suggest import install
+from hunch.plugins import install
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -32,7 +32,7 @@ from hunch.lm.base import (
     sample_rng,
 )
 from hunch.lm.prompts import Message, Prompt, as_prompt, shown, text_of
-from hunch.suggest import library
+from hunch.plugins import library
 
 
 class SeeingModel(TransformerModel):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
-from hunch.suggest import install
+from hunch.plugins import install
 
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""

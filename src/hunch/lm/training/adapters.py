@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from hunch.suggest import library
+from hunch.plugins import library
 
 NAME: Final = "default"
 """Name of the adapters within the network."""

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from hunch.core import UsageError
-from hunch.suggest import install, library
+from hunch.plugins import install, library
 
 
 @pytest.mark.parametrize(
@@ -14,11 +14,11 @@ from hunch.suggest import install, library
     [
         ({"url": "file:///a%20b/hunch", "dir_info": {"editable": True}}, ["-e", "/a b/hunch[plot]"]),
         ({"url": "file:///a/hunch", "dir_info": {}}, ["/a/hunch[plot]"]),
-        ({"url": "file:///a/hunch_rl-1-py3-none-any.whl", "archive_info": {}}, ["/a/hunch_rl-1-py3-none-any.whl[plot]"]),
+        ({"url": "file:///a/hunch-1.whl", "archive_info": {}}, ["/a/hunch-1.whl[plot]"]),
         (None, ["hunch-rl[plot]"]),
     ],
     ids=["a clone", "a folder", "a wheel", "an index"],
-)  # fmt: skip
+)
 def test_an_extra_is_installed_from_where_hunch_was(origin, command, tmp_path, monkeypatch):
     folder = tmp_path / "hunch_rl-0.1.0.dist-info"
     folder.mkdir()
