@@ -17,5 +17,5 @@ def distance(state):
 
 
 if __name__ == "__main__":
-    options = {"reward": "closer:Closer", "learner": "dqn", "extrinsic": 1.0}
-    print(hunch.train("rewarded", "hunch/FrozenLake-v0", steps=2_000, **options))
+    options = {"reward": "closer:Closer", "table": {"epsilon": (1.0, 0.05, 2_000)}}
+    print(hunch.train("rewarded", "hunch/FrozenLake-v0", steps=4_000, **options))

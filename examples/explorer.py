@@ -25,7 +25,7 @@ class Explorer(hunch.core.Agent):
         for t in transitions:
             self.tried.setdefault(t.stream, []).append([t.state.observation, t.action])
             if t.success:
-                self.good |= {observation: action for observation, action in self.tried[t.stream]}
+                self.good |= dict(self.tried[t.stream])
             if t.done:
                 self.tried[t.stream] = []
 
@@ -36,7 +36,11 @@ class Explorer(hunch.core.Agent):
         return twin
 
     def state_dict(self):
-        return {"rng": self.rng.bit_generator.state, "tried": list(self.tried.items()), "good": dict(self.good)}
+        return {
+            "rng": self.rng.bit_generator.state,
+            "tried": list(self.tried.items()),
+            "good": dict(self.good),
+        }
 
     def load_state_dict(self, state):
         self.rng.bit_generator.state = state["rng"]

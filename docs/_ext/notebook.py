@@ -14,7 +14,7 @@ NOTEBOOKS = Path("docs/notebooks")
 def page(notebook: Path) -> tuple[str, dict[str, bytes]]:
     """Return the page of a notebook, and its pictures by file name."""
     pictures: dict[str, bytes] = {}
-    parts = [f'<!-- Written from {notebook.name} by docs/_ext/notebook.py. -->']
+    parts = [f"<!-- Written from {notebook.name} by docs/_ext/notebook.py. -->"]
     for cell in json.loads(notebook.read_text())["cells"]:
         source = "".join(cell["source"]).strip()
         parts.append(source if cell["cell_type"] == "markdown" else _fenced("python", source))
