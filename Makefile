@@ -44,8 +44,8 @@ test-served: setup
 	$(BIN)/python -m pytest -m served tests/lm/test_served.py
 
 lint: setup
-	$(BIN)/ruff check src pocket studies tests benchmarks
-	$(BIN)/ruff format --check src pocket studies tests benchmarks
+	$(BIN)/ruff check src pocket studies tests benchmarks examples
+	$(BIN)/ruff format --check src pocket studies tests benchmarks examples
 	$(BIN)/mypy
 
 # Style, types and the fast tests.

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 STEPS = 200
 
 
@@ -77,6 +78,31 @@ def test_notebooks_run(notebook, tmp_path, cache, monkeypatch):
     client.execute()
     assert [bool(cell.outputs) for cell in book.cells if cell.cell_type == "code"] == shown
     assert all(cell.execution_count for cell in book.cells if cell.cell_type == "code")
+
+
+def test_the_pages_of_notebooks_are_theirs():
+    sys.path.insert(0, str(DOCS / "_ext"))
+    from notebook import page
+
+    for notebook in (DOCS / "notebooks").glob("*.ipynb"):
+        text, pictures = page(notebook)
+        assert notebook.with_suffix(".md").read_text() == text, "run: python docs/_ext/notebook.py"
+        assert {name: (DOCS / "assets" / name).read_bytes() for name in pictures} == pictures
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_examples_run(example, tmp_path, cache):
+    for file in EXAMPLES:
+        (tmp_path / file.name).write_text(shortened(file.read_text()))
+    environment = {**os.environ, "HUNCH_CACHE": cache, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error::RuntimeWarning", example.name]
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_examples_are_those_of_the_pages(example):
+    assert example.read_text() in [code for page in PAGES for code in blocks(page)]
 
 
 def anchor(heading):

@@ -13,6 +13,7 @@ from typing import Any
 
 from hunch import plugins
 from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.plugins import install
 from hunch.suggest import suggest
 
 _SHOW = warnings.showwarning
@@ -170,7 +171,7 @@ def _unexpected(error: Exception) -> str:
     if _is_memory(error):
         return MEMORY
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return f"This needs {error.name}: pip install 'hunch-rl[{EXTRAS[error.name]}]'."
+        return f"This needs {error.name}: {install(EXTRAS[error.name])}."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
 
 

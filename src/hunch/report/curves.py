@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import FloatArray, HunchError, UsageError
+from hunch.core import FloatArray, HunchError
+from hunch.plugins import library
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
@@ -169,11 +170,8 @@ def blank(panels: int) -> Any:
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
-    return Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
+    figure = library("matplotlib.figure", "Pictures need matplotlib", "plot")
+    return figure.Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
 
 
 def _cut(label: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hunch.core import Episode, HunchError, Transition, UsageError
+from hunch.plugins import library
 from hunch.rl.recording import Recording, problems
 
 FORMAT = 2
@@ -281,13 +282,11 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
 
 
 def _library() -> Any:
-    try:
-        import minari
-        from minari.data_collector import EpisodeBuffer
-        from minari.dataset.minari_storage import MinariStorage
-    except ImportError as error:
-        raise UsageError("Data sets need Minari: pip install 'hunch-rl[data]'.") from error
+    minari = library("minari", "Data sets need Minari", "data")
     from types import SimpleNamespace
+
+    from minari.data_collector import EpisodeBuffer
+    from minari.dataset.minari_storage import MinariStorage
 
     return SimpleNamespace(
         EpisodeBuffer=EpisodeBuffer, MinariStorage=MinariStorage, version=minari.__version__

@@ -16,7 +16,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError
+from hunch.plugins import library
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
 from hunch.runs.files import BEST, CHECKPOINT, file_of, kept_steps, write_atomically
@@ -102,10 +103,7 @@ def connect() -> Any:
         UsageError: if Ray is not installed.
         HunchError: if there is no cluster.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError("A cluster needs Ray: pip install 'hunch-rl[ray]'.") from error
+    ray = library("ray", "A cluster needs Ray", "ray")
     if not ray.is_initialized():
         address = os.environ.get("RAY_ADDRESS", "auto")
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import Agent, EvidenceLevel, HunchError, UsageError
+from hunch.plugins import install
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, first_reached, over_episodes
 from hunch.runs.files import read_json, read_lines
@@ -91,7 +92,7 @@ class Result:
         try:
             from hunch.runs import picture
         except ModuleNotFoundError as error:
-            raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
+            raise UsageError(f"Pictures need matplotlib: {install('plot')}.") from error
         return picture.draw(self.episodes, self.evaluations, max(self.asked, self.steps))
 
     def to_pandas(self) -> Any:
