@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from math import isnan, nan
-from typing import Any
+from typing import Any, Final
 
 from hunch.audition.frontier import Frontier, Interval, Verdict
 from hunch.core import EvidenceLevel
+
+EMPTY: Final = "empty answers"
+"""Column with the share of answers that were empty, if all were."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Heard:
         """Whether there is a score."""
         return not isnan(self.ability)
 
+    @property
+    def silent(self) -> bool:
+        """Whether all of its answers were empty."""
+        return self.columns.get(EMPTY) == 1
+
 
 @dataclass(frozen=True)
 class Line:
@@ -67,6 +75,20 @@ class Line:
     gain: Interval | None = None
     over_words: Interval | None = None
     verdict: Verdict = "not measured"
+
+    @property
+    def method(self) -> str:
+        """The frontier's method, with its environment if that is another one; empty without a frontier."""
+        f = self.frontier
+        if f is None or f.env == self.heard.env:
+            return f.method if f else ""
+        return f"{f.method}, frontier of {f.env.removeprefix('hunch/')}"
+
+    @property
+    def env(self) -> str:
+        """Where the method can be run: the frontier's environment if its ability is measured in this one."""
+        f = self.frontier
+        return f.env if f and f.bed == self.heard.env else self.heard.env
 
 
 @dataclass(frozen=True)
@@ -132,7 +154,7 @@ def cells(line: Line, worth: float) -> tuple[str, ...]:
         _ability(heard),
         _ability(line.uninformed),
         _ability(line.words),
-        frontier.method if frontier else "",
+        line.method,
         "" if frontier is None else "never" if needed is None else f"{needed:.2f}",
         _interval(line.gain),
         f"not measured: {heard.why}" if heard.why else line.verdict if frontier else "no frontier",
@@ -157,7 +179,7 @@ def advice(found: Audition, model: str) -> str:
         may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
         more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
         return f"{model}: no role in which it surely pays.{more}"
-    command = COMMAND.format(method=best.frontier.method, env=best.heard.env, model=_quoted(model))
+    command = COMMAND.format(method=best.frontier.method, env=best.env, model=_quoted(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
         f"{best.frontier.measure}. Run it: {command}"
@@ -185,7 +207,19 @@ def notes(found: Audition) -> list[str]:
         if found.stopped
         else []
     )
-    return [*ended, *(advice(found, model) for model in found.models), *spent(found)]
+    return [*ended, *_silent(found), *(advice(found, model) for model in found.models), *spent(found)]
+
+
+def _silent(found: Audition) -> list[str]:
+    """Return a sentence on each model that said nothing in a role."""
+    roles: dict[str, dict[str, None]] = {}
+    for line in found.lines:
+        if line.heard.silent:
+            roles.setdefault(line.heard.model, {})[line.heard.role] = None
+    return [
+        f"{model} gave only empty answers as {', '.join(own)}: its ability there is 0."
+        for model, own in roles.items()
+    ]
 
 
 def text(found: Audition) -> str:

@@ -6,6 +6,8 @@ action that brings the goal nearer; the policy by the share of its choices that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hunch.audition.question import Bed, Moment, Role, Scores, moments
@@ -25,27 +27,26 @@ BEDS = (
 VERBS = tuple(dict.fromkeys(verb for verbs in NEEDS.values() for verb in verbs))
 
 
-def recall(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def recall(lm: LanguageModel, drawn: Sequence[Moment], seed: int) -> Scores:
     """Return for each state whether a proposal is right, and how well the weights are calibrated."""
-    drawn, proposals = _proposed(lm, bed, n, seed)
+    proposals = _proposed(lm, drawn, seed)
     right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
     hits = np.array([float(own.sum() > 0) for own in right])
     return Scores(hits, [m.episode for m in drawn], _columns(proposals, right))
 
 
-def accuracy(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def accuracy(lm: LanguageModel, drawn: Sequence[Moment], seed: int) -> Scores:
     """Return for each state the share of the choices that are right; a choice is a draw from the prior."""
-    drawn, proposals = _proposed(lm, bed, n, seed)
+    proposals = _proposed(lm, drawn, seed)
     right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
     return Scores(
         np.array([own.sum() for own in right]), [m.episode for m in drawn], _columns(proposals, right)
     )
 
 
-def _proposed(lm: LanguageModel, bed: Bed, n: int, seed: int) -> tuple[list[Moment], list[Proposal]]:
-    drawn = moments(bed, n, seed)
-    prior = build_prior(PriorConfig(), lm)
-    return drawn, prior.propose([m.state for m in drawn], K, np.random.default_rng(seed))
+def _proposed(lm: LanguageModel, drawn: Sequence[Moment], seed: int) -> list[Proposal]:
+    prior = build_prior(PriorConfig(patience=None), lm)
+    return prior.propose([m.state for m in drawn], K, np.random.default_rng(seed))
 
 
 def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
@@ -66,5 +67,5 @@ def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, fl
     }
 
 
-PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, recall, requests=K)
-POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, accuracy, requests=K)
+PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, moments, recall)
+POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, moments, accuracy)
