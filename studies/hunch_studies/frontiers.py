@@ -46,6 +46,8 @@ from hunch_studies.study import Part, Scale, Seeded, Study
 SEEDS: Final = 10
 ASKED: Final = 400
 """Questions by which the ability of a scripted model is measured."""
+QUESTIONS: Final = 10_001
+"""Their seed, which no audition uses."""
 DIALS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
 FILE: Final = "frontier.json"
 DRAW: Final = "&draw={}"
@@ -249,7 +251,7 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
     """Return the frontier of finished runs; the first arm is the uninformed control."""
     runs = {arm: [finished(job.folder) for job in jobs([arm], seeds, folder)] for arm in listed}
     control, *models = ([bed.measure(r) for r in own if r] for own in runs.values())
-    asked, questions = bed.asked or bed.env, _questions(bed)
+    asked, questions = bed.asked or bed.env, _questions(bed, errors)
     points = [Point(bed.model.control, _ability(bed, questions, [bed.model.control]), 0.0, 0.0, 0.0)]
     for arm, own in zip(listed[1:], models, strict=True):
         lead = over_pairs([a - b for a, b in zip(own, control, strict=True)])
@@ -275,14 +277,12 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
     )
 
 
-def _questions(bed: Bed) -> Any:
-    """Draw the audition's questions by a seed that no audition uses."""
+def _questions(bed: Bed, errors: Errors) -> Any:
+    """Draw the audition's questions; fewer where several models answer them, or programs are run."""
     role = role_named(bed.role)
     place = next(own for own in role.beds if own.env == (bed.asked or bed.env))
-    return role.draw(place, ASKED if bed.role != "writer" else ASKED // 4, QUESTIONS)
-
-
-QUESTIONS: Final = 10_001
+    n = ASKED if bed.role != "writer" else ASKED // 4
+    return role.draw(place, n if errors == "independent" else n // 4, QUESTIONS)
 
 
 def _ability(bed: Bed, questions: Any, models: Sequence[str]) -> float:

@@ -23,7 +23,7 @@ BEDS = (
     Bed("hunch/MatrixGame-v0"),
     Bed("hunch/Ultimatum-v0", {}, "pool_seed"),
 )
-AGAIN = 25
+AGAIN = 12
 """Wrong verdicts that are asked for again at the most."""
 ATTEMPTS = 50
 """Episodes played per question wanted, until there are enough of both outcomes."""

@@ -6,7 +6,7 @@ action that brings the goal nearer; the policy by the share of its choices that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,31 +27,45 @@ BEDS = (
 VERBS = tuple(dict.fromkeys(verb for verbs in NEEDS.values() for verb in verbs))
 
 
-def recall(lm: LanguageModel, drawn: Sequence[Moment], seed: int) -> Scores:
+class States(NamedTuple):
+    """States with what is right there, and what models proposed: both roles are asked by the same answers."""
+
+    moments: list[Moment]
+    proposals: dict[LanguageModel, list[Proposal]]
+
+
+def states(bed: Bed, n: int, seed: int) -> States:
+    """Draw n states."""
+    return States(moments(bed, n, seed), {})
+
+
+def recall(lm: LanguageModel, drawn: States, seed: int) -> Scores:
     """Return for each state whether a proposal is right, and how well the weights are calibrated."""
     proposals = _proposed(lm, drawn, seed)
-    right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
+    right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     hits = np.array([float(own.sum() > 0) for own in right])
-    return Scores(hits, [m.episode for m in drawn], _columns(proposals, right))
+    return Scores(hits, [m.episode for m in drawn.moments], _columns(proposals, right))
 
 
-def accuracy(lm: LanguageModel, drawn: Sequence[Moment], seed: int) -> Scores:
+def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
     """Return for each state the share of the choices that are right; a choice is a draw from the prior."""
     proposals = _proposed(lm, drawn, seed)
-    right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
+    right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     return Scores(
-        np.array([own.sum() for own in right]), [m.episode for m in drawn], _columns(proposals, right)
+        np.array([own.sum() for own in right]), [m.episode for m in drawn.moments], _columns(proposals, right)
     )
 
 
-def _proposed(lm: LanguageModel, drawn: Sequence[Moment], seed: int) -> list[Proposal]:
-    prior = build_prior(PriorConfig(patience=None), lm)
-    return prior.propose([m.state for m in drawn], K, np.random.default_rng(seed))
+def _proposed(lm: LanguageModel, drawn: States, seed: int) -> list[Proposal]:
+    if lm not in drawn.proposals:
+        asked, rng = [m.state for m in drawn.moments], np.random.default_rng(seed)
+        drawn.proposals[lm] = build_prior(PriorConfig(patience=None), lm).propose(asked, K, rng)
+    return drawn.proposals[lm]
 
 
 def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
-    """Return the weight of each candidate that is right, and 0 for the others."""
-    named = [moment.state.options[i] in moment.good for i in proposal.indices]
+    """Return the weight of each candidate that is right, and 0 for the others or if no answer named one."""
+    named = [moment.state.options[i] in moment.good and proposal.fallbacks != 1 for i in proposal.indices]
     weights: FloatArray = np.where(named, proposal.weights, 0.0)
     return weights
 
@@ -67,5 +81,5 @@ def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, fl
     }
 
 
-PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, moments, recall)
-POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, moments, accuracy)
+PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, states, recall)
+POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, states, accuracy)
