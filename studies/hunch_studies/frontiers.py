@@ -244,7 +244,8 @@ def _measured(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folde
     lines += [
         f"| `{p.model}` | {p.ability:.2f} | {p.gain:.2f} [{p.low:.2f}, {p.high:.2f}] |" for p in found.points
     ]
-    return f"Gain in {bed.what}, paired by seed, with Student's 95 % interval.\n\n" + "\n".join(lines)
+    spread = "Student's 95 % interval" if errors == "independent" else "the range over the draws"
+    return f"Gain in {bed.what}, paired by seed, with {spread}.\n\n" + "\n".join(lines)
 
 
 def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder: Path) -> Frontier:
@@ -254,9 +255,9 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
     asked, questions = bed.asked or bed.env, _questions(bed, errors)
     points = [Point(bed.model.control, _ability(bed, questions, [bed.model.control]), 0.0, 0.0, 0.0)]
     for arm, own in zip(listed[1:], models, strict=True):
-        lead = over_pairs([a - b for a, b in zip(own, control, strict=True)])
         drawn = list(dict.fromkeys(arm.at(seed).lm for seed in range(seeds)))
-        points.append(Point(arm.label, _ability(bed, questions, drawn), lead.value, lead.low, lead.high))
+        gains = [a - b for a, b in zip(own, control, strict=True)]
+        points.append(Point(arm.label, _ability(bed, questions, drawn), *_spread(gains, errors)))
     code = subprocess.run(
         ["git", "-C", str(Path(__file__).parent), "log", "-1", "--format=%cs"],
         capture_output=True,
@@ -274,6 +275,17 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
         len(control),
         code,
         tuple(sorted(points, key=lambda p: p.ability)),
+    )
+
+
+def _spread(gains: Sequence[float], errors: Errors) -> tuple[float, float, float]:
+    """Return the mean gain with its interval; with errors that last, with the range of the draws.
+
+    A model has one draw of the states in which it is always wrong, so the interval of their mean says little.
+    """
+    lead = over_pairs(gains)
+    return (
+        (lead.value, lead.low, lead.high) if errors == "independent" else (lead.value, min(gains), max(gains))
     )
 
 

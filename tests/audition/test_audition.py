@@ -110,6 +110,20 @@ def test_lasting_errors_are_told_from_noise():
     assert lasting.columns["lasting errors"] == 1.0
 
 
+@pytest.mark.parametrize(("dials", "last"), [("error=0.7", 0.0), ("error=0.4&systematic=1", 1.0)])
+def test_errors_of_a_policy_last_or_do_not(dials, last):
+    found = heard("policy", f"scripted:frozenlake?{dials}", bed=2)
+    assert found.columns["lasting errors"] == pytest.approx(last, abs=0.15)
+
+
+def test_a_prompt_beyond_the_context_is_no_measurement():
+    role = role_named("writer")
+    drawn = role.draw(role.beds[2], 2, 0)
+    found = hear(role, role.beds[2], "pocket", load("pocket", cache=None), drawn, 0)
+    assert not found.asked
+    assert "reads at most 1024" in found.why
+
+
 def test_a_model_that_knows_nothing_is_at_chance():
     assert abs(heard("judge", "uniform", n=400).ability - 0.5) < 0.1
     assert abs(heard("preference", "uniform", n=60, bed=1).ability - 0.5) < 0.2
@@ -206,7 +220,7 @@ def test_page_and_values_hold_every_line(monkeypatch):
     assert [line.method for line in held] == ["kwon", "kwon, frontier of MatrixGame-v0"]
     assert found.best("scripted:judge") == held[0]
     html = page(found)
-    assert html.count("<tr>") == len(found.lines) + 1
+    assert html.count("<tr>") == len(found.lines) + 1 + 3  # and the costs of two models
     assert "<svg" in html
     assert "hunch run kwon --env hunch/MatrixGame-v0 --lm scripted:judge" in html
     assert json.loads(json.dumps(plain(found)))["lines"][0]["heard"]["model"] == "scripted:judge"

@@ -71,14 +71,26 @@ def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
 
 
 def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, float]:
-    """Return the Brier score of the favourite, and the share of answers that named no action."""
+    """Return the Brier score of the favourite, whether errors last, and the share of unread answers."""
     sure = np.array([p.weights.max() for p in proposals])
     hit = np.array([own[p.weights.argmax()] > 0 for p, own in zip(proposals, right, strict=True)])
     unread = [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
     return {
         "brier": float(((sure - hit) ** 2).mean()),
+        "lasting errors": lasting(1 - np.array([own.sum() for own in right])),
         **({"unread": float(np.mean(unread))} if unread else {}),
     }
+
+
+def lasting(wrong: FloatArray) -> float:
+    """Return how alike K answers to the same state are: 0 if they err at random, 1 if all or none are wrong.
+
+    Args:
+        wrong: Share of wrong answers in each state, shape (n,).
+    """
+    mean = wrong.mean()
+    both = (wrong * (K * wrong - 1) / (K - 1)).mean()  # two different answers are wrong
+    return float(np.clip((both - mean**2) / (mean - mean**2), 0, 1)) if 0 < mean < 1 else float("nan")
 
 
 PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, states, recall)
