@@ -51,6 +51,7 @@ _MODULES = {
     "gflan-prior": "policies",
     "instruct-rl": "instruct_rl",
     "likelihood-value": "likelihood_value",
+    "audition": "audition",
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
