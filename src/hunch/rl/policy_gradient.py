@@ -29,7 +29,7 @@ from hunch.rl.settings import UpdateConfig
 CHECKED: Final = 8
 """Steps of an update that are judged again after it, to see whether all is finite."""
 ADAPTS: Final = 0.1
-"""K_beta of the adapted weight of the divergence (Ziegler et al., 2019); an update moves it by 2 % at most."""
+"""K_beta of the adapted weight of the divergence (Ziegler et al., 2019)."""
 
 _ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
 PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
@@ -45,7 +45,7 @@ PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
 
 With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
 al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
-text, which would favour long wrong texts. ``kl_in`` puts the divergence into the reward, as RLOO's paper does.
+text, which would favour long wrong texts. RLOO's paper has the divergence in the reward (``kl_in``).
 """
 
 

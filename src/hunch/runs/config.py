@@ -14,8 +14,8 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.asking import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
-from hunch.roles.prior.kinds import NEEDS
 from hunch.rl.rollout import require_whole_groups
+from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
 
