@@ -14,6 +14,7 @@ replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -250,6 +251,8 @@ class Groups:
     def add(self, step: Step) -> None:
         """Add the next step of a stream."""
         t = step.transition
+        if not math.isfinite(t.reward):
+            raise UsageError(f"The reward of {t.action!r} is {t.reward}, from which nothing can be learnt.")
         if t.state.seat and self.size > 1:
             raise UsageError("Groups are compared in environments of a single player.")
         self.open.setdefault(t.stream, []).append(step)
