@@ -15,13 +15,14 @@ from typing import Any
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.ranges import NonNegativeInt, PositiveInt
 
 
 class Prompts(TextEnv):
     """Write after prompts of one's own.
 
     Args:
-        file: The prompts, as lines of JSON.
+        file: The prompts, as lines of JSON. Default: eight sums, as an example.
         first: Number of lines to leave out at the beginning, such as those for training.
         count: Number of lines to use. Default: all.
         render_mode: ``"ansi"``.
@@ -33,13 +34,19 @@ class Prompts(TextEnv):
     offers = ("free_text", "raw")
 
     def __init__(
-        self, *, file: str, first: int = 0, count: int | None = None, render_mode: str | None = None
+        self,
+        *,
+        file: str = "",
+        first: NonNegativeInt = 0,
+        count: PositiveInt | None = None,
+        render_mode: str | None = None,
     ) -> None:
         super().__init__(1, render_mode)
-        rows = list(read(file, "prompt"))
+        sums: list[dict[str, Any]] = [{"prompt": f"{n} + 2 =", "answer": n + 2} for n in range(8)]
+        rows = list(read(file, "prompt")) if file else sums
         self.rows = rows[first : None if count is None else first + count]
         if not self.rows:
-            raise UsageError(f"{file} has {len(rows)} prompts, and none of them is asked for.")
+            raise UsageError(f"{file} has {len(rows)} prompts, of which none is left.")
         self.row, self.over = self.rows[0], False
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
