@@ -63,17 +63,18 @@ class Prompts(TextEnv):
     def _raw(self) -> Any:
         if self.over:
             return self.row
-        said = self.row["prompt"]
-        return {} if isinstance(said, str) else {"messages": [(m["role"], m["content"]) for m in said]}
+        return {} if isinstance(self.row["prompt"], str) else {"messages": self.row["prompt"]}
 
 
-def shown(prompt: str | list[dict[str, str]]) -> str:
+def shown(prompt: str | list[tuple[str, str]]) -> str:
     """Return a prompt as a text: messages in lines that begin with the speaker."""
-    return prompt if isinstance(prompt, str) else "\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+    return prompt if isinstance(prompt, str) else "\n".join(f"{who}: {said}" for who, said in prompt)
 
 
 def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
     """Read lines of JSON that have one of these columns, and a prompt unless that is ``text``.
+
+    Messages become pairs of speaker and content.
 
     Raises:
         UsageError: with the number of the first line that has not.
@@ -98,6 +99,8 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         raise UsageError(f"{where} needs a prompt: a text, or a list of messages with role and content.")
     if any(not isinstance(row.get(name, ""), str) for name in ("text", "completion")):
         raise UsageError(f"{where} needs a text or completion that is text.")
+    if isinstance(said := row.get("prompt"), list):
+        row["prompt"] = [(m["role"], m["content"]) for m in said]
     return row
 
 
