@@ -163,8 +163,8 @@ class PolicyGradient:
         c, n = self.config, len(batch.steps)
         for part in [*parts] * c.epochs:
             size = c.value_batch_size if part == "value" else c.batch_size or n
-            order = rng.permutation(n) if size < n else np.arange(n)  # neighbours share their prompt
-            for rows in cut(order, size):
+            for rows in cut(rng.permutation(n), size):
+                rows = np.sort(rows) if c.advantage in GROUPED else rows  # neighbours share their prompt
                 yield (told := self._step(batch, rows, part, rng))
                 if c.target_kl and told.get("moved", 0.0) > c.target_kl:
                     return
@@ -325,7 +325,7 @@ class PolicyGradient:
         """Restore a state from :meth:`state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
-        self.updates, self.pull = state["updates"], state["pull"]
+        self.updates, self.pull = state["updates"], state.get("pull", self.pull)
 
 
 _INFINITE = (

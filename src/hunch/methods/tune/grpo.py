@@ -60,7 +60,6 @@ METHOD = Method(
     optional={"raw"},
     lm=WALKS,
     roles=("policy",),
-    control="shuffled returns",
     data="none",
     changeable=("temperature",),
     files=("methods/tune/grpo.py", "methods/tune/agent.py", "rl/policy_gradient.py", "rl/advantages.py"),
