@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hunch.core import FloatArray, IntArray
+from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
 """Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
-GROUPED: Final = ("group", "leave_one_out")
-"""Kinds that compare the episodes of a group."""
 
 
 class Rows(NamedTuple):
@@ -88,8 +87,21 @@ def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
     return _spread(gained, rows)
 
 
+def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
+    """Returns minus that of the group's first episode, the greedy one (Rennie et al., CVPR 2017), shape (m,).
+
+    The first episode itself has advantage 0.
+    """
+    scores = _scores(rows)
+    _, firsts, own = np.unique(rows.groups, return_index=True, return_inverse=True)
+    return _spread(scores - scores[firsts][own], rows)
+
+
 ADVANTAGES: Final[Mapping[Kind, Callable[[Rows, float, float], FloatArray]]] = MappingProxyType(
-    {"gae": gae, "returns": returns, "group": group, "leave_one_out": leave_one_out}
+    {
+        **{"gae": gae, "returns": returns, "group": group},
+        **{"leave_one_out": leave_one_out, "self_critical": self_critical},
+    }
 )
 """The functions by name; arguments are the rows, the discount of a token and the decay (GAE's lambda)."""
 

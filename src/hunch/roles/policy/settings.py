@@ -1,12 +1,14 @@
-"""The settings of a language model as a policy, without its code, which imports torch."""
+"""The settings of language models as policies, without their code, which imports torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from hunch.lm.base import Normalisation
 from hunch.ranges import PositiveFloat, PositiveInt
+
+Start: TypeAlias = Literal["weights", "shuffled", "random"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,19 @@ class LMPolicyConfig:
     """Temperature of the softmax over the admissible actions."""
     width: PositiveInt = 1024
     """Width of the two layers of the value's perceptron (paper)."""
-    start: Literal["weights", "shuffled", "random"] = "weights"
+    start: Start = "weights"
+    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
+    are controls."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPolicyConfig:
+    """A language model that writes actions."""
+
+    max_tokens: PositiveInt = 32
+    """Maximum number of tokens of a text, with its end."""
+    width: PositiveInt = 128
+    """Width of the two layers of the value's perceptron."""
+    start: Start = "weights"
     """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
     are controls."""
