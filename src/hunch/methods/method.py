@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hunch.core import Agent, UsageError
@@ -100,6 +100,8 @@ class Method:
     def check(self, options: Any, lm: str) -> None:
         """Check options by the agent's classmethod ``check(config, specs)``, if it has one."""
         specs, refuse = self.specs(options, lm), getattr(self.agent_class, "check", None)
+        if lm and "lm" in self.config_class.__dataclass_fields__:
+            options = replace(options, lm=lm)
         if refuse:
             refuse(options, specs)
 

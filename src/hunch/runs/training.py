@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from hunch.core import Agent, Episode, Transition, UsageError
+from hunch.lm.backends.weights import MODEL
 from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
@@ -19,8 +20,8 @@ from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
-from hunch.runs.files import restoring, write_atomically
+from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, Players, best_score, score
+from hunch.runs.files import restoring, write_atomically, writing
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -105,7 +106,7 @@ class Training:
         before = None if self.trusted else deepcopy(self.agent.state_dict())
         with self._failing("play as an evaluation's player"):
             played = evaluate(
-                self.agent.player,
+                players := Players(self.agent),
                 evaluation.places,
                 evaluation.episodes,
                 self.seed + EVALUATION_SEED,
@@ -114,6 +115,7 @@ class Training:
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
+            self.pending.append({f"eval_{name}": value for name, value in players.figures().items()})
         if before is not None:
             self._require_same(before)
         earlier = best_score(self.evaluations)
@@ -216,6 +218,12 @@ class Training:
             self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
+
+    def export(self) -> None:
+        """Keep the model that the agent trained as a folder, if it has one."""
+        if self.folder and hasattr(self.agent, "export"):
+            with writing(self.folder.path):
+                self.agent.export(self.folder.path / MODEL)
 
     def _write_best(self) -> None:
         if self.folder and self.best is not None:

@@ -268,6 +268,16 @@ class Trainable(Metered, ABC):
             Written(text, (*tail, self.ends[0]), (), True) for text, tail in zip(texts, tails, strict=True)
         ]
 
+    def require_room(self, prompts: Sequence[Prompt], tokens: Sequence[Tokens]) -> None:
+        """Check before a training that each prompt with the tokens of its text fits.
+
+        Raises:
+            UsageError: if one does not fit into the model's context.
+        """
+        for prompt, own in zip(prompts, tokens, strict=True):
+            length = len(self._head(as_prompt(prompt), False)) + len(own)
+            self.model._check_length(length, "A prompt with its text")
+
     def judged(self, prompts: Sequence[Prompt], written: Sequence[Written]) -> Judged:
         """Return what the model says of written texts, token by token, with gradients.
 

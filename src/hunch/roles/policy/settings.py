@@ -22,3 +22,16 @@ class LMPolicyConfig:
     start: Literal["weights", "shuffled", "random"] = "weights"
     """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
     are controls."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPolicyConfig:
+    """A language model that writes actions."""
+
+    max_tokens: PositiveInt = 32
+    """Maximum number of tokens of a text, with its end."""
+    width: PositiveInt = 128
+    """Width of the two layers of the value's perceptron."""
+    start: Literal["weights", "shuffled", "random"] = "weights"
+    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
+    are controls."""

@@ -13,37 +13,26 @@ This module imports torch, so import it only where a policy is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hunch.core import FloatArray, State
-from hunch.lm.training import Start, Trainable, Written
+from hunch.lm.training import Trainable, Written
 from hunch.lm.training.writing import Allowed
-from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision, Evaluated, Part
 from hunch.roles.policy.language import ModelPolicy
+from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import prompt
 
 
 def transcript(state: State) -> str:
-    """Return task, history and observation, after which the model writes."""
-    return prompt(state, listed=False)
+    """Return task, history and observation, after which the model writes.
 
-
-@dataclass(frozen=True, kw_only=True)
-class TextPolicyConfig:
-    """A language model that writes actions."""
-
-    max_tokens: PositiveInt = 32
-    """Maximum number of tokens of a text, with its end."""
-    width: PositiveInt = 128
-    """Width of the two layers of the value's perceptron."""
-    start: Start = "weights"
-    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
-    are controls."""
+    An observation without task and history is a prompt of its own.
+    """
+    return prompt(state, listed=False) if state.history or state.aim else state.observation
 
 
 class TextPolicy(ModelPolicy):
@@ -94,10 +83,17 @@ class TextPolicy(ModelPolicy):
             values = self.head(found.states.detach())[..., 0] * found.mask
         kl = None
         if pulled and self.reference is not None:
-            with torch.no_grad():
-                known = self.reference.judged(prompts, written).logprobs
-            kl = estimate(known - found.logprobs)
+            kl = estimate(self.original(states, decisions).logprobs - found.logprobs)
         return Evaluated(found.logprobs, found.entropy, values, found.mask, kl)
+
+    @torch.no_grad()
+    def original(self, states: Sequence[State], decisions: Sequence[Decision]) -> Evaluated:
+        """Judge texts by the frozen reference, without values."""
+        assert self.reference is not None
+        prompts = [self.prompt(state) for state in states]
+        written = [self._written(*pair) for pair in zip(prompts, decisions, strict=True)]
+        found = self.reference.judged(prompts, written)
+        return Evaluated(found.logprobs, found.entropy, torch.zeros_like(found.logprobs), found.mask)
 
     def _written(self, prompt: str, decision: Decision) -> Written:
         """Return a text as it was drawn, or tokenised if another player chose it."""

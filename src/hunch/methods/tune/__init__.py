@@ -1,0 +1,1 @@
+"""Systems in which reinforcement learning changes the weights of a language model that writes."""
