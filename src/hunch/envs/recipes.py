@@ -180,7 +180,7 @@ def _worth(food: str, clauses: list[tuple[str, ...]]) -> float:
     """Return what a suited food brings."""
 
     def first(*verbs: str) -> int:
-        return next((i for i, clause in enumerate(clauses) if clause in product(verbs, (food,))), 99)
+        return next((i for i, clause in enumerate(clauses) if clause in {(verb, food) for verb in verbs}), 99)
 
     washed, cut, cooked = first("wash"), first("cut"), first(*COOKING)
     return 0.0 if cooked == 99 else 0.6 + 0.2 * (washed < 99) + 0.2 * (washed < cut < cooked)

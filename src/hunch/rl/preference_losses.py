@@ -1,7 +1,7 @@
 """Losses on recorded texts, over the log-probabilities of their tokens.
 
-Those on texts that people or judges compared compare a policy with its reference, the frozen policy that it started from, by the log-ratio of a whole
-text: log p(text) - log p_reference(text), summed over its tokens.
+DPO and KTO compare a policy with its reference, the frozen policy that it started from, by the log-ratio of a
+whole text: log p(text) - log p_reference(text), summed over its tokens.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Adapter(Sayer):
         from hunch.lm.training import Learner, new
 
         self.config = config
-        self.model = trainable(config.start, context=256) if config.start else new(seed, 256)
+        self.model = trainable(config.start, context=256) if config.start else new(seed=seed, context=256)
         self.model.take(config.summaries)
         self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=config.adapter_rate))
 

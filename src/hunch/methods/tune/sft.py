@@ -12,8 +12,8 @@ LIMA (Zhou et al., "LIMA: Less Is More for Alignment", NeurIPS 2023) learns from
 ``curated`` keeps the best by recorded reward, and ``drawn``, the control, as many at random.
 
 An update is made after every step of the loop. With ``--lm scratch`` the model is new and small, and its
-vocabulary is that of the demonstrations. At the end the model is saved in the run's folder, so ``--lm hf:RUN``
-names it.
+vocabulary is that of the demonstrations. At the end the model is saved in the run's folder, so that
+``--lm hf:RUN`` names it.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ METHOD = Method(
     "sft",
     SFT,
     "a language model learns to write like demonstrations",
-    "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; Zhou et "
-    "al., LIMA: Less Is More for Alignment, NeurIPS 2023",
+    "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
+    "Zhou et al., LIMA: Less Is More for Alignment, NeurIPS 2023",
     leaf="RL4LLM / fine-tuning",
     acts="text",
     environments="free text, with demonstrations or recorded texts",
