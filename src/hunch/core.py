@@ -326,9 +326,9 @@ class Source(Saved, Protocol):
 class Agent(Player, Source, Protocol):
     """A player that learns. What has a default here is optional in a subclass.
 
-    More is optional: ``saved``, ``models``, ``records_file`` (default: ``records.jsonl``), ``files()`` (whole
-    files to keep in the run's folder, by name) and ``export(folder)`` (writes the model that it trained). A
-    player may have ``figures()``: means over what it has played, by name, for an evaluation.
+    More is optional: ``saved``, ``models``, ``records_file`` (default: ``records.jsonl``), ``files()``: whole
+    files to keep in the run's folder, by name; ``group``: neighbouring streams whose episodes begin alike;
+    ``export(folder)``: writes the model that it trained. ``player.figures()``: means of what it played.
     """
 
     @property

@@ -39,9 +39,10 @@ class Letters:
         return Decision(text, tuple(tokens), tuple(logprobs), text.endswith("."))
 
     def evaluate(self, states, decisions, part="both", pulled=False):
-        found = self.judged(decisions)
-        apart = self.told(self.start, decisions)[0] - found.logprobs
-        return found._replace(kl=(apart.exp() - apart - 1) * found.mask if pulled else None)
+        return self.judged(decisions)
+
+    def expected(self, states, decisions):
+        return self.told(self.start, decisions)[0]
 
     def judged(self, decisions):
         logprobs, mask = self.told(self.scores, decisions)

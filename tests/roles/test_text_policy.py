@@ -84,16 +84,19 @@ def test_the_values_error_does_not_train_the_model(models):
 
 
 def test_the_divergence_is_measured_from_a_reference(models):
-    acting = policy(models, reference=models[1])
-    decisions = written(acting)
-    same = acting.evaluate(STATES, decisions, pulled=True).kl
-    assert same.abs().max() < 1e-5
-    for weight in models[0].parameters():
-        weight.data += 0.01 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
-    apart = acting.evaluate(STATES, decisions, pulled=True)
-    assert (apart.kl[apart.mask] > 0).any()
-    assert (apart.kl >= 0).all()
-    assert policy(models).evaluate(STATES, decisions, pulled=True).kl is None
+    """Another model, or the same one before its training: no copy, and the weights are as they were."""
+    for reference in (models[1], "start"):
+        acting = policy(models, reference=reference)
+        decisions = written(acting)
+        before = acting.evaluate(STATES, decisions)
+        torch.testing.assert_close(acting.expected(STATES, decisions), before.logprobs, atol=1e-5, rtol=0)
+        for weight in models[0].parameters():
+            weight.data += 0.01 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
+        now = acting.evaluate(STATES, decisions)
+        torch.testing.assert_close(acting.expected(STATES, decisions), before.logprobs, atol=1e-5, rtol=0)
+        assert torch.equal(acting.evaluate(STATES, decisions).logprobs, now.logprobs)
+        assert (now.logprobs - before.logprobs).abs().max() > 1e-3
+    assert policy(models).expected(STATES, decisions) is None
 
 
 class TwoTurns(gymnasium.Env):

@@ -105,6 +105,7 @@ _ENTRY_POINTS = {
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
     "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
+    "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
     "hunch/TextCraft-v0": "hunch.envs.textcraft:TextCraft",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",

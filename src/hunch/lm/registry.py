@@ -233,6 +233,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
         UsageError: for another kind of model, or a wrong option.
         HunchError: if the model cannot be loaded.
     """
+    require_trainable(spec)
     head, written = _split(spec)
     kind, _, name = head.partition(":")
     training, chosen = import_module("hunch.lm.training"), written | dict(options)
@@ -252,6 +253,17 @@ def trainable(spec: str, **options: Any) -> Trainable:
     trained = build_one(name, **chosen)
     trained.model.name = spec
     return trained
+
+
+def require_trainable(spec: str) -> None:
+    """Refuse a model without weights to train, such as one behind a server, before anything is loaded.
+
+    Raises:
+        UsageError: naming the model.
+    """
+    head, _ = _split(spec)
+    if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:
+        raise UsageError(f"{head} has no weights to train here: name a model as hf:<name or folder>.")
 
 
 def _kept(

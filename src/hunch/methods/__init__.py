@@ -22,6 +22,7 @@ GROUP = "hunch.methods"
 _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
+    ("tune", "sft grpo rloo ppo_text a2c_text trpo_text nlpo"),
     ("prior", "instruct_q likelihood_value"),
     ("in_context", "icpi icpi_no_argmax matching tabular_q"),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
@@ -30,7 +31,6 @@ _FOLDERS = (
     ("reward", "rewarded kwon motif"),
     ("goal", "ellm task_explore rl_adapter"),
     ("reward", "count_bonus rnd"),
-    ("tune", "sft"),
 )
 _HOMES = {
     file.replace("_", "-"): f"{__name__}.{folder}.{file}".replace("..", ".")

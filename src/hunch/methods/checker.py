@@ -65,7 +65,8 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
     """
     _require("contract", isinstance(agent, Agent), f"{type(agent).__name__} lacks a method")
     data = _recorded(env, seed)
-    for n in (1, streams):
+    group = getattr(agent, "group", 1)
+    for n in (group, streams * group):
         run = _Run(agent, [copy.deepcopy(env) for _ in range(n)], seed)
         whole = run.go(steps)
         _same("same seed", run.go(steps), whole)
@@ -120,7 +121,7 @@ class _Run:
         return trace
 
     def _begin(self, steps: int) -> Rollout:
-        rollout = Rollout(self.envs, self.seed)
+        rollout = Rollout(self.envs, self.seed, group=getattr(self.agent, "group", 1))
         self.agent.begin(world_of(rollout, self.envs[0], steps, ()), self.seed)
         return rollout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hunch.core import Agent, UsageError
@@ -31,7 +31,7 @@ class Method:
         paper: The paper.
         leaf: Its place in "The RL/LLM Taxonomy Tree".
         environments: The kinds of environment that it supports, in words.
-        acts: What its actions are.
+        acts: What its actions are; ``any`` for texts where any is allowed, and else for a listed one.
         reads: What it reads besides texts and rewards. An environment that offers less is refused, and only
             methods that read ``raw`` find it in their states.
         optional: Those of ``reads`` that it can do without.
@@ -53,7 +53,7 @@ class Method:
     paper: str
     leaf: str = "baseline"
     environments: str = "any text environment"
-    acts: Acts = "listed"
+    acts: Acts | Literal["any"] = "listed"
     reads: AbstractSet[Reads] = frozenset()
     optional: AbstractSet[Reads] = frozenset()
     models: Mapping[str, tuple[Verb, ...]] = field(default_factory=dict)
@@ -100,8 +100,8 @@ class Method:
     def check(self, options: Any, lm: str) -> None:
         """Check options by the agent's classmethod ``check(config, specs)``, if it has one."""
         specs, refuse = self.specs(options, lm), getattr(self.agent_class, "check", None)
-        if lm and "lm" in self.config_class.__dataclass_fields__:
-            options = replace(options, lm=lm)
+        if lm and "lm" in self.config_class.__dataclass_fields__:  # the model that is trained
+            specs["lm"] = lm
         if refuse:
             refuse(options, specs)
 

@@ -20,7 +20,7 @@ from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
 """Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
-GROUPED: Final = ("group", "leave_one_out")
+GROUPED: Final = ("group", "leave_one_out", "self_critical")
 """Kinds that compare the episodes of a group."""
 
 
@@ -88,8 +88,21 @@ def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
     return _spread(gained, rows)
 
 
+def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
+    """Returns minus that of the group's first episode, the greedy one (Rennie et al., CVPR 2017), shape (m,).
+
+    The first episode itself has advantage 0.
+    """
+    scores = _scores(rows)
+    numbers, firsts, own = np.unique(rows.groups, return_index=True, return_inverse=True)
+    return _spread(scores - scores[firsts][own], rows)
+
+
 ADVANTAGES: Final[Mapping[Kind, Callable[[Rows, float, float], FloatArray]]] = MappingProxyType(
-    {"gae": gae, "returns": returns, "group": group, "leave_one_out": leave_one_out}
+    {
+        **{"gae": gae, "returns": returns, "group": group},
+        **{"leave_one_out": leave_one_out, "self_critical": self_critical},
+    }
 )
 """The functions by name; arguments are the rows, the discount of a token and the decay (GAE's lambda)."""
 

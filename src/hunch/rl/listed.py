@@ -50,6 +50,10 @@ class ListedPolicy(ABC):
             drawn.append(Decision(state.options[index], (index,), (float(np.log(shares[index])),)))
         return drawn
 
+    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+        """Return None: the divergence from the prior is that of the whole distribution."""
+        return None
+
     @torch.no_grad()
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, without gradients; shape (n,)."""

@@ -56,7 +56,9 @@ class Evaluated(NamedTuple):
         entropy: Entropy of the distribution of each token in nats, shape (n, T).
         values: Value before each token, shape (n, T).
         mask: Which tokens there are, shape (n, T).
-        kl: Divergence from the prior at each token in nats, shape (n, T); None if there is no prior.
+        kl: Divergence from the prior at each token in nats, shape (n, T); None if it is not known.
+        free: Log-probability of each token without the policy's own mask of tokens, shape (n, T), without
+            gradients; None if it has none.
     """
 
     logprobs: Tensor
@@ -64,22 +66,37 @@ class Evaluated(NamedTuple):
     values: Tensor
     mask: Tensor
     kl: Tensor | None = None
+    free: Tensor | None = None
 
     @classmethod
     def joined(cls, pieces: Sequence[Evaluated]) -> Evaluated:
-        """Return pieces of varying numbers of tokens as one, without their divergence."""
-        import torch
-        from torch.nn.functional import pad
+        """Return pieces of varying numbers of tokens as one."""
+        known: Any = zip(*pieces, strict=True)
+        return cls(*(None if own[0] is None else joined(own) for own in known))  # type: ignore[arg-type]
 
-        width = max(piece.mask.shape[1] for piece in pieces)
-        wide = [[pad(own, (0, width - own.shape[1])) for own in p[:4]] for p in pieces]
-        return cls(*map(torch.cat, zip(*wide, strict=True)))
+    @classmethod
+    def recorded(cls, decisions: Sequence[Decision], device: Any = "cpu") -> Evaluated:
+        """Return the recorded log-probabilities of decisions, with entropy and values of 0."""
+        import torch
+
+        rows = [torch.tensor([own.logprobs], device=device) for own in decisions]
+        logprobs, mask = joined(rows), joined([torch.ones_like(row, dtype=torch.bool) for row in rows])
+        return cls(logprobs, torch.zeros_like(logprobs), torch.zeros_like(logprobs), mask)
 
     def whole(self) -> Evaluated:
         """Return texts as single actions: sums over their tokens, and the value before the first; T is 1."""
         logprobs, entropy = ((own * self.mask).sum(1, keepdim=True) for own in (self.logprobs, self.entropy))
         kl = None if self.kl is None else (self.kl * self.mask).sum(1, keepdim=True)
         return Evaluated(logprobs, entropy, self.values[:, :1], self.mask[:, :1], kl)
+
+
+def joined(pieces: Sequence[Tensor]) -> Tensor:
+    """Return tensors of shape (n, T) with varying T as one, padded with 0."""
+    import torch
+    from torch.nn.functional import pad
+
+    width = max(piece.shape[1] for piece in pieces)
+    return torch.cat([pad(piece, (0, width - piece.shape[1])) for piece in pieces])
 
 
 class Policy(Protocol):
@@ -107,6 +124,13 @@ class TrainablePolicy(Policy, Protocol):
             decisions: The decision in each state.
             part: What is needed: all, all but the values, or only the values; the rest is 0.
             pulled: Also compute the divergence from the prior, if there is one.
+        """
+        ...
+
+    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+        """Return the log-probability of each token under a frozen reference, shape (n, T).
+
+        None if there is no reference, or ``evaluate`` knows the divergence of the whole distribution.
         """
         ...
 

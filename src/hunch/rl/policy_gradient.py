@@ -13,7 +13,7 @@ update, so they are computed here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -21,10 +21,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import HunchError, IntArray, Transition, UsageError
+from hunch.core import HunchError, IntArray, State, Transition, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Rows, standardised
-from hunch.rl.policy import Evaluated, Part, Step, TrainablePolicy, cut, fitting
+from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.settings import UpdateConfig
+
+CHECKED: Final = 8
+"""Steps of an update that are judged again after it, to see whether all is finite."""
+ADAPTS: Final = 0.1
+"""K_beta of the adapted weight of the divergence (Ziegler et al., 2019); an update moves it by 2 % at most."""
 
 _ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
 PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
@@ -40,12 +45,16 @@ PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
 
 With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
 al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
-text, which would favour long wrong texts. RLOO's prior is in its loss, while the paper has it in the reward.
+text, which would favour long wrong texts. ``kl_in`` puts the divergence into the reward, as RLOO's paper does.
 """
 
 
 class Batch(NamedTuple):
-    """The steps of an update, one stream after the other; all except the steps have shape (n, T)."""
+    """The steps of an update, one stream after the other; all except the steps have shape (n, T).
+
+    ``expected`` has the log-probability of each token under the reference, and ``apart`` by how much that of
+    the policy is above it; both have a column per token, whatever the unit, and are None without a reference.
+    """
 
     steps: list[Step]
     logprobs: Tensor
@@ -53,11 +62,13 @@ class Batch(NamedTuple):
     advantages: Tensor
     returns: Tensor
     mask: Tensor
+    expected: Tensor | None = None
+    apart: Tensor | None = None
 
     def cut(self, rows: IntArray, width: int) -> Batch:
-        """Return some steps and their first tokens."""
+        """Return some steps and their first tokens, without the reference."""
         own = [self.steps[i] for i in rows]
-        return Batch(own, *(part[rows, :width] for part in self[1:]))
+        return Batch(own, *(part[rows, :width] for part in self[1:6] if part is not None))
 
 
 class PolicyGradient:
@@ -66,7 +77,13 @@ class PolicyGradient:
     Args:
         policy: The policy to train.
         config: All settings.
+
+    Attributes:
+        extra: Returns a loss that is added at each gradient step of the policy, such as that of texts that
+            are not to be forgotten; None adds nothing.
     """
+
+    extra: Callable[[np.random.Generator], Tensor] | None = None
 
     def __init__(self, policy: TrainablePolicy, config: UpdateConfig) -> None:
         self.policy, self.config, self.updates = policy, config, 0
@@ -104,16 +121,26 @@ class PolicyGradient:
         self._check_streams(streams, groups)
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * left if c.anneal else rate
-        self.pull = c.kl if c.kl_end is None else c.kl_end + (c.kl - c.kl_end) * left
+        if not c.kl_aim:
+            self.pull = c.kl if c.kl_end is None else c.kl_end + (c.kl - c.kl_end) * left
         self.updates += 1
         with fitting(c.micro):
             batch = self.collect(streams, groups)
             told = _mean(list(self._steps(batch, rng, parts if self.critic else ("policy",))))
-            self._check(batch.steps[: c.micro])
+            self._check(batch.steps[: min(c.micro, CHECKED)])
+        if batch.apart is not None:
+            told |= self._adapted(float(batch.apart.sum(1).mean()))
         if groups:  # those whose episodes have equal returns teach nothing
             firsts = np.cumsum([0, *map(len, streams[:-1])])
             live = {own for own, gained in zip(groups, batch.advantages[firsts, 0], strict=True) if gained}
             told["flat_groups"] = 1 - len(live) / len(set(groups))
+        return told
+
+    def _adapted(self, kl: float) -> dict[str, float]:
+        """Move the weight of the divergence towards its aim, if there is one; return both to log."""
+        told, aim = {"kl": kl, "kl_weight": self.pull}, self.config.kl_aim
+        if aim:
+            self.pull *= 1 + ADAPTS * float(np.clip((kl - aim) / aim, -0.2, 0.2))
         return told
 
     def _check_streams(self, streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> None:
@@ -136,12 +163,13 @@ class PolicyGradient:
         c, n = self.config, len(batch.steps)
         for part in [*parts] * c.epochs:
             size = c.value_batch_size if part == "value" else c.batch_size or n
-            for rows in cut(rng.permutation(n), size):
-                yield (told := self._step(batch, rows, part))
+            order = rng.permutation(n) if size < n else np.arange(n)  # neighbours share their prompt
+            for rows in cut(order, size):
+                yield (told := self._step(batch, rows, part, rng))
                 if c.target_kl and told.get("moved", 0.0) > c.target_kl:
                     return
 
-    def _step(self, batch: Batch, rows: IntArray, part: Part) -> dict[str, float]:
+    def _step(self, batch: Batch, rows: IntArray, part: Part, rng: np.random.Generator) -> dict[str, float]:
         """Make one gradient step with the mean gradient over the tokens of some rows."""
         c, told, mask = self.config, list[dict[str, float]](), batch.mask[rows]
         self.optimiser.zero_grad()
@@ -153,6 +181,9 @@ class PolicyGradient:
             loss, figures = self._loss(batch, few, gained, part)
             (loss * (int(own.sum()) / tokens)).backward()  # type: ignore[no-untyped-call]
             told.append(figures)
+        if self.extra and part != "value":
+            (loss := self.extra(rng)).backward()  # type: ignore[no-untyped-call]
+            told.append({"extra_loss": float(loss.detach())})
         if not torch.isfinite(nn.utils.clip_grad_norm_(self.weights, c.max_norm)):
             raise HunchError(_INFINITE)
         self.optimiser.step()
@@ -163,7 +194,9 @@ class PolicyGradient:
     ) -> tuple[Tensor, dict[str, float]]:
         """Return the loss of some rows, a mean over their tokens, and figures to log."""
         steps = [batch.steps[i] for i in rows]
-        found = self._evaluate(steps, part, pulled=bool(self.pull) and part != "value")
+        pulled = bool(self.pull) and part != "value" and self.config.kl_in == "loss"
+        reference = None if batch.expected is None or not pulled else batch.expected[rows]
+        found = self._evaluate(steps, part, pulled, reference)
         old = batch.cut(rows, width := found.mask.shape[1])
         if part == "value":  # learnt separately, so the loss needs no weight
             return self._value_loss(old, found)
@@ -200,10 +233,14 @@ class PolicyGradient:
         loss = 0.5 * mean(error, found.mask)
         return loss, {"value_loss": float(loss.detach())}
 
-    def _evaluate(self, steps: Sequence[Step], part: Part, pulled: bool = False) -> Evaluated:
+    def _evaluate(
+        self, steps: Sequence[Step], part: Part, pulled: bool = False, reference: Tensor | None = None
+    ) -> Evaluated:
         """Judge decisions in the unit of the config."""
-        states, decisions = [step.transition.state for step in steps], [step.decision for step in steps]
-        found = self.policy.evaluate(states, decisions, part, pulled)
+        found = self.policy.evaluate(*_parts(steps), part, pulled)
+        if reference is not None and found.kl is None:
+            kl = estimate(reference[:, : found.mask.shape[1]].to(found.logprobs) - found.logprobs)
+            found = found._replace(kl=kl * found.mask)
         return found if self.config.unit == "token" else found.whole()
 
     @torch.no_grad()
@@ -216,19 +253,41 @@ class PolicyGradient:
     @torch.no_grad()
     def collect(self, streams: Sequence[Sequence[Step]], groups: Sequence[int] = ()) -> Batch:
         """Return steps with the policy's outputs before the update, and their advantages."""
-        steps = [step for stream in streams for step in stream]
+        c, steps = self.config, [step for stream in streams for step in stream]
+        found, expected = self._known(steps)
+        apart = None if expected is None else (_free(found) - expected) * found.mask
+        whole = found if c.unit == "token" else found.whole()
+        rows = self._rows(streams, whole.values, whole.mask, groups)
+        if apart is not None and c.kl_in == "reward":
+            paid = apart if c.unit == "token" else apart.sum(1, keepdim=True)
+            rows = rows._replace(rewards=rows.rewards - self.pull * paid[whole.mask].double().cpu().numpy())
+        gained = ADVANTAGES[c.advantage](rows, c.gamma, c.gae)
+        advantages = torch.zeros_like(whole.values)
+        advantages[whole.mask] = torch.from_numpy(gained).to(whole.values)
+        returns = advantages + whole.values
+        return Batch(steps, whole.logprobs, whole.values, advantages, returns, whole.mask, expected, apart)
+
+    def _known(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None]:
+        """Return what the policy says of the tokens of steps, and the reference's log-probabilities.
+
+        Recorded log-probabilities count, because the policy may have changed since. Where all are recorded
+        and there are no values, the policy is not asked.
+        """
         part: Part = "both" if self.critic else "policy"
-        known = [self._evaluate(few, part) for few in cut(steps, self.config.micro)]
-        logprobs, _, values, mask, _ = Evaluated.joined(known)
+        pieces, references = list[Evaluated](), list[Tensor]()
+        for few in cut(steps, self.config.micro):
+            states, decisions = _parts(few)
+            if (reference := self.policy.expected(states, decisions)) is not None:
+                references.append(reference)
+            if not self.critic and all(own.logprobs for own in decisions):
+                pieces.append(Evaluated.recorded(decisions, self.weights[0].device))
+            else:
+                pieces.append(self.policy.evaluate(states, decisions, part))
+        found = Evaluated.joined(pieces)
         for row, step in enumerate(steps):
             if own := step.decision.logprobs:
-                recorded = torch.tensor(own).to(logprobs)
-                logprobs[row, mask[row]] = recorded if self.config.unit == "token" else recorded.sum()
-        rows = self._rows(streams, values, mask, groups)
-        gained = ADVANTAGES[self.config.advantage](rows, self.config.gamma, self.config.gae)
-        advantages = torch.zeros_like(values)
-        advantages[mask] = torch.from_numpy(gained).to(values)
-        return Batch(steps, logprobs, values, advantages, advantages + values, mask)
+                found.logprobs[row, found.mask[row]] = torch.tensor(own).to(found.logprobs)
+        return found, joined(references).to(found.logprobs) if references else None
 
     def _rows(
         self, streams: Sequence[Sequence[Step]], values: Tensor, mask: Tensor, groups: Sequence[int]
@@ -258,19 +317,27 @@ class PolicyGradient:
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser and counter."""
         own = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
-        return {**own, "updates": self.updates}
+        return {**own, "updates": self.updates, "pull": self.pull}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
-        self.updates = state["updates"]
+        self.updates, self.pull = state["updates"], state["pull"]
 
 
 _INFINITE = (
     "A gradient or an output of the policy is not finite, so this update was stopped; the last checkpoint is "
     "sound. A lower learning_rate, or dtype=float32 in the model's spec, may help."
 )
+
+
+def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
+    return [step.transition.state for step in steps], [step.decision for step in steps]
+
+
+def _free(found: Evaluated) -> Tensor:
+    return found.logprobs if found.free is None else found.free
 
 
 def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:
@@ -280,6 +347,15 @@ def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:
 def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for figures in told for name in figures)
     return {name: float(np.mean([f[name] for f in told if name in f])) for name in names}
+
+
+def estimate(apart: Tensor) -> Tensor:
+    """Estimate the divergence from a reference at each token, never below 0 (Schulman's k3).
+
+    Args:
+        apart: Log-probabilities of the reference minus those of the policy, for tokens that the policy drew.
+    """
+    return apart.exp() - apart - 1
 
 
 def mean(each: Tensor, mask: Tensor) -> Tensor:

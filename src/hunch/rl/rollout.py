@@ -47,6 +47,15 @@ def lifetime_seed(seed: int, env: int, lifetime: int) -> int:
     return int(np.random.SeedSequence([seed, env, lifetime, 1]).generate_state(1)[0])
 
 
+def require_whole_groups(envs: int, group: int) -> None:
+    """Raise a UsageError unless environments side by side can be parted into groups of this size."""
+    if envs % group:
+        raise UsageError(
+            f"A group is {group} answers to one prompt, side by side, so the number of environments must be a "
+            f"multiple of it, not {envs}: set envs or group."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The record of a finished episode.
@@ -104,9 +113,11 @@ class Rollout:
             1, an episode's own seed decides its task.
         processes: Number of worker processes; see :class:`hunch.rl.workers.Fleet`.
         raw: Whether states have ``raw``.
+        group: Neighbouring environments whose episodes of the same number have the same seed, and so the
+            same beginning: several answers to one prompt. None waits for another.
 
     Raises:
-        UsageError: if an environment breaks its contract, or only some of them accept any text as an action.
+        UsageError: if ``group`` does not divide the environments, if an environment breaks its contract, or only some of them accept any text as an action.
     """
 
     def __init__(
@@ -120,10 +131,12 @@ class Rollout:
         lifetime: int = 1,
         processes: int = 0,
         raw: bool = True,
+        group: int = 1,
     ) -> None:
+        require_whole_groups(len(envs), group)
         if lifetime < 1:
             raise UsageError(f"A lifetime has at least one episode, not {lifetime}.")
-        self.fleet, self.raw = Fleet(envs, processes), raw
+        self.fleet, self.raw, self.group = Fleet(envs, processes), raw, group
         self.seed, self.task_seed, self.lifetime = seed, task_seed, lifetime
         self.limited = None if seeds is None else deque(zip(numbers or count(), seeds, strict=False))
         self.begun = [0] * len(envs)
@@ -161,7 +174,7 @@ class Rollout:
         if self.limited is None:
             number = self.begun[i]
             self.begun[i] += 1
-            return number, episode_seed(self.seed, i, number)
+            return number, episode_seed(self.seed, i // self.group, number)
         own = self.planned[i]
         if not own:
             own.extend(self.limited.popleft() for _ in range(min(self.lifetime, len(self.limited))))
@@ -172,7 +185,7 @@ class Rollout:
         if self.task_seed is not None or self.lifetime == 1:
             return self.task_seed
         # Limited episodes go to any free environment, so their task depends on their number alone.
-        env = i if self.limited is None else 0
+        env = i // self.group if self.limited is None else 0
         return lifetime_seed(self.seed, env, number // self.lifetime)
 
     def _options(self, i: int, number: int) -> dict[str, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
-Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out"]
+Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out", "self_critical"]
 """Names of the advantages in :mod:`hunch.rl.advantages`."""
 
 
@@ -17,7 +17,7 @@ class UpdateConfig:
 
     advantage: Kind = "gae"
     """Advantage: generalised estimation with a learnt value, plain returns, returns standardised in groups
-    (GRPO), or returns minus those of the group's others (RLOO)."""
+    (GRPO), returns minus those of the group's others (RLOO), or minus that of its first, greedy one."""
     unit: Literal["token", "text"] = "token"
     """What counts as one action: a token, or a whole text, whose log-probabilities are summed."""
     whiten: bool = True
@@ -53,6 +53,11 @@ class UpdateConfig:
     """Weight of the policy's entropy (CleanRL)."""
     kl: NonNegativeFloat = 0.0
     """Weight of KL(policy || prior), if there is a prior."""
+    kl_in: Literal["loss", "reward"] = field(default="loss", metadata=LATER)
+    """Where the divergence counts: in the loss (GRPO), or in the reward of each token (InstructGPT)."""
+    kl_aim: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Divergence of a whole decision, in nats, towards which ``kl`` is adapted after each update (Ziegler et
+    al., 2019); 0 keeps it fixed."""
     kl_end: NonNegativeFloat | None = None
     """Value to which ``kl`` falls linearly over the run; none keeps it constant."""
     target_kl: NonNegativeFloat = 0.0
@@ -67,3 +72,19 @@ class UpdateConfig:
     """separate: steps per gradient step of the value."""
     warmup: NonNegativeInt = 0
     """separate: environment steps during which only values are learnt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustRegionConfig(UpdateConfig):
+    """The update of TRPO."""
+
+    step_kl: PositiveFloat = 0.01
+    """Largest divergence from the old policy per token, in nats (paper)."""
+    cg_steps: PositiveInt = 15
+    """Steps of the conjugate gradient (RL4LMs; paper: 10)."""
+    damping: NonNegativeFloat = 0.1
+    """Added to the diagonal of the Fisher matrix (paper)."""
+    backtracks: PositiveInt = 10
+    """Most steps of the line search (paper)."""
+    shrink: Share = 0.8
+    """Factor of the step at each of them (RL4LMs; paper's code: 0.5)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from hunch.core import (
@@ -67,6 +68,16 @@ class Wrapper(Agent):
         """The settings of agent and source."""
         source = {"name": type(self.source).__name__, **getattr(self.source, "settings", {})}
         return {"agent": dict(self.agent.settings), "source": source}
+
+    @property
+    def group(self) -> int:
+        """Streams of the agent that answer the same prompts."""
+        return int(getattr(self.agent, "group", 1))
+
+    def export(self, folder: Path) -> None:
+        """Let the agent write its model, if it trains one."""
+        if write := getattr(self.agent, "export", None):
+            write(folder)
 
     def begin(self, world: World, seed: int) -> None:
         """Begin the source, then the agent."""

@@ -15,6 +15,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.asking import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.roles.prior.kinds import NEEDS
+from hunch.rl.rollout import require_whole_groups
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
 
@@ -117,6 +118,11 @@ class RunConfig(Setting):
         return plain
 
     @property
+    def streams(self) -> int:
+        """Environments side by side; one group of them if a method that compares groups is given one."""
+        return group_of(self.options) if self.envs == 1 else self.envs
+
+    @property
     def offline(self) -> bool:
         """True if the run only learns from recorded data; then its steps are updates."""
         return bool(self.data or "data" in self.objects) and not self.online
@@ -137,6 +143,11 @@ class RunConfig(Setting):
         }
 
 
+def group_of(options: Any) -> int:
+    """Return the number of answers to one prompt that a method compares, from its options."""
+    return int(getattr(options, "group", 1))
+
+
 def loading(config: RunConfig) -> str:
     """Say what a run loads before its first step, for the progress display."""
     specs = {} if "agent" in config.objects else config.specs()
@@ -152,6 +163,7 @@ def check(config: RunConfig) -> None:
     config.check_types()
     if not 0 <= config.processes <= config.envs:
         raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
+    require_whole_groups(config.streams, group_of(config.options))
     if config.online and not (config.data or "data" in config.objects):
         raise UsageError("--online needs --data; without data every run takes steps in the environment.")
     if "agent" not in config.objects:

@@ -120,7 +120,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
 
 
 def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> Score:
-    envs = [make(config.env, **config.env_options) for _ in range(min(config.envs, trial.episodes))]
+    envs = [make(config.env, **config.env_options) for _ in range(min(config.streams, trial.episodes))]
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
     asked = Asked(agent, {}, envs)
     refuse_known_games(asked)

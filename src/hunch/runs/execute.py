@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hunch import methods
 from hunch.core import Agent, Episode, UsageError
+from hunch.lm.backends.weights import MODEL
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, Ledger
 from hunch.rl.rollout import Rollout, TextEnvironment
@@ -134,7 +135,7 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     data, stored = _data(config, given)
     envs = [] if config.offline else list(given.envs or ())
     if not envs and not config.offline and "env" not in config.objects:
-        envs = environments(config, config.envs, stored)
+        envs = environments(config, config.streams, stored)
     places = Places(envs, data, given.evaluation or _evaluation(config, given, stored))
     if not envs and not data:
         raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
@@ -181,7 +182,7 @@ def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Eval
     every = config.eval_every or (max(1, config.steps // 10) if always else 0)
     if not every:
         return None
-    n = min(config.envs, config.eval_episodes)
+    n = min(config.streams, config.eval_episodes)
     envs = copies(given.envs or (), n) if "env" in config.objects else environments(config, n, stored)
     return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
 
@@ -210,7 +211,7 @@ def _run(
             folder.begin(config.record(asked))
         ledger = Ledger(asked, budget, folder.journal() if folder and budget else None)
         with ledger.enforced():  # the first reset may ask a model
-            rollout = _rollout(config, places.envs, raw) if places.envs else None
+            rollout = _rollout(config, places.envs, agent) if places.envs else None
         data = places.data if raw or not places.data else _without_raw(places.data)
         env = next(iter(places.all), None)
         training = Training(agent, rollout, env, data, config.seed, config.steps, ledger, folder, asked)
@@ -219,6 +220,8 @@ def _run(
         if folder:
             training.boards = Boards(folder.path, training.steps)
         result = training.result(loop.run(training, places.judge, watch))
+        if folder and hasattr(agent, "export"):
+            agent.export(folder.path / MODEL)
         if folder:
             folder.write_json("summary.json", {**result.summary(), "records": len(kept(folder.path))})
         return result
@@ -233,14 +236,15 @@ def _run(
             folder.close()
 
 
-def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], raw: bool) -> Rollout:
+def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], agent: Agent) -> Rollout:
     return Rollout(
         envs,
         config.seed,
         task_seed=config.task_seed,
         lifetime=config.lifetime,
         processes=config.processes,
-        raw=raw,
+        raw=methods.reads_raw(agent),
+        group=getattr(agent, "group", 1),
     )
 
 

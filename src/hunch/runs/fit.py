@@ -21,7 +21,8 @@ def require_fit(method: str, env: TextEnvironment) -> None:
         UsageError: naming both.
     """
     wants, offers, name = methods.find(method), declared(env), name_of(env)
-    if wants.acts != (takes := acts(offers)):
+    takes = acts(offers)
+    if wants.acts != takes and (wants.acts != "any" or takes == "program"):
         hint = ": use a design problem (hunch envs)" if wants.acts == "program" else ""
         raise UsageError(f"{method} {_ACTS[wants.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
     lacking = sorted(wants.reads - wants.optional - (wants.reads if offers is None else offers))
@@ -41,7 +42,12 @@ def require_recorded(method: str, data: Sequence[Episode]) -> None:
             raise UsageError(f"{method} reads {_READS[what]}, and the recorded data hold none.")
 
 
-_ACTS = {"listed": "chooses from listed actions", "text": "writes any text", "program": "writes programs"}
+_ACTS = {
+    "listed": "chooses from listed actions",
+    "text": "writes any text",
+    "program": "writes programs",
+    "any": "writes or chooses texts",
+}
 _TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
 _READS = {
     "events": "events (what happened, in words)",

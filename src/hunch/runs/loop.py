@@ -77,5 +77,4 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
         if due or (logged and training.ledger.budget and training.due(0.0, SAVING_SHARE)):
             training.save()
     training.save()
-    training.export()
     return f"{ended} ended the run after {training.steps:,} steps." if ended else ""

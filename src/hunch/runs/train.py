@@ -18,7 +18,7 @@ from hunch.rl import episodes as whole
 from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.callbacks import Callback
-from hunch.runs.config import RunConfig, loading
+from hunch.runs.config import RunConfig, group_of, loading
 from hunch.runs.describe import can_be_loaded, describe
 from hunch.runs.evaluations import Evaluation
 from hunch.runs.execute import Given, execute
@@ -104,9 +104,10 @@ def train(
         HunchError: if the agent fails, the folder cannot be written, or its checkpoint is damaged.
     """
     recorded, data_folder = _read(data)
-    where = places(env, envs)
     own = None if isinstance(agent, str) else _agent(agent)
-    config = _placed(_config(agent, lm, options), where, recorded)
+    config = _config(agent, lm, options)
+    where = places(env, group_of(config.options) if envs == 1 and isinstance(env, str) else envs)
+    config = _placed(config, where, recorded)
     config = replace(
         config,
         data=data_folder,

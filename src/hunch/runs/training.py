@@ -12,7 +12,6 @@ from math import isfinite
 from typing import Any
 
 from hunch.core import Agent, Episode, Transition, UsageError
-from hunch.lm.backends.weights import MODEL
 from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
 from hunch.rl.episodes import advance, evaluate, name_of, world_of
@@ -21,7 +20,7 @@ from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
 from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, Players, best_score, score
-from hunch.runs.files import restoring, write_atomically, writing
+from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -218,12 +217,6 @@ class Training:
             self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
-
-    def export(self) -> None:
-        """Keep the model that the agent trained as a folder, if it has one."""
-        if self.folder and hasattr(self.agent, "export"):
-            with writing(self.folder.path):
-                self.agent.export(self.folder.path / MODEL)
 
     def _write_best(self) -> None:
         if self.folder and self.best is not None:

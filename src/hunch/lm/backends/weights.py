@@ -15,13 +15,13 @@ from hunch.core import HunchError, UsageError
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
 MODEL = "model"
-"""Folder within that of a run where the model that it trained is kept."""
+"""Folder in that of a run which holds the model that it trained."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
 
 
 def find(name: str) -> Path:
-    """Return the folder of a model: a local folder, that of a run which trained it, or one from the hub.
+    """Return the folder of a model: a local one, that in the folder of a run, or one downloaded from the hub.
 
     Raises:
         UsageError: if the name is a path without a folder.
@@ -29,7 +29,7 @@ def find(name: str) -> Path:
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return (inner if (inner := folder / MODEL).is_dir() else folder).resolve()
+        return (folder / MODEL if (folder / MODEL / "config.json").is_file() else folder).resolve()
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or not name:
         raise UsageError(f"There is no folder {name!r} to load a model from.")
     return fetch(name)

@@ -5,8 +5,8 @@ Imports torch and transformers, so it is imported where such a model is made (:f
 
 from hunch.lm.training.learner import Learner
 from hunch.lm.training.loading import load
-from hunch.lm.training.model import Answer, Judged, Start, Trainable
+from hunch.lm.training.model import Answer, Judged, Nucleus, Start, Trainable
 from hunch.lm.training.words import new
 from hunch.lm.training.writing import Written
 
-__all__ = ["Answer", "Judged", "Learner", "Start", "Trainable", "Written", "load", "new"]
+__all__ = ["Answer", "Judged", "Learner", "Nucleus", "Start", "Trainable", "Written", "load", "new"]

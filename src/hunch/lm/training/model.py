@@ -10,9 +10,9 @@ This module imports torch and transformers, so import it only where such a model
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -29,7 +29,7 @@ from hunch.lm.scoring.engine import edges
 from hunch.lm.scoring.trie import Tokens, Tree
 from hunch.lm.scoring.writer import Draft
 from hunch.lm.training.adapters import Adapters
-from hunch.lm.training.writing import Allowed, Texts, Written, chances, fill
+from hunch.lm.training.writing import Allowed, Limited, Texts, Written, chances, fill, nucleus
 from hunch.lm.usage import Metered, counters
 
 KNOWN: Final = 4096
@@ -63,12 +63,26 @@ class Judged(NamedTuple):
         entropy: Entropy of the distribution of each token, shape (n, T), in nats.
         states: Last hidden state from which each token was predicted, shape (n, T, dim).
         mask: Which tokens there are, shape (n, T).
+        free: Where tokens are limited to a nucleus, their log-probability without it, without gradients.
     """
 
     logprobs: Tensor
     entropy: Tensor
     states: Tensor
     mask: Tensor
+    free: Tensor | None = None
+
+
+class Nucleus(NamedTuple):
+    """The tokens that other weights of a model find likely; a policy is limited to them in NLPO.
+
+    Attributes:
+        weights: The trained weights of the model at some earlier time.
+        top_p: Their probability together.
+    """
+
+    weights: Mapping[str, Tensor]
+    top_p: float
 
 
 class Trainable(Metered, ABC):
@@ -224,6 +238,7 @@ class Trainable(Metered, ABC):
         max_tokens: int = 32,
         temperature: float = 1.0,
         allowed: Allowed | None = None,
+        within: Nucleus | None = None,
     ) -> list[Written]:
         """Write a text after each prompt, with the current weights; a repeated prompt is read once.
 
@@ -233,6 +248,7 @@ class Trainable(Metered, ABC):
             max_tokens: Maximum number of tokens, with the end token.
             temperature: Divides the logits; 0 takes the most likely token each time.
             allowed: Returns the mask of the tokens that may come next; None allows all.
+            within: Draw only tokens of this nucleus, or an end token.
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context, the model has no
@@ -247,7 +263,7 @@ class Trainable(Metered, ABC):
         logprobs: list[list[float]] = []
         with self.counted(len(heads), sum(map(len, once))) as spent:
             if drafts:
-                texts = self._opened(list(once))
+                texts = self._limited(list(once), within) if within else self._opened(list(once))
                 texts.keep([once[head] for head in heads])
                 logprobs = fill(texts, drafts, sampling, self.ends, allowed)
             spent.completion_tokens = sum(map(len, logprobs))
@@ -255,6 +271,14 @@ class Trainable(Metered, ABC):
             self._written(head, draft.tokens, own)
             for head, draft, own in zip(heads, drafts, logprobs, strict=True)
         ]
+
+    def _limited(self, heads: Sequence[Tokens], within: Nucleus) -> Limited:
+        held = partial(self.held, within.weights)
+        with held():
+            guide = self._opened(heads)
+        return Limited(
+            self._opened(heads), guide, held, partial(nucleus, top_p=within.top_p, always=self.ends)
+        )
 
     def _written(self, head: Tokens, tokens: Sequence[int], logprobs: Sequence[float]) -> Written:
         finished = tokens[-1] in self.ends
@@ -278,10 +302,13 @@ class Trainable(Metered, ABC):
             length = len(self._head(as_prompt(prompt), False)) + len(own)
             self.model._check_length(length, "A prompt with its text")
 
-    def judged(self, prompts: Sequence[Prompt], written: Sequence[Written]) -> Judged:
+    def judged(
+        self, prompts: Sequence[Prompt], written: Sequence[Written], within: Nucleus | None = None
+    ) -> Judged:
         """Return what the model says of written texts, token by token, with gradients.
 
-        A repeated prompt is computed once, and so are shared beginnings of its texts.
+        A repeated prompt is computed once, and so are shared beginnings of its texts. With ``within``, the
+        distributions are those among the tokens of a nucleus and those that were written.
 
         Raises:
             UsageError: if there are no texts, or a prompt and its text do not fit into the model's context.
@@ -296,12 +323,20 @@ class Trainable(Metered, ABC):
         row, at, tokens, mask = (
             part.to(logits.device) for part in _places([tree for _, tree in rows], list(groups.values()))
         )
-        logprobs = torch.log_softmax(logits[row, at].float(), dim=-1)
+        picked, free = logits[row, at].float(), None
+        if within:
+            with torch.no_grad(), self.held(within.weights):
+                limit = nucleus(self._pass(rows, len(written))[0][row, at], within.top_p, self.ends)
+            free = chances(picked.detach().log_softmax(-1), tokens, self.ends).masked_fill(~mask, 0.0)
+            picked = picked.masked_fill(~limit.scatter(-1, tokens[..., None], True), -torch.inf)
+        logprobs = torch.log_softmax(picked, dim=-1)
+        known = logprobs.masked_fill(logprobs == -torch.inf, 0.0) if within else logprobs
         return Judged(
             chances(logprobs, tokens, self.ends).masked_fill(~mask, 0.0),
-            -(logprobs.exp() * logprobs).sum(dim=-1).masked_fill(~mask, 0.0),
+            -(logprobs.exp() * known).sum(dim=-1).masked_fill(~mask, 0.0),
             states[row, at].float().masked_fill(~mask[..., None], 0.0),
             mask,
+            free,
         )
 
     # ---- tokens ---------------------------------------------------------------------------------------
@@ -368,6 +403,23 @@ class Trainable(Metered, ABC):
                 self.network.load_state_dict(type(self.network)(self.network.config).state_dict())
         elif start == "shuffled":
             _shuffle(self.network, seed)
+
+    @contextmanager
+    def held(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+        """Use other trained weights within a ``with`` block, without copying them.
+
+        Args:
+            weights: As :meth:`state_dict` returned them. Default: those before all training.
+        """
+        trained = self._trained()
+        own = {name: weight.data for name, weight in trained.items()}
+        try:
+            for name, weight in trained.items():
+                weight.data = (weights or self._first)[name]
+            yield
+        finally:
+            for name, weight in trained.items():
+                weight.data = own[name]
 
     def save(self, folder: str | Path) -> Path:
         """Save the model, adapters added to its weights, as a folder of transformers, which ``hf:`` loads.

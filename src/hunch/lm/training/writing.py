@@ -20,6 +20,8 @@ from hunch.lm.scoring.writer import Draft
 
 Allowed: TypeAlias = Callable[[tuple[int, ...]], NDArray[np.bool_]]
 """Returns which tokens may follow those written so far, shape (vocabulary,)."""
+Limit: TypeAlias = Callable[[Tensor], Tensor]
+"""Returns which tokens may come next, given logits, in their shape."""
 Inputs: TypeAlias = dict[str, Tensor]
 """Inputs of a network, with a row for each text."""
 
@@ -31,7 +33,7 @@ class Written(NamedTuple):
         text: The text, without the end token.
         tokens: The tokens as they were drawn, with the end token; tokenising the text may give others.
         logprobs: Natural log-probability of each token under the model itself, at temperature 1 and whatever
-            was allowed; empty for a given text.
+            was allowed; among the tokens of a nucleus, if there was one; empty for a given text.
         finished: False if the text was cut at ``max_tokens``, so that it has no end token.
     """
 
@@ -75,8 +77,58 @@ class Texts:
         self._pass(self._following(self._inputs, torch.tensor(tokens, device=self.logits.device)[:, None]))
 
 
+class Limited:
+    """Texts whose next token is limited to what other weights find likely, which read the same texts.
+
+    Args:
+        texts: The texts.
+        guide: The same texts, read with the other weights.
+        held: Uses these weights within a ``with`` block.
+        limit: Returns which tokens may come next, given the guide's logits, in their shape.
+    """
+
+    def __init__(self, texts: Texts, guide: Texts, held: Callable[[], Any], limit: Limit) -> None:
+        self.texts, self.guide, self.held, self.limit = texts, guide, held, limit
+
+    @property
+    def logits(self) -> Tensor:
+        """Logits of the next token of each text, -inf where it is not allowed."""
+        own: Tensor = self.texts.logits.float()
+        return own.masked_fill(~self.limit(self.guide.logits), -torch.inf)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with these texts."""
+        self.texts.keep(rows)
+        self.guide.keep(rows)
+
+    def read(self, tokens: Sequence[int]) -> None:
+        """Append a token to each text."""
+        self.texts.read(tokens)
+        with self.held():
+            self.guide.read(tokens)
+
+
+def nucleus(logits: Tensor, top_p: float, always: Sequence[int] = ()) -> Tensor:
+    """Return which tokens are among the likeliest that have ``top_p`` of the probability together.
+
+    Args:
+        logits: Logits of the vocabulary, shape (..., vocabulary).
+        top_p: The probability; 1 allows all tokens.
+        always: Tokens that are allowed whatever their probability, such as those that end a text.
+    """
+    ranked, order = logits.float().softmax(-1).sort(dim=-1, descending=True, stable=True)
+    inside = (ranked.cumsum(-1) - ranked < top_p) | (top_p >= 1)
+    allowed = torch.zeros_like(inside).scatter(-1, order, inside)
+    allowed[..., list(always)] = True
+    return allowed
+
+
 def fill(
-    texts: Texts, drafts: Sequence[Draft], sampling: Sampling, ends: Sequence[int], allowed: Allowed | None
+    texts: Texts | Limited,
+    drafts: Sequence[Draft],
+    sampling: Sampling,
+    ends: Sequence[int],
+    allowed: Allowed | None,
 ) -> list[list[float]]:
     """Write drafts a token at a time until all have ended; return the log-probabilities of their tokens."""
     logprobs: list[list[float]] = [[] for _ in drafts]
@@ -94,7 +146,8 @@ def fill(
             if drawn[row] not in ends and len(draft.tokens) < sampling.max_tokens
         ]
         if left:
-            texts.keep(left)
+            if len(left) < len(going):
+                texts.keep(left)
             texts.read([drawn[row] for row in left])
         going = [going[row] for row in left]
     return logprobs

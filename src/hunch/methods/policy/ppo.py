@@ -32,12 +32,13 @@ from hunch.rl.settings import UpdateConfig
 from hunch.roles.encoder.features import TextTable
 
 if TYPE_CHECKING:
+    from hunch.rl.policy_gradient import PolicyGradient
     from hunch.roles.policy.perceptron import PerceptronPolicy
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
 LISTED: Final[Mapping[str, Any]] = {
     **{"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None},
-    **{"clip_value": True, "max_norm": 0.5, "anneal": False},
+    **{"clip_value": True, "max_norm": 0.5, "anneal": False, "kl_in": "loss", "kl_aim": 0.0},
 }
 """What PPO over listed actions fixes."""
 TOGETHER: Final[Mapping[str, Any]] = {
@@ -62,6 +63,9 @@ class PolicyAgent(Agent):
     fixed: ClassVar[Mapping[str, Any]] = {}
     parts: ClassVar[tuple[Part, ...]] = ("both",)
     """Parts that an update learns, one after the other."""
+    saved: ClassVar[tuple[str, ...]] = ("learner", "rng", "steps", "kept")
+    recorded: ClassVar[bool] = False
+    """True if steps keep their log-probabilities, because the policy may change before they are learnt from."""
     policy: TrainablePolicy
 
     def __init__(self, config: Any = None, **options: Any) -> None:
@@ -70,6 +74,16 @@ class PolicyAgent(Agent):
     def make_policy(self, seed: int) -> TrainablePolicy:
         """Make the untrained policy."""
         raise NotImplementedError
+
+    def make_learner(self) -> PolicyGradient:
+        """Make the update of the policy."""
+        from hunch.rl.policy_gradient import PolicyGradient
+
+        return PolicyGradient(self.policy, self.config)
+
+    def make_memory(self) -> Any:
+        """Make the memory of the steps since the last update."""
+        return Kept()
 
     def view(self, states: Sequence[State]) -> list[State]:
         """Return states as the policy sees them."""
@@ -81,12 +95,10 @@ class PolicyAgent(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy; recorded data are ignored."""
-        from hunch.rl.policy_gradient import PolicyGradient
-
         self.rng = np.random.default_rng(seed)
         self.policy = self.make_policy(seed)
-        self.learner = PolicyGradient(self.policy, self.config)
-        self.kept: dict[int, list[Step]] = {}  # by stream: the steps since the last update
+        self.learner = self.make_learner()
+        self.kept = self.make_memory()
         self.decided: dict[int, Decision] = {}  # by stream: what was decided last
         self.steps, self.of = 0, world.steps
         self.streams = max(1, world.streams)
@@ -147,38 +159,57 @@ class PolicyAgent(Agent):
             made = self.decided.pop(t.stream, None)
             if made is None or made.text != t.action:
                 made = Decision(t.action)
-            # the policy does not change before the update, which then gives the log-probabilities again
-            step = Step(replace(t, state=state, next_state=following), made._replace(logprobs=()))
-            self.kept.setdefault(t.stream, []).append(step)
+            # where the policy does not change before the update, that gives the log-probabilities again
+            made = made if self.recorded else made._replace(logprobs=())
+            self.kept.add(Step(replace(t, state=state, next_state=following), made))
 
     def learn(self) -> dict[str, float]:
         """Make the update if one is due."""
-        if sum(map(len, self.kept.values())) < self.config.horizon * self.streams:
+        streams = self.kept.streams()
+        if sum(map(len, streams)) < self.config.horizon * self.streams:
             return {}
         left = 1 - (self.steps - 1) / max(1, self.of, self.steps)
         waits = self.steps <= self.config.warmup and "value" in self.parts
-        streams = [self.kept[stream] for stream in sorted(self.kept)]
         told = self.learner.update(streams, self.rng, left, ("value",) if waits else self.parts)
         self.kept.clear()
         return told
 
-    # ---- state --------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser, random state, and the steps since the last update."""
-        kept = [(stream, [(t.plain(), tuple(d)) for t, d in own]) for stream, own in self.kept.items()]
-        rng = self.rng.bit_generator.state
-        return {"learner": self.learner.state_dict(), "rng": rng, "steps": self.steps, "kept": kept}
+class Kept:
+    """Steps that wait for the update, by stream."""
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.learner.load_state_dict(state["learner"])
-        self.rng.bit_generator.state = state["rng"]
-        self.steps = state["steps"]
-        self.decided = {}
-        self.kept = {
-            stream: [Step(Transition.of(t), Decision(*d)) for t, d in own] for stream, own in state["kept"]
-        }
+    def __init__(self) -> None:
+        self.steps: dict[int, list[Step]] = {}
+
+    def add(self, step: Step) -> None:
+        """Keep a step."""
+        self.steps.setdefault(step.transition.stream, []).append(step)
+
+    def streams(self) -> list[list[Step]]:
+        """Return the steps of each stream."""
+        return [self.steps[stream] for stream in sorted(self.steps)]
+
+    def clear(self) -> None:
+        """Forget all steps."""
+        self.steps.clear()
+
+    def state_dict(self) -> list[Any]:
+        """Return streams and steps as plain values."""
+        return [(stream, plain(own)) for stream, own in self.steps.items()]
+
+    def load_state_dict(self, state: Sequence[Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.steps = {stream: steps_of(own) for stream, own in state}
+
+
+def plain(steps: Sequence[Step]) -> list[Any]:
+    """Return steps as plain values."""
+    return [(t.plain(), tuple(decision)) for t, decision in steps]
+
+
+def steps_of(plain: Sequence[Any]) -> list[Step]:
+    """Restore what :func:`plain` returned."""
+    return [Step(Transition.of(t), Decision(*decision)) for t, decision in plain]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +257,7 @@ class PPO(PolicyAgent):
 
     def learn(self) -> dict[str, float]:
         """Make the update if one is due; its states then enter the running mean and standard deviation."""
-        states = [step.transition.state for own in self.kept.values() for step in own]
+        states = [step.transition.state for own in self.kept.streams() for step in own]
         told = super().learn()
         if told and self.config.standardise:
             self.policy.see(states)

@@ -1,1 +1,1 @@
-"""Systems in which reinforcement learning changes the weights of a language model that writes."""
+"""Methods that train the weights of a language model which writes its actions."""

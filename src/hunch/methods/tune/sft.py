@@ -18,15 +18,17 @@ vocabulary is that of the demonstrations. At the end the model is saved in the r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hunch.core import UsageError
+from hunch.core import State, UsageError
 from hunch.methods.method import Method
 from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt
+from hunch.rl.policy import Decision
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +56,6 @@ class SFT(RecordedAgent):
     """
 
     config_class: ClassVar[type[Any]] = SFTConfig
-    compared = False
 
     @classmethod
     def check(cls, config: Any, specs: Any) -> None:
@@ -75,6 +76,10 @@ class SFT(RecordedAgent):
         if c.curated:
             return sorted(known, key=lambda own: -own.reward)[: c.curated]
         return [known[i] for i in self.rng.permutation(n)[: c.drawn]] if c.drawn else known
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return nothing: its start is no reference for a model that learns to write."""
+        return {}
 
     def loss(self) -> Tensor:
         """Return the likelihood of a batch."""

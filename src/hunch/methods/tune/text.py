@@ -11,6 +11,8 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, UsageError, World
 from hunch.lm import trainable
+from hunch.lm.prompts import text_of
+from hunch.lm.registry import require_trainable
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Evaluated, cut, fitting
@@ -65,21 +67,18 @@ class TextAgent(Agent):
 
     config_class: ClassVar[type[Any]] = TextConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
-    compared: ClassVar[bool] = True
-    """Whether a frozen copy of the initial model is kept, from which divergence is measured."""
 
     def __init__(self, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.lm: Trainable = trainable(self.config.lm)
-        self.lm.ends  # noqa: B018  refuses a model that has none
-        self.frozen: Trainable | None = trainable(self.config.lm) if self.compared else None
         self.models = {"lm": self.lm}
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse a missing model before anything is loaded."""
-        if not config.lm:
+        """Refuse a missing model, and one without weights to train, before anything is loaded."""
+        if not (lm := specs.get("lm", "") or config.lm):
             raise UsageError("There is no model to train: name one with --lm, such as hf:<name or folder>.")
+        require_trainable(lm)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -91,9 +90,7 @@ class TextAgent(Agent):
         from hunch.roles.policy.text import TextPolicy
 
         self.rng = np.random.default_rng(seed)
-        self.policy: TextPolicy = TextPolicy(self.lm, self.config, seed, reference=self.frozen)
-        if self.frozen is not None:
-            self.frozen.restart(self.config.start, seed)
+        self.policy: TextPolicy = TextPolicy(self.lm, self.config, seed, reference="start")
 
     # ---- acting ---------------------------------------------------------------------------------------
 
@@ -118,19 +115,8 @@ class TextAgent(Agent):
         return Writer(self.write, self.judge, seed)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the divergence from the initial model, in nats, a mean over texts."""
-        import torch
-
-        from hunch.rl.preference_losses import log_ratios
-
-        if self.frozen is None:
-            return {}
-        apart = list[float]()
-        with torch.no_grad():
-            for few in zip(cut(states, self.config.micro), cut(decisions, self.config.micro), strict=True):
-                now, was = self.policy.evaluate(*few, part="policy"), self.policy.original(*few)
-                apart += log_ratios(now, was).tolist()
-        return {"kl": float(np.mean(apart))}
+        """Return the divergence from the initial model."""
+        return divergence(self.policy, states, decisions, self.config.micro)
 
     def export(self, folder: Path) -> None:
         """Write the model as a folder of transformers, which ``hf:`` loads."""
@@ -177,7 +163,7 @@ class RecordedAgent(TextAgent):
         """Keep examples as tokens; a model whose vocabulary grows takes their words."""
         self.examples = known
         prompts = [self.policy.prompt(own.state) for own in known]
-        self.lm.take([*prompts, *(own.text for own in known)])
+        self.lm.take([*map(text_of, prompts), *(own.text for own in known)])
         self.decisions = [Decision(*own) for own in self.lm.spelled(prompts, [own.text for own in known])]
         self.lm.require_room(prompts, [own.tokens for own in self.decisions])
 
@@ -185,11 +171,9 @@ class RecordedAgent(TextAgent):
         """Draw the numbers of the examples of an update."""
         return [int(i) for i in self.rng.integers(len(self.examples), size=self.config.batch_size)]
 
-    def judged(self, rows: Sequence[int], original: bool = False) -> Evaluated:
-        """Judge examples by the model, or by the one that it was."""
+    def judged(self, rows: Sequence[int]) -> Evaluated:
+        """Judge examples by the model."""
         states, decisions = [self.examples[i].state for i in rows], [self.decisions[i] for i in rows]
-        if original:
-            return self.policy.original(states, decisions)
         return self.policy.evaluate(states, decisions, part="policy")
 
     def loss(self) -> Tensor:
@@ -228,6 +212,24 @@ class RecordedAgent(TextAgent):
         self.policy.load_state_dict(state["policy"])
         self.learner.load_state_dict(state["optimiser"])
         self.updates, self.rng.bit_generator.state = state["updates"], state["rng"]
+
+
+def divergence(
+    policy: TextPolicy, states: Sequence[State], decisions: Sequence[Decision], micro: int
+) -> dict[str, float]:
+    """Return the mean divergence of texts from a policy's reference in nats, if it has one, as ``kl``."""
+    import torch
+
+    from hunch.rl.preference_losses import log_ratios
+
+    apart = list[float]()
+    with torch.no_grad():
+        for few in zip(cut(states, micro), cut(decisions, micro), strict=True):
+            if (known := policy.expected(*few)) is None:
+                return {}
+            now = policy.evaluate(*few, part="policy")
+            apart += log_ratios(now, now._replace(logprobs=known)).tolist()
+    return {"kl": float(np.mean(apart))}
 
 
 class Writer(Player):

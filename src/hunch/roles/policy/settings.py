@@ -1,12 +1,14 @@
-"""The settings of a language model as a policy, without its code, which imports torch."""
+"""The settings of language models as policies, without their code, which imports torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from hunch.lm.base import Normalisation
 from hunch.ranges import PositiveFloat, PositiveInt
+
+Start: TypeAlias = Literal["weights", "shuffled", "random"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +21,7 @@ class LMPolicyConfig:
     """Temperature of the softmax over the admissible actions."""
     width: PositiveInt = 1024
     """Width of the two layers of the value's perceptron (paper)."""
-    start: Literal["weights", "shuffled", "random"] = "weights"
+    start: Start = "weights"
     """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
     are controls."""
 
@@ -32,6 +34,6 @@ class TextPolicyConfig:
     """Maximum number of tokens of a text, with its end."""
     width: PositiveInt = 128
     """Width of the two layers of the value's perceptron."""
-    start: Literal["weights", "shuffled", "random"] = "weights"
+    start: Start = "weights"
     """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
     are controls."""

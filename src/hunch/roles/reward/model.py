@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, State, Transition, World, weakest
 from hunch.lm import trainable
+from hunch.lm.prompts import text_of
 from hunch.lm.training import Learner
 from hunch.rl.policy import cut, fitting
 from hunch.rl.preference_losses import pairs as pair_loss
@@ -237,7 +238,9 @@ class Member:
     def fit(self, pairs: Sequence[Compared], config: RewardModelConfig, rng: np.random.Generator) -> None:
         """Fit to pairs, from the initial weights."""
         self.begin(self.seed)
-        self.lm.take(text for own in pairs for text in (transcript(own.state), own.first, own.second))
+        self.lm.take(
+            text for own in pairs for text in (text_of(transcript(own.state)), own.first, own.second)
+        )
         weights = [*self.lm.parameters(), *self.head.parameters()]
         learner = Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
         batches = [

@@ -1,0 +1,110 @@
+"""One's own prompts as an environment of one step: a model writes after each, and is rewarded.
+
+The prompts are lines of JSON in the columns of the library TRL: ``prompt`` is a text, or a list of messages
+with ``role`` and ``content``. A line may have an ``answer``; a text that equals it, apart from spaces at its
+ends, is then a success with reward 1. Other columns are left to a reward source of one's own, which finds the
+line in ``next_state.raw``, where no policy sees it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hunch.core import UsageError
+from hunch.envs.base import Outcome, TextEnv
+
+ROLES = ("system", "user", "assistant")
+
+
+class Prompts(TextEnv):
+    """Write after prompts of one's own.
+
+    Args:
+        file: The prompts, as lines of JSON.
+        first: Number of lines to leave out at the beginning, such as those for training.
+        count: Number of lines to use. Default: all.
+        render_mode: ``"ansi"``.
+
+    Raises:
+        UsageError: if a line cannot be read, naming it, or there is none.
+    """
+
+    offers = ("free_text", "raw")
+
+    def __init__(
+        self, *, file: str, first: int = 0, count: int | None = None, render_mode: str | None = None
+    ) -> None:
+        super().__init__(1, render_mode)
+        rows = list(read(file, "prompt"))
+        self.rows = rows[first : None if count is None else first + count]
+        if not self.rows:
+            raise UsageError(f"{file} has {len(rows)} prompts, and none of them is asked for.")
+        self.row, self.over = self.rows[0], False
+
+    def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        if options:
+            raise UsageError(f"Prompts has no reset option {next(iter(options))!r}.")
+        self.row, self.over = self.rows[int(self.task_random.integers(len(self.rows)))], False
+        return Outcome(shown(self.row["prompt"]), None)
+
+    def _move(self, action: str) -> Outcome:
+        self.over = True
+        right = "answer" in self.row and action.strip() == str(self.row["answer"]).strip()
+        return Outcome("", None, float(right), terminated=True, success=right)
+
+    def _raw(self) -> Any:
+        if self.over:
+            return self.row
+        messages = self.row["prompt"]
+        return (
+            {} if isinstance(messages, str) else {"messages": [(m["role"], m["content"]) for m in messages]}
+        )
+
+
+def shown(prompt: str | list[dict[str, str]]) -> str:
+    """Return a prompt as a text: messages in lines that begin with the speaker."""
+    return prompt if isinstance(prompt, str) else "\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+
+
+def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Read lines of JSON that have one of these columns, and a prompt unless that is ``text``.
+
+    Raises:
+        UsageError: with the number of the first line that has not.
+    """
+    try:
+        lines = Path(file).expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{file} cannot be read: name a file with lines of JSON.") from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _row(line, f"Line {number} of {file}", columns)
+
+
+def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        raise UsageError(f"{where} is not JSON.") from None
+    if not isinstance(row, dict) or not set(columns) & row.keys():
+        raise UsageError(f"{where} has no {' or '.join(columns)}.")
+    if "text" not in row and not _is_prompt(row.get("prompt")):
+        raise UsageError(f"{where} needs a prompt: a text, or a list of messages with role and content.")
+    if any(
+        not isinstance(row[name], str) for name in ("text", "completion") if name in columns and name in row
+    ):
+        raise UsageError(f"{where} needs a text or completion that is text.")
+    return row
+
+
+def _is_prompt(prompt: Any) -> bool:
+    if isinstance(prompt, list):
+        known = [
+            isinstance(m, dict) and m.get("role") in ROLES and isinstance(m.get("content"), str)
+            for m in prompt
+        ]
+        return all(known) and any(m["role"] == "user" for m in prompt)
+    return isinstance(prompt, str) and bool(prompt)

@@ -1,0 +1,343 @@
+"""An agent whose language model writes its actions and is trained on what they earn; shared by all of them.
+
+    in group streams side by side, with the same beginning of their n-th episodes
+        text  ~  p_LM(. | prompt(s))               token by token; its log-probabilities are kept
+    once whole groups with enough episodes have ended
+        A     <- advantages                        by the method: a learnt value, or the others of the group
+        update the weights, held near a reference
+
+In an environment of one step, an episode is an answer to a prompt; in one of many steps it is a conversation,
+and all its texts are learnt from. Nobody waits for a group: an episode that goes on during an update keeps
+the log-probabilities of its texts, and the ratio of the update corrects for the lag. Rewards may be
+replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from hunch.core import Agent, EvidenceLevel, Player, State, UsageError, World, weakest
+from hunch.lm import trainable
+from hunch.lm.registry import require_trainable
+from hunch.lm.wording import version
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.policy.ppo import PolicyAgent, plain, steps_of
+from hunch.methods.settings import configure
+from hunch.methods.tune.text import Writer, divergence
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.advantages import GROUPED
+from hunch.rl.policy import Decision, Step, cut, fitting
+from hunch.rl.settings import UpdateConfig
+from hunch.roles.policy.settings import TextPolicyConfig
+from hunch.roles.prior.language import prompt
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hunch.lm.training import Trainable
+    from hunch.roles.policy.text import TextPolicy
+
+WRITES: Final[Mapping[str, Any]] = {
+    **{"start": "weights", "horizon": 128, "gamma": 1.0, "anneal": False, "scale": 1.0, "max_norm": 1.0},
+    **{"kl_end": None, "target_kl": 0.0, "separate": False, "warmup": 0, "value_batch_size": 128},
+    **{"value_rate": 0.0, "clip_value": True},
+}
+"""What all methods fix whose model writes."""
+DRAWN: Final = 32
+"""Texts of ``texts`` in each gradient step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritingConfig(TextPolicyConfig, UpdateConfig):
+    """A language model that writes and is trained."""
+
+    lm: str = ""
+    """Causal model to train, hf:<name or folder>, with ?train=lora for adapters. Default: our own small one,
+    pocket?corpus=walks."""
+    group: PositiveInt = 1
+    """Answers to one prompt: as many environments side by side share the beginnings of their episodes."""
+    episodes: PositiveInt = 64
+    """Episodes for an update, in whole groups."""
+    reference: str = "start"
+    """Model from which the divergence is measured: start (the model before this training), none, or a spec."""
+    temperature: NonNegativeFloat = 1.0
+    """Temperature of what is written in evaluations; in training it is 1."""
+    reward: str = ""
+    """A reward source of yours in place of the environment's rewards, as module:Class."""
+    shuffle: bool = False
+    """Give the returns of a group to its episodes in random order: the control for what rewards teach."""
+    ptx: NonNegativeFloat = 0.0
+    """Weight of the log-likelihood of the given texts, per token (InstructGPT)."""
+    texts: str = ""
+    """ptx: file with a text, or a prompt and its completion, in each line of JSON."""
+    batch_size: NonNegativeInt = 0
+    """Texts per gradient step; 0 for all of an update."""
+    micro: PositiveInt = 64
+    """Texts computed at once; gradients are accumulated over a batch."""
+    learning_rate: PositiveFloat = 3e-4
+    """Adam learning rate, for a model of about a million weights (our choice; for billions about 1e-6)."""
+    entropy: NonNegativeFloat = 0.0
+    """Weight of the policy's entropy."""
+
+
+class WritingAgent(PolicyAgent):
+    """An agent that writes.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+        lm: The model to train. Default: that of the config, loaded.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or a model that cannot be trained to write.
+        HunchError: if the model cannot be loaded.
+    """
+
+    config_class: ClassVar[type[Any]] = WritingConfig
+    fixed: ClassVar[Mapping[str, Any]] = WRITES
+    recorded: ClassVar[bool] = True
+    default: ClassVar[str] = WALKS
+    policy: TextPolicy
+    kept: Groups
+
+    def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
+        c = configure(type(self), config, options)
+        self.check(c, {})
+        self.lm = lm or trainable(c.lm or self.default)
+        self.models: Mapping[str, Any] = {"lm": self.lm}
+        if c.reference not in ("start", "none"):
+            self.models = {**self.models, "reference": trainable(c.reference)}
+        super().__init__(c)
+        self.policy = self.make_policy(0)  # refuses settings that do not fit the model
+        self.texts = _read_texts(c.texts) if c.ptx else []
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse what cannot be learnt from, before a model is loaded."""
+        require_trainable(specs.get("lm", "") or config.lm or cls.default)
+        if config.advantage in GROUPED and config.group < 2:
+            raise UsageError("The advantage compares the answers of a group: set group to at least 2.")
+        if (config.kl or config.kl_aim) and config.reference == "none":
+            raise UsageError("There is no reference from which a divergence could be measured: set kl to 0.")
+        if config.kl_aim and not config.kl:
+            raise UsageError("kl_aim adapts the weight kl, which must be above 0 at the start.")
+        if bool(config.ptx) != bool(config.texts):
+            raise UsageError("ptx is the weight of the file texts: give both, or neither.")
+        if config.ptx:
+            _read_texts(config.texts)
+        if config.reward:
+            _source(config.reward)
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, Any]) -> Agent:
+        """Make the agent; with ``reward``, inside one that replaces the environment's rewards."""
+        from hunch.roles.reward.rewarded import Rewarded
+
+        agent = cls(config)
+        return Rewarded(agent, _source(config.reward)(), extrinsic=0.0) if config.reward else agent
+
+    @property
+    def group(self) -> int:
+        """Streams that answer the same prompts."""
+        group: int = self.config.group
+        return group
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompts."""
+        return version(prompt)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest evidence level of the model and a reference of its own."""
+        return weakest(model.evidence for model in self.models.values())
+
+    def make_policy(self, seed: int) -> TextPolicy:
+        """Restore the model's initial weights."""
+        from hunch.roles.policy.text import TextPolicy
+
+        return TextPolicy(self.lm, self.config, seed, reference=self.reference)
+
+    @property
+    def reference(self) -> Any:
+        """The model from which the divergence is measured, or ``start``, or None."""
+        return None if self.config.reference == "none" else self.models.get("reference", "start")
+
+    def make_memory(self) -> Groups:
+        """Make the memory of unfinished episodes, and of finished ones by group."""
+        return Groups(self.group)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with the model as it was before training; recorded data are ignored."""
+        super().begin(world, seed)
+        if self.texts:
+            self.learner.extra = self.forgetting
+
+    # ---- acting -------------------------------------------------------------------------------------
+
+    def decide(
+        self, states: Sequence[State], rng: np.random.Generator, heat: float | None = None
+    ) -> list[Decision]:
+        """Write a text for each state, with a generator of its own, so that its company does not matter.
+
+        Args:
+            states: The states.
+            rng: Draws the generators.
+            heat: Temperature. Default: 1, and 0 for the greedy answer that others are compared with.
+        """
+        rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
+        heats = [self._heat(state) if heat is None else heat for state in states]
+        drawn = dict[int, Decision]()
+        for one in dict.fromkeys(heats):
+            for few in cut([i for i, own in enumerate(heats) if own == one], self.config.micro):
+                with fitting(self.config.micro):
+                    made = self.policy.sample([states[i] for i in few], [rngs[i] for i in few], one)
+                drawn |= dict(zip(few, made, strict=True))
+        return [drawn[i] for i in range(len(states))]
+
+    def _heat(self, state: State) -> float:
+        greedy = self.config.advantage == "self_critical" and state.stream % self.group == 0
+        return 0.0 if greedy else 1.0
+
+    def player(self, seed: int) -> Player:
+        """Return a player that writes with the same weights, at the temperature of the config."""
+        heat = self.config.temperature
+        return Writer(lambda states, rng: self.decide(states, rng, heat), self.judge, seed)
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the divergence of texts from the reference."""
+        return divergence(self.policy, states, decisions, self.config.micro)
+
+    # ---- learning -----------------------------------------------------------------------------------
+
+    def learn(self) -> dict[str, float]:
+        """Make the update if enough episodes have ended in whole groups."""
+        groups = self.kept.whole()
+        if sum(map(len, groups)) < self.config.episodes:
+            return {}
+        self.kept.clear()
+        if self.config.shuffle:
+            groups = shuffled(groups, self.rng)
+        episodes = [episode for own in groups for episode in own]
+        numbers = [i for i, own in enumerate(groups) for _ in own] if self.group > 1 else ()
+        told = self.learner.update(episodes, self.rng, parts=self.parts, groups=numbers)
+        return {**told, **figures(episodes)}
+
+    def forgetting(self, rng: np.random.Generator) -> Tensor:
+        """Return the weighted loss of some of the texts that are not to be forgotten."""
+        few = [self.texts[i] for i in rng.integers(len(self.texts), size=DRAWN)]
+        prompts, texts = zip(*few, strict=True)
+        loss: Tensor = -self.config.ptx * self.policy.likelihood(prompts, texts)
+        return loss
+
+    def export(self, folder: Path) -> None:
+        """Write the trained model as a folder that transformers loads, and ``hf:``."""
+        self.lm.save(folder)
+
+
+class Groups:
+    """Episodes that go on, and finished ones by group, until all of a group have finished.
+
+    Args:
+        size: Streams of a group: neighbours, whose episodes of the same number begin alike.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.open: dict[int, list[Step]] = {}  # by stream
+        self.ended: dict[int, int] = {}  # by stream: number of its finished episodes
+        self.over: dict[tuple[int, int], dict[int, list[Step]]] = {}  # by group and number, then by stream
+
+    def add(self, step: Step) -> None:
+        """Add the next step of a stream."""
+        t = step.transition
+        if t.state.seat and self.size > 1:
+            raise UsageError("Groups are compared in environments of a single player.")
+        self.open.setdefault(t.stream, []).append(step)
+        if t.done:
+            number = self.ended.get(t.stream, 0)
+            self.ended[t.stream] = number + 1
+            self.over.setdefault((t.stream // self.size, number), {})[t.stream] = self.open.pop(t.stream)
+
+    def whole(self) -> list[list[list[Step]]]:
+        """Return the episodes of each complete group."""
+        return [
+            [own[stream] for stream in sorted(own)]
+            for _, own in sorted(self.over.items())
+            if len(own) == self.size
+        ]
+
+    def clear(self) -> None:
+        """Forget the complete groups."""
+        self.over = {key: own for key, own in self.over.items() if len(own) < self.size}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        over = [
+            (key, [(stream, plain(steps)) for stream, steps in own.items()]) for key, own in self.over.items()
+        ]
+        open_ = [(stream, plain(steps)) for stream, steps in self.open.items()]
+        return {"open": open_, "ended": dict(self.ended), "over": over}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.open = {stream: steps_of(own) for stream, own in state["open"]}
+        self.ended = dict(state["ended"])
+        self.over = {
+            tuple(key): {stream: steps_of(steps) for stream, steps in own} for key, own in state["over"]
+        }
+
+
+def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> list[list[list[Step]]]:
+    """Give the returns of each group, or of all episodes that are alone in theirs, to its episodes anew.
+
+    An episode gets its new return at its last step.
+    """
+    alone = all(len(own) == 1 for own in groups)
+    pools = [[episode for own in groups for episode in own]] if alone else groups
+    dealt = []
+    for pool in pools:
+        returns = [sum(step.transition.reward for step in episode) for episode in pool]
+        order = rng.permutation(len(pool))
+        dealt.append([_paid(episode, returns[i]) for episode, i in zip(pool, order, strict=True)])
+    return [[episode] for episode in dealt[0]] if alone else dealt
+
+
+def _paid(episode: Sequence[Step], total: float) -> list[Step]:
+    last = len(episode) - 1
+    paid = [replace(t, reward=total if i == last else 0.0) for i, (t, _) in enumerate(episode)]
+    return [Step(t, step.decision) for t, step in zip(paid, episode, strict=True)]
+
+
+def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
+    """Return what to log of the texts of an update: tokens, and shares of different and of cut ones."""
+    texts = [step.decision for episode in episodes for step in episode]
+    return {
+        "tokens": float(np.mean([len(own.tokens) for own in texts])),
+        "distinct": len({own.text for own in texts}) / len(texts),
+        "cut": float(np.mean([not own.finished for own in texts])),
+    }
+
+
+def _source(place: str) -> Any:
+    from hunch.methods.reward.rewarded import source
+
+    return source(place)
+
+
+def _read_texts(file: str) -> list[tuple[Any, str]]:
+    """Return prompts and the texts after them; of a text alone the first word is the prompt."""
+    from hunch.envs.prompts import read
+
+    found = []
+    for row in read(file, "text", "completion"):
+        if "text" in row:
+            first, _, rest = str(row["text"]).partition(" ")
+            found.append((first, f" {rest}"))
+        else:
+            found.append((row["prompt"], row["completion"]))
+    return found

@@ -1,0 +1,82 @@
+"""PPO on texts: a model that writes is trained token by token, with a learnt value; RL4LMs and InstructGPT.
+
+Algorithm (Ramamurthy et al., "Is Reinforcement Learning (Not) for Natural Language Processing?", ICLR 2023;
+Ouyang et al., "Training language models to follow instructions with human feedback", NeurIPS 2022)::
+
+    r  <- -kl (log pi - log reference) for each token, plus the environment's reward at the last one
+    A  <- generalised advantages from r and V, a value for each token
+    repeat epochs times: PPO's clipped step over tokens  [+ ptx times the likelihood of given texts]
+    after each update: kl <- kl (1 + 0.1 clip((KL - kl_aim) / kl_aim, -0.2, 0.2))          if there is an aim
+
+The value is a perceptron on the model's hidden states, and its error does not train the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.tune.agent import WRITES, WritingAgent, WritingConfig
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
+
+VALUED: Mapping[str, Any] = {
+    **WRITES,
+    "advantage": "gae",
+    "unit": "token",
+    "group": 1,
+    "clip_high": None,
+    "whiten": True,
+}
+"""What methods fix that learn a value of each token."""
+RL4LMS = (
+    "Ramamurthy et al., Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, Baselines, "
+    "and Building Blocks for Natural Language Policy Optimization, ICLR 2023"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOTextConfig(WritingConfig):
+    """PPO over the tokens of texts."""
+
+    gae: Share = 0.95
+    """Lambda of generalised advantage estimation (paper)."""
+    kl: NonNegativeFloat = 0.1
+    """Weight of the divergence from the reference (RL4LMs; InstructGPT: 0.02)."""
+    kl_in: Literal["loss", "reward"] = "reward"
+    """Where the divergence counts: in the reward of each token (paper), or in the loss."""
+    batch_size: NonNegativeInt = 32
+    """Texts per gradient step (our choice); 0 for all of an update."""
+
+
+class PPOText(WritingAgent):
+    """The agent of PPO on texts."""
+
+    config_class: ClassVar[type[Any]] = PPOTextConfig
+    fixed: ClassVar[Mapping[str, Any]] = VALUED
+
+
+METHOD = Method(
+    "ppo-text",
+    PPOText,
+    "a model that writes is trained by PPO over tokens, held near a reference",
+    RL4LMS,
+    leaf="RL4LLM / fine-tuning",
+    environments="free text",
+    acts="text",
+    reads={"raw"},
+    optional={"raw"},
+    lm=WALKS,
+    roles=("policy",),
+    control="shuffled returns",
+    data="none",
+    changeable=("temperature",),
+    files=(
+        "methods/tune/ppo_text.py",
+        "methods/tune/agent.py",
+        "rl/policy_gradient.py",
+        "roles/policy/text.py",
+    ),
+)
