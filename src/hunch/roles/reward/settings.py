@@ -36,6 +36,6 @@ class RewardModelConfig:
     """Passes over the pairs (our choice for a small model; InstructGPT: 1)."""
     reward_batch: PositiveInt = 32
     """Pairs per update of the reward model (InstructGPT: 64)."""
-    reward_rate: PositiveFloat = 1e-3
+    reward_rate: PositiveFloat = 3e-3
     """Adam learning rate of the reward model, which falls linearly to 0, for a model under a million weights
     (our choice; InstructGPT: 9e-6)."""
