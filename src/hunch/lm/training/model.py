@@ -287,7 +287,10 @@ class Trainable(Metered, ABC):
 
     def spelled(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
         """Return given texts as if the model had written them after their prompts, with an end token."""
-        tails = [self.model.tails(as_prompt(p), (text,))[0] for p, text in zip(prompts, texts, strict=True)]
+        tails = [
+            self.model.tails(as_prompt(p), (text,))[0] if text else []
+            for p, text in zip(prompts, texts, strict=True)
+        ]
         return [
             Written(text, (*tail, self.ends[0]), (), True) for text, tail in zip(texts, tails, strict=True)
         ]

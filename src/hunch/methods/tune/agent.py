@@ -113,7 +113,7 @@ class WritingAgent(PolicyAgent):
             self.models = {**self.models, "reference": trainable(c.reference)}
         super().__init__(c)
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
-        self.texts = _read_texts(c.texts) if c.ptx else []
+        self.texts = _read_texts(c.texts) if c.ptx and c.texts else []
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
