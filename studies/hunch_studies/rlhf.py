@@ -119,7 +119,12 @@ def curve(run: Path) -> list[tuple[float, float, float, float]]:
         if line["evaluation"] and line["step"] in told:
             golds.setdefault(line["step"], []).append(line["return"])
     return [
-        (told[step]["eval_kl"], told[step]["eval_proxy"], float(np.mean(own)), float(np.std(own) / len(own) ** 0.5))
+        (
+            told[step]["eval_kl"],
+            told[step]["eval_proxy"],
+            float(np.mean(own)),
+            float(np.std(own) / len(own) ** 0.5),
+        )
         for step, own in sorted(golds.items())
     ]
 

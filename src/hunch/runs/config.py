@@ -14,8 +14,8 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.asking import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
-from hunch.roles.prior.kinds import NEEDS
 from hunch.rl.rollout import require_whole_groups
+from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
 
@@ -39,7 +39,7 @@ class Setting:
     """Language model that fills the method's role, such as minilm, uniform or hf:<name or folder>. Default:
     the method's own."""
     data: str = ""
-    """Folder of a data set to learn from, instead of stepping an environment."""
+    """Data set to learn from, instead of stepping an environment: a folder, or a file of JSON lines."""
     online: bool = False
     """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000

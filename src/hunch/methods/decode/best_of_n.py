@@ -1,14 +1,13 @@
 """Best of n: a frozen model writes n texts, and the one that a reward model likes best is the answer.
 
-Algorithm (Stiennon et al., "Learning to summarize from human feedback", NeurIPS 2020; Nakano et al., "WebGPT",
-2021)::
+Algorithm (Stiennon et al., "Learning to summarize from human feedback", NeurIPS 2020)::
 
     pairs  <- two texts for each of some prompts, and which one is preferred
     r      <- a reward model, fitted to them
     answer <- arg max of r over n texts
 
-It is what ``rlhf`` is compared with: the same pairs, the same reward model, and no training of the policy. Its
-divergence from the model is at most log n - (n - 1) / n (Beirami et al., 2024), which ``kl`` reports.
+It is what ``rlhf`` is compared with: the same pairs, the same reward model, and no training of the policy.
+Its divergence from the model is at most log n - (n - 1) / n (Beirami et al., 2024), which ``kl`` reports.
 """
 
 from __future__ import annotations
