@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -19,10 +20,10 @@ from hunch.rl.preference_losses import dpo, kto, log_ratios  # noqa: E402
 pytestmark = pytest.mark.trl
 
 
-def compared(trainer, preset, **attributes):
+def compared(trainer, config, epsilon_low=0.2, epsilon_high=0.2, **attributes):
     """Our loss and TRL's of the same texts, advantages and earlier probabilities, with their gradients."""
     policy = Letters(seed=1)
-    learner = PolicyGradient(policy, PRESETS[preset])
+    learner = PolicyGradient(policy, config)
     batch = learner.collect([[step] for step in EPISODES], GROUPS)
     with torch.no_grad():
         policy.scores += 0.3 * torch.randn(policy.scores.shape, generator=torch.Generator().manual_seed(2))
@@ -32,8 +33,8 @@ def compared(trainer, preset, **attributes):
     found = policy.evaluate([s.transition.state for s in EPISODES], [s.decision for s in EPISODES])
     started = policy.reference(EPISODES)
     own = MagicMock(
-        epsilon_low=0.2,
-        epsilon_high=0.2,
+        epsilon_low=epsilon_low,
+        epsilon_high=epsilon_high,
         top_entropy_quantile=1.0,
         off_policy_mask_threshold=None,
         importance_sampling_level="token",
@@ -66,9 +67,30 @@ def compared(trainer, preset, **attributes):
     ("trainer", "preset", "beta"), [("GRPOTrainer", "grpo", 0.04), ("RLOOTrainer", "rloo", 0.0)]
 )
 def test_policy_gradients_of_groups(trainer, preset, beta):
-    ours, theirs = compared(getattr(trl, trainer), preset, beta=beta)
+    ours, theirs = compared(getattr(trl, trainer), PRESETS[preset], beta=beta)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
     assert theirs[1].abs().max() > 1e-3
+
+
+def test_both_bounds_of_the_clip():
+    config = replace(PRESETS["grpo"], kl=0.0, clip=0.05, clip_high=0.1)
+    ours, theirs = compared(trl.GRPOTrainer, config, beta=0.0, epsilon_low=0.05, epsilon_high=0.1)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    plain, _ = compared(trl.GRPOTrainer, PRESETS["grpo"], beta=0.0)
+    assert (plain[0] - ours[0]).abs() > 1e-4
+
+
+def test_the_advantages_of_groups_with_the_divergence_in_the_reward():
+    """TRL's RLOO takes beta (log pi - log reference), summed over a text, from its reward."""
+    policy, beta = Letters(seed=1), 0.3
+    config = replace(PRESETS["rloo"], kl=beta, kl_in="reward")
+    ours = PolicyGradient(policy, config).collect([[step] for step in EPISODES], GROUPS).advantages[:, 0]
+    found = policy.judged([step.decision for step in EPISODES])
+    kl = ((found.logprobs - policy.reference(EPISODES)) * found.mask).sum(-1)
+    rewards = torch.tensor([step.transition.reward for step in EPISODES]) - beta * kl.detach()
+    grouped = rewards.view(-1, 4)  # as in RLOOTrainer._generate_and_score_completions
+    theirs = (rewards - (grouped.sum(1, keepdim=True) - grouped).view(-1) / 3).float()
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
 def answered(policy, decisions):

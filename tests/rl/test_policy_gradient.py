@@ -18,7 +18,8 @@ from hunch.rl.listed import ListedPolicy  # noqa: E402
 from hunch.rl.policy import Decision, Step  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient  # noqa: E402
 from hunch.rl.preference_losses import dpo, kto, log_ratios  # noqa: E402
-from hunch.rl.settings import UpdateConfig  # noqa: E402
+from hunch.rl.settings import TrustRegionConfig, UpdateConfig  # noqa: E402
+from hunch.rl.trpo import TrustRegion, conjugate  # noqa: E402
 
 
 class Table(ListedPolicy):
@@ -347,3 +348,159 @@ def test_losses_of_preferences():
     assert not nothing.any()
     assert float(dpo(nothing, nothing)) == pytest.approx(np.log(2))
     assert float(kto(nothing, torch.tensor([True] * 8), nothing)) == pytest.approx(0.5)
+
+
+# ---- what holds a policy near its reference ---------------------------------------------------------------
+
+
+def apart(policy):
+    """Log pi minus log reference of each token of the texts, with their mask, in NumPy."""
+    found = policy.judged([step.decision for step in EPISODES])
+    return (found.logprobs - policy.reference(EPISODES)).detach().numpy(), found.mask.numpy()
+
+
+def paid():
+    return np.array([step.transition.reward for step in EPISODES])
+
+
+def test_the_divergence_in_the_reward_of_each_token():
+    """InstructGPT: r = -kl (log pi - log reference) at each token, and the reward at the last one."""
+    policy, c = Letters(seed=1), UpdateConfig(gamma=1.0, gae=1.0, kl=0.3, kl_in="reward", whiten=False)
+    batch = PolicyGradient(policy, c).collect([[step] for step in EPISODES])
+    d, mask = apart(policy)
+    for row, reward in enumerate(paid()):
+        own = -0.3 * d[row, mask[row]]
+        own[-1] += reward
+        wanted = own[::-1].cumsum()[::-1]
+        np.testing.assert_allclose(batch.returns[row][mask[row]], wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_the_divergence_in_the_reward_of_a_text():
+    """RLOO's paper: the return of a text is its reward minus kl times the summed log-ratio."""
+    policy, c = Letters(seed=1), replace(PRESETS["rloo"], kl=0.3, kl_in="reward")
+    learner = PolicyGradient(policy, c)
+    batch = learner.collect([[step] for step in EPISODES], GROUPS)
+    d, mask = apart(policy)
+    gained = (paid() - 0.3 * (d * mask).sum(1)).reshape(2, 4)
+    wanted = [x - np.delete(own, i).mean() for own in gained for i, x in enumerate(own)]
+    np.testing.assert_allclose(batch.advantages[:, 0], wanted, rtol=1e-4, atol=1e-6)
+    loss, told = learner._loss(batch, np.arange(8), batch.advantages, "policy")
+    assert "prior_kl" not in told
+    assert float(loss.detach()) == pytest.approx(-np.mean(wanted), abs=1e-6)
+
+
+def test_the_weight_of_the_divergence_is_adapted():
+    """Ziegler et al.: a tenth of the relative error, which counts up to a fifth."""
+    policy = Letters(seed=1)
+    d, mask = apart(policy)
+    kl = (d * mask).sum(1).mean()
+    for aim, factor in ((kl / 2, 1.02), (kl / 1.1, 1.01), (abs(kl) * 3, 0.98)):
+        c = replace(PRESETS["grpo"], kl=0.5, kl_aim=float(aim))
+        learner = PolicyGradient(Letters(seed=1), c)
+        told = learner.update([[step] for step in EPISODES], np.random.default_rng(0), groups=GROUPS)
+        assert told["kl"] == pytest.approx(kl, rel=1e-4)
+        assert told["kl_weight"] == 0.5
+        assert learner.pull == pytest.approx(0.5 * factor, rel=1e-4)
+        again = PolicyGradient(Letters(seed=1), c)
+        again.load_state_dict(learner.state_dict())
+        assert again.pull == learner.pull
+
+
+def test_the_greedy_answer_is_the_baseline():
+    given = rows([0, 1, 3, 2, 0, 2.5], [0, 1, 1, 1, 0, 1], [7, 7, 9, 9])
+    assert ADVANTAGES["self_critical"](given, 1.0, 1.0).tolist() == [0, 0, 2, 0, 0.5, 0.5]
+
+
+def test_a_further_loss_is_added_at_each_gradient_step():
+    learner, plain = (PolicyGradient(Letters(seed=1), PRESETS["grpo"]) for _ in range(2))
+    learner.extra = lambda rng: -3.0 * learner.policy.scores.log_softmax(1)[:, 0].mean()
+    for own in (learner, plain):
+        told = own.update([[step] for step in EPISODES], np.random.default_rng(0), groups=GROUPS)
+    assert ("extra_loss" in told) is False
+    first = [own.policy.scores.log_softmax(1)[:, 0].mean() for own in (learner, plain)]
+    assert first[0] > first[1]
+
+
+def test_both_bounds_of_the_clip():
+    """An advantage above 0 counts up to 1 + clip_high, one below 0 down to 1 - clip."""
+    policy, c = Letters(seed=1), replace(PRESETS["grpo"], kl=0.0, clip=0.1, clip_high=0.4)
+    learner = PolicyGradient(policy, c)
+    batch = learner.collect([[step] for step in EPISODES], GROUPS)
+    old, a, mask = (part.numpy() for part in (batch.logprobs, batch.advantages, batch.mask))
+    with torch.no_grad():
+        policy.scores += 2 * Letters.draw(9, 3)
+    loss, (new, _, _) = flat(learner, batch, "policy")
+    ratio, a = np.exp(new - old[mask]), a[mask]
+    gain = np.minimum(ratio * a, np.clip(ratio, 0.9, 1.4) * a)
+    assert ((ratio > 1.4) & (a > 0)).any()
+    assert loss == pytest.approx(-gain.mean(), rel=1e-4)
+
+
+# ---- TRPO -------------------------------------------------------------------------------------------------
+
+
+def test_the_step_of_trpo():
+    """The natural gradient, written out: the Fisher matrix of the drawn tokens, and the bound."""
+    c = TrustRegionConfig(
+        gamma=1.0, advantage="group", whiten=False, entropy=0.0, damping=0.05, cg_steps=30, step_kl=1e-3
+    )
+    policy = Letters(seed=1)
+    before = policy.scores.detach().clone()
+    learner = TrustRegion(policy, c)
+    batch = learner.collect([[step] for step in EPISODES], GROUPS)
+    pi = before.softmax(1).numpy()
+    slopes, gains = [], []
+    for row, step_ in enumerate(EPISODES):
+        for place, token in enumerate(step_.decision.tokens):
+            slope = np.zeros_like(pi)
+            slope[place] = np.eye(3)[token] - pi[place]
+            slopes.append(slope.ravel())
+            gains.append(float(batch.advantages[row, place]))
+    j, a = np.array(slopes), np.array(gains)
+    g, fisher = j.T @ a / len(a), j.T @ j / len(a) + 0.05 * np.eye(pi.size)
+    x = np.linalg.solve(fisher, g)
+    wanted = x * np.sqrt(2 * c.step_kl / (x @ fisher @ x))
+    told = learner.update([[step] for step in EPISODES], np.random.default_rng(0), groups=GROUPS)
+    moved = (policy.scores.detach() - before).numpy().ravel()
+    assert told["accepted"] == 1
+    assert told["moved"] <= c.step_kl
+    cosine = moved @ wanted / np.linalg.norm(moved) / np.linalg.norm(wanted)
+    assert cosine == pytest.approx(1, abs=1e-4)
+    shrunk = np.log(np.linalg.norm(moved) / np.linalg.norm(wanted)) / np.log(c.shrink)
+    assert shrunk == pytest.approx(round(shrunk), abs=1e-2)
+    assert 0 <= round(shrunk) < c.backtracks
+    new = policy.judged([step.decision for step in EPISODES]).logprobs.detach()
+    ratio = (new - batch.logprobs).exp()
+    assert float((ratio * batch.advantages)[batch.mask].mean()) > float(batch.advantages[batch.mask].mean())
+
+
+def test_trpo_stays_where_nothing_is_to_be_gained():
+    same = [[answer(step.decision, 1.0)] for step in EPISODES]
+    learner = TrustRegion(
+        Letters(seed=1), TrustRegionConfig(advantage="group", gamma=1.0, whiten=False, entropy=0.0)
+    )
+    before = learner.policy.scores.detach().clone()
+    told = learner.update(same, np.random.default_rng(0), groups=GROUPS)
+    assert told["accepted"] == 0
+    assert torch.equal(learner.policy.scores, before)
+
+
+def test_trpo_learns_to_write():
+    policy, rng = Letters(seed=0), np.random.default_rng(0)
+    learner = TrustRegion(
+        policy, TrustRegionConfig(step_kl=0.02, learning_rate=0.05, batch_size=0, entropy=0.0)
+    )
+    paid = []
+    for _ in range(40):
+        steps = [answer(own) for own in policy.sample([START] * 16, [rng] * 16)]
+        paid.append(np.mean([step.transition.reward for step in steps]))
+        told = learner.update([[step] for step in steps], rng)
+    assert np.mean(paid[-5:]) > np.mean(paid[:5]) + 0.2
+    assert "value_loss" in told
+
+
+def test_conjugate_gradients_solve():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(6, 6))
+    a, b = torch.tensor(a @ a.T + np.eye(6)), torch.tensor(rng.normal(size=6))
+    torch.testing.assert_close(conjugate(lambda x: a @ x, b, 20), torch.linalg.solve(a, b))

@@ -16,8 +16,6 @@ from typing import Any
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 
-ROLES = ("system", "user", "assistant")
-
 
 class Prompts(TextEnv):
     """Write after prompts of one's own.
@@ -58,10 +56,8 @@ class Prompts(TextEnv):
     def _raw(self) -> Any:
         if self.over:
             return self.row
-        messages = self.row["prompt"]
-        return (
-            {} if isinstance(messages, str) else {"messages": [(m["role"], m["content"]) for m in messages]}
-        )
+        said = self.row["prompt"]
+        return {} if isinstance(said, str) else {"messages": [(m["role"], m["content"]) for m in said]}
 
 
 def shown(prompt: str | list[dict[str, str]]) -> str:
@@ -93,18 +89,13 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         raise UsageError(f"{where} has no {' or '.join(columns)}.")
     if "text" not in row and not _is_prompt(row.get("prompt")):
         raise UsageError(f"{where} needs a prompt: a text, or a list of messages with role and content.")
-    if any(
-        not isinstance(row[name], str) for name in ("text", "completion") if name in columns and name in row
-    ):
+    if any(not isinstance(row.get(name, ""), str) for name in ("text", "completion")):
         raise UsageError(f"{where} needs a text or completion that is text.")
     return row
 
 
 def _is_prompt(prompt: Any) -> bool:
-    if isinstance(prompt, list):
-        known = [
-            isinstance(m, dict) and m.get("role") in ROLES and isinstance(m.get("content"), str)
-            for m in prompt
-        ]
-        return all(known) and any(m["role"] == "user" for m in prompt)
-    return isinstance(prompt, str) and bool(prompt)
+    if not isinstance(prompt, list):
+        return isinstance(prompt, str) and bool(prompt)
+    told = all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in prompt)
+    return told and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}

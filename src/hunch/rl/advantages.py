@@ -94,7 +94,7 @@ def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
     The first episode itself has advantage 0.
     """
     scores = _scores(rows)
-    numbers, firsts, own = np.unique(rows.groups, return_index=True, return_inverse=True)
+    _, firsts, own = np.unique(rows.groups, return_index=True, return_inverse=True)
     return _spread(scores - scores[firsts][own], rows)
 
 

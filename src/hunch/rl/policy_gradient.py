@@ -29,7 +29,7 @@ from hunch.rl.settings import UpdateConfig
 CHECKED: Final = 8
 """Steps of an update that are judged again after it, to see whether all is finite."""
 ADAPTS: Final = 0.1
-"""K_beta of the adapted weight of the divergence (Ziegler et al., 2019); an update moves it by 2 % at most."""
+"""K_beta of the adapted weight of the divergence (Ziegler et al., 2019)."""
 
 _ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
 PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
@@ -45,7 +45,7 @@ PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
 
 With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
 al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
-text, which would favour long wrong texts. ``kl_in`` puts the divergence into the reward, as RLOO's paper does.
+text, which would favour long wrong texts. RLOO's paper has the divergence in the reward (``kl_in``).
 """
 
 
@@ -254,8 +254,7 @@ class PolicyGradient:
     def collect(self, streams: Sequence[Sequence[Step]], groups: Sequence[int] = ()) -> Batch:
         """Return steps with the policy's outputs before the update, and their advantages."""
         c, steps = self.config, [step for stream in streams for step in stream]
-        found, expected = self._known(steps)
-        apart = None if expected is None else (_free(found) - expected) * found.mask
+        found, expected, apart = self._known(steps)
         whole = found if c.unit == "token" else found.whole()
         rows = self._rows(streams, whole.values, whole.mask, groups)
         if apart is not None and c.kl_in == "reward":
@@ -267,8 +266,8 @@ class PolicyGradient:
         returns = advantages + whole.values
         return Batch(steps, whole.logprobs, whole.values, advantages, returns, whole.mask, expected, apart)
 
-    def _known(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None]:
-        """Return what the policy says of the tokens of steps, and the reference's log-probabilities.
+    def _known(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None, Tensor | None]:
+        """Return what the policy says of the tokens of steps, what the reference does, and their distance.
 
         Recorded log-probabilities count, because the policy may have changed since. Where all are recorded
         and there are no values, the policy is not asked.
@@ -284,10 +283,13 @@ class PolicyGradient:
             else:
                 pieces.append(self.policy.evaluate(states, decisions, part))
         found = Evaluated.joined(pieces)
+        expected = joined(references).to(found.logprobs) if references else None
+        own = found.logprobs if found.free is None else found.free
+        apart = None if expected is None else (own - expected) * found.mask
         for row, step in enumerate(steps):
-            if own := step.decision.logprobs:
-                found.logprobs[row, found.mask[row]] = torch.tensor(own).to(found.logprobs)
-        return found, joined(references).to(found.logprobs) if references else None
+            if drawn := step.decision.logprobs:
+                found.logprobs[row, found.mask[row]] = torch.tensor(drawn).to(found.logprobs)
+        return found, expected, apart
 
     def _rows(
         self, streams: Sequence[Sequence[Step]], values: Tensor, mask: Tensor, groups: Sequence[int]
@@ -334,10 +336,6 @@ _INFINITE = (
 
 def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
-
-
-def _free(found: Evaluated) -> Tensor:
-    return found.logprobs if found.free is None else found.free
 
 
 def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:

@@ -51,8 +51,8 @@ def require_whole_groups(envs: int, group: int) -> None:
     """Raise a UsageError unless environments side by side can be parted into groups of this size."""
     if envs % group:
         raise UsageError(
-            f"A group is {group} answers to one prompt, side by side, so the number of environments must be a "
-            f"multiple of it, not {envs}: set envs or group."
+            f"A group is {group} answers to one prompt, side by side, so the number of environments must be "
+            f"a multiple of it, not {envs}: set envs or group."
         )
 
 
@@ -117,7 +117,8 @@ class Rollout:
             same beginning: several answers to one prompt. None waits for another.
 
     Raises:
-        UsageError: if ``group`` does not divide the environments, if an environment breaks its contract, or only some of them accept any text as an action.
+        UsageError: if ``group`` does not divide the environments, an environment breaks its contract, or
+            only some of them accept any text as an action.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class PolicyAgent(Agent):
     """Parts that an update learns, one after the other."""
     saved: ClassVar[tuple[str, ...]] = ("learner", "rng", "steps", "kept")
     recorded: ClassVar[bool] = False
-    """True if steps keep their log-probabilities, because the policy may change before they are learnt from."""
+    """True if steps keep their log-probabilities, because the policy may change before their update."""
     policy: TrainablePolicy
 
     def __init__(self, config: Any = None, **options: Any) -> None:
@@ -195,21 +195,21 @@ class Kept:
 
     def state_dict(self) -> list[Any]:
         """Return streams and steps as plain values."""
-        return [(stream, plain(own)) for stream, own in self.steps.items()]
+        return listed(self.steps)
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.steps = {stream: steps_of(own) for stream, own in state}
+        self.steps = by_stream(state)
 
 
-def plain(steps: Sequence[Step]) -> list[Any]:
-    """Return steps as plain values."""
-    return [(t.plain(), tuple(decision)) for t, decision in steps]
+def listed(steps: Mapping[int, Sequence[Step]]) -> list[Any]:
+    """Return the steps of streams as plain values."""
+    return [(stream, [(t.plain(), tuple(d)) for t, d in own]) for stream, own in steps.items()]
 
 
-def steps_of(plain: Sequence[Any]) -> list[Step]:
-    """Restore what :func:`plain` returned."""
-    return [Step(Transition.of(t), Decision(*decision)) for t, decision in plain]
+def by_stream(plain: Sequence[Any]) -> dict[int, list[Step]]:
+    """Restore what :func:`listed` returned."""
+    return {stream: [Step(Transition.of(t), Decision(*d)) for t, d in own] for stream, own in plain}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from hunch.lm import trainable
 from hunch.lm.registry import require_trainable
 from hunch.lm.wording import version
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.policy.ppo import PolicyAgent, plain, steps_of
+from hunch.methods.policy.ppo import PolicyAgent, by_stream, listed
 from hunch.methods.settings import configure
 from hunch.methods.tune.text import Writer, divergence
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -64,7 +65,7 @@ class WritingConfig(TextPolicyConfig, UpdateConfig):
     episodes: PositiveInt = 64
     """Episodes for an update, in whole groups."""
     reference: str = "start"
-    """Model from which the divergence is measured: start (the model before this training), none, or a spec."""
+    """Model from which the divergence is measured: start (the one before this training), none, or a spec."""
     temperature: NonNegativeFloat = 1.0
     """Temperature of what is written in evaluations; in training it is 1."""
     reward: str = ""
@@ -255,6 +256,8 @@ class Groups:
     def add(self, step: Step) -> None:
         """Add the next step of a stream."""
         t = step.transition
+        if not math.isfinite(t.reward):
+            raise UsageError(f"The reward of {t.action!r} is {t.reward}, from which nothing can be learnt.")
         if t.state.seat and self.size > 1:
             raise UsageError("Groups are compared in environments of a single player.")
         self.open.setdefault(t.stream, []).append(step)
@@ -277,40 +280,33 @@ class Groups:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        over = [
-            (key, [(stream, plain(steps)) for stream, steps in own.items()]) for key, own in self.over.items()
-        ]
-        open_ = [(stream, plain(steps)) for stream, steps in self.open.items()]
-        return {"open": open_, "ended": dict(self.ended), "over": over}
+        over = [(key, listed(own)) for key, own in self.over.items()]
+        return {"open": listed(self.open), "ended": dict(self.ended), "over": over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.open = {stream: steps_of(own) for stream, own in state["open"]}
-        self.ended = dict(state["ended"])
-        self.over = {
-            tuple(key): {stream: steps_of(steps) for stream, steps in own} for key, own in state["over"]
-        }
+        self.open, self.ended = by_stream(state["open"]), dict(state["ended"])
+        self.over = {tuple(key): by_stream(own) for key, own in state["over"]}
 
 
 def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> list[list[list[Step]]]:
-    """Give the returns of each group, or of all episodes that are alone in theirs, to its episodes anew.
+    """Deal the returns of each group to its episodes anew, at their last steps.
 
-    An episode gets its new return at its last step.
+    Without groups, the returns of all episodes are dealt anew.
     """
-    alone = all(len(own) == 1 for own in groups)
-    pools = [[episode for own in groups for episode in own]] if alone else groups
+    if len(groups[0]) == 1 < len(groups):
+        [every] = shuffled([[episode for own in groups for episode in own]], rng)
+        return [[episode] for episode in every]
     dealt = []
-    for pool in pools:
-        returns = [sum(step.transition.reward for step in episode) for episode in pool]
-        order = rng.permutation(len(pool))
-        dealt.append([_paid(episode, returns[i]) for episode, i in zip(pool, order, strict=True)])
-    return [[episode] for episode in dealt[0]] if alone else dealt
+    for own in groups:
+        paid = [sum(t.reward for t, _ in own[i]) for i in rng.permutation(len(own))]
+        dealt.append([_paid(episode, total) for episode, total in zip(own, paid, strict=True)])
+    return dealt
 
 
 def _paid(episode: Sequence[Step], total: float) -> list[Step]:
-    last = len(episode) - 1
-    paid = [replace(t, reward=total if i == last else 0.0) for i, (t, _) in enumerate(episode)]
-    return [Step(t, step.decision) for t, step in zip(paid, episode, strict=True)]
+    rewards = [0.0] * (len(episode) - 1) + [total]
+    return [Step(replace(t, reward=own), d) for (t, d), own in zip(episode, rewards, strict=True)]
 
 
 def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:

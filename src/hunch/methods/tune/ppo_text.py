@@ -32,8 +32,8 @@ VALUED: Mapping[str, Any] = {
 }
 """What methods fix that learn a value of each token."""
 RL4LMS = (
-    "Ramamurthy et al., Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, Baselines, "
-    "and Building Blocks for Natural Language Policy Optimization, ICLR 2023"
+    "Ramamurthy et al., Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, "
+    "Baselines, and Building Blocks for Natural Language Policy Optimization, ICLR 2023"
 )
 
 

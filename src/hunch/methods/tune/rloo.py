@@ -1,4 +1,4 @@
-"""RLOO: a model that writes is trained by REINFORCE, with the mean of a group's other answers as the baseline.
+"""RLOO: a model that writes is trained by REINFORCE, with a group's other answers as the baseline.
 
 Algorithm (Ahmadian et al., "Back to Basics: Revisiting REINFORCE-Style Optimization", ACL 2024)::
 
@@ -54,8 +54,8 @@ METHOD = Method(
     "rloo",
     RLOO,
     "a model that writes learns by REINFORCE, with a group's other answers as the baseline",
-    "Ahmadian et al., Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human Feedback "
-    "in LLMs, ACL 2024",
+    "Ahmadian et al., Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human "
+    "Feedback in LLMs, ACL 2024",
     leaf="RL4LLM / fine-tuning",
     environments="free text and listed actions",
     acts="any",

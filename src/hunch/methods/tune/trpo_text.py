@@ -1,8 +1,8 @@
 """TRPO on texts: as PPO on texts, with the largest step that a bound on the policy's divergence allows.
 
-The step is in :mod:`hunch.rl.trpo`: conjugate gradients and a line search (Schulman et al., ICML 2015). Rewards
-and advantages are those of :mod:`hunch.methods.tune.ppo_text`; ``epochs`` and ``batch_size`` are the value's.
-The text metric ``accepted`` is the share of updates whose line search found a step.
+The step is in :mod:`hunch.rl.trpo`: conjugate gradients and a line search (Schulman et al., ICML 2015).
+Rewards and advantages are those of :mod:`hunch.methods.tune.ppo_text`; ``epochs`` and ``batch_size`` are the
+value's. The metric ``accepted`` is the share of updates whose line search found a step.
 """
 
 from __future__ import annotations

@@ -115,7 +115,9 @@ class Rewarded(Wrapper):
         found = self.source.rewards(transitions) if transitions else []
         if len(found) != len(transitions) or not np.all(np.isfinite(np.asarray(found, dtype=float))):
             who, n = type(self.source).__name__, len(transitions)
-            raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {found!r}.")
+            bad = next((i for i, own in enumerate(found) if not np.isfinite(float(own))), n)
+            what = f"{found[bad]!r} for {transitions[bad].action!r}" if bad < n else repr(found)
+            raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {what}.")
         rewards = self._shaped(transitions, found) if transitions else []
         self.told += rewards
         joined = [

@@ -1,0 +1,183 @@
+"""Models that write and are trained: sampling beside transformers' ``generate``, an update beside TRL's GRPO.
+
+    python benchmarks/tuning.py           # about 2 M parameters
+    python benchmarks/tuning.py 15M       # about 15 M
+    python benchmarks/tuning.py 15M cuda
+
+All in one run, in turn, on the same weights (at random), prompts and tokens, in float32 and with one thread:
+8 prompts of 40 tokens, 8 answers of 32 tokens each, temperature 1. CPU seconds, the best of several runs.
+An update is GRPO's: one gradient step on all answers with given rewards, the divergence from a reference and
+gradients clipped. Both libraries recompute nothing that sampling gave them. Without TRL (``pip install trl``)
+the second part is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from hunch.core import State, Transition
+from hunch.lm.training import load
+from hunch.rl.policy import Step
+from hunch.rl.policy_gradient import PRESETS, PolicyGradient
+from hunch.roles.policy.text import TextPolicy, TextPolicyConfig
+
+PROMPTS, ANSWERS, LENGTH, TOKENS, RUNS = 8, 8, 40, 32, 5
+SIZES = {
+    "2M": {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 344},
+    "15M": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1024},
+}
+WORDS = 8000
+
+
+def main(size: str = "2M", device: str = "cpu") -> None:
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        written(Path(folder), size)
+        run(folder, device)
+
+
+def run(folder: str, device: str) -> None:
+    """Compare sampling, then the update."""
+    lm = load(folder, device=device)
+    policy = TextPolicy(lm, TextPolicyConfig(max_tokens=TOKENS, width=8), 0, reference="start")
+    print(f"{lm.network.num_parameters() / 1e6:.0f} M parameters, {PROMPTS} prompts, {ANSWERS} answers each")
+    rng = np.random.default_rng(0)
+    prompts = [" ".join(f"w{word}" for word in rng.integers(3, WORDS, LENGTH)) for _ in range(PROMPTS)]
+    states = [State(prompt) for prompt in prompts for _ in range(ANSWERS)]
+
+    def sample() -> Any:
+        return policy.sample(states, [np.random.default_rng(i) for i in range(len(states))])
+
+    found = compare("sampling", sample, generated(lm, prompts), "transformers' generate")
+    steps = [
+        Step(Transition(state, own.text, float(i % 3), state, True, False), own)
+        for i, (state, own) in enumerate(zip(states, found, strict=True))
+    ]
+    if find_spec("trl") is None:
+        print("The update is not compared: TRL is not installed.")
+        return
+    learner, groups = PolicyGradient(policy, PRESETS["grpo"]), [i // ANSWERS for i in range(len(steps))]
+
+    def update() -> Any:
+        return learner.update([[step] for step in steps], rng, parts=("policy",), groups=groups)
+
+    compare("update", update, updated(folder, lm, steps, device), "TRL's GRPO")
+
+
+def compare(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], other: str) -> Any:
+    """Run both in turn, print the best times, and return our last result."""
+    best, last = [float("inf")] * 2, None
+    for _ in range(RUNS):
+        for i, run in enumerate((ours, theirs)):
+            start = time.process_time()
+            result = run()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            best[i] = min(best[i], time.process_time() - start)
+            if i == 0:
+                last = result
+    print(f"{name}: {best[0]:.3f} s, {other} {best[1]:.3f} s, ratio {best[0] / best[1]:.2f}")
+    return last
+
+
+def written(folder: Path, size: str) -> None:
+    """Write a random Llama, and a tokenizer of words, to a folder."""
+    torch.manual_seed(0)
+    known = {"<unk>": 0, "<s>": 1, "</s>": 2, **{f"w{number}": number for number in range(3, WORDS)}}
+    made = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<unk>"}
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
+    config = transformers.LlamaConfig(
+        vocab_size=WORDS, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, **SIZES[size]
+    )
+    network = transformers.LlamaForCausalLM(config)
+    with torch.no_grad():
+        network.lm_head.weight[2] = -network.lm_head.weight.abs().max()  # hardly ever ends: equal lengths
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def generated(lm: Any, prompts: list[str]) -> Callable[[], Any]:
+    """Return a function that samples with transformers and its cache."""
+    ids = torch.tensor([lm.model._tokens(prompt) for prompt in prompts], device=lm.network.device)
+
+    def run() -> Any:
+        with torch.no_grad():
+            return lm.network.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=True,
+                top_k=0,
+                max_new_tokens=TOKENS,
+                num_return_sequences=ANSWERS,
+                eos_token_id=None,
+                pad_token_id=0,
+            )
+
+    return run
+
+
+def updated(folder: str, lm: Any, steps: list[Step], device: str) -> Callable[[], Any]:
+    """Return a function that makes the same update by TRL's trainer, on rows of prompt and answer."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    args = GRPOConfig(
+        output_dir=f"{folder}/trl",
+        use_cpu=device == "cpu",
+        bf16=False,
+        gradient_checkpointing=False,
+        beta=0.04,
+        loss_type="bnpo",
+        per_device_train_batch_size=len(steps),
+        num_generations=ANSWERS,
+        max_completion_length=TOKENS,
+        report_to=[],
+    )
+    data = Dataset.from_dict({"prompt": [step.transition.state.observation for step in steps[::ANSWERS]]})
+    trainer = GRPOTrainer(folder, lambda completions, **_: [0.0] * len(completions), args, data)
+    trainer.current_gradient_accumulation_steps = 1
+    optimiser = torch.optim.Adam(trainer.model.parameters(), lr=2.5e-4, eps=1e-5, foreach=True)
+    width = max(len(step.decision.tokens) for step in steps)
+    lengths = torch.tensor([len(step.decision.tokens) for step in steps])
+    rows = {
+        "prompt_ids": torch.tensor([lm.model._tokens(s.transition.state.observation) for s in steps]),
+        "completion_ids": torch.tensor(
+            [[*s.decision.tokens, *[0] * (width - len(s.decision.tokens))] for s in steps]
+        ),
+        "completion_mask": (torch.arange(width) < lengths[:, None]).long(),
+    }
+    rows["prompt_mask"] = torch.ones_like(rows["prompt_ids"])
+    rows = {name: part.to(device) for name, part in rows.items()}
+    rewards = torch.tensor([step.transition.reward for step in steps], device=device).view(-1, ANSWERS)
+    rows["advantages"] = ((rewards - rewards.mean(1, True)) / (rewards.std(1, keepdim=True) + 1e-4)).view(-1)
+    whole = torch.cat([rows["prompt_ids"], rows["completion_ids"]], 1)
+    there = torch.cat([rows["prompt_mask"], rows["completion_mask"]], 1)
+
+    def run() -> Any:
+        with torch.no_grad():  # as TRL computes the reference once for each batch
+            known = trainer._get_per_token_logps_and_entropies(trainer.ref_model, whole, there, width)[0]
+        optimiser.zero_grad()
+        loss = trainer._compute_loss(trainer.model, {**rows, "ref_per_token_logps": known})
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), 0.5)
+        optimiser.step()
+        return float(loss.detach())
+
+    return run
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,402 @@
+"""Models that write are trained: groups, resume, equal and different algorithms, real models, bad input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hunch
+from hunch import lm, methods
+from hunch.cli.main import main
+from hunch.core import State, Transition, UsageError
+from hunch.envs.base import Outcome, TextEnv
+from hunch.rl.policy import Decision, Step
+from hunch.rl.rollout import Rollout
+from hunch.roles.prior.language import prompt
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("peft")
+
+from hunch.methods.tune.agent import Groups, shuffled  # noqa: E402
+
+WALKS = 'pocket?corpus=walks&end="\\n"'
+METHODS = ("grpo", "rloo", "ppo-text", "a2c-text", "trpo-text", "nlpo")
+MOVES = ("turn left", "turn right", "go forward", "drop")
+SIGHTS = ("You see a red ball 2 steps left", "You see a key 3 steps forward", "You see a box 1 step right")
+
+
+class Bed(TextEnv):
+    """One step: pays for each word of ``turn`` and the direction that is not the one seen."""
+
+    offers = ("free_text",)
+    wanted = ("right", "left", "left")
+
+    def __init__(self, render_mode=None):
+        super().__init__(1, render_mode)
+
+    def _begin(self, options):
+        self.index = int(self.np_random.integers(len(SIGHTS)))
+        return Outcome(prompt(State(SIGHTS[self.index], "go to a red ball", MOVES)), None)
+
+    def _move(self, action):
+        words = action.split()
+        paid = 0.5 * ("turn" in words) + 0.5 * (self.wanted[self.index] in words)
+        return Outcome("", None, paid, True, paid == 1)
+
+
+class Talk(TextEnv):
+    """Three turns, of which the second ends early after some texts; the last turn pays."""
+
+    offers = ("free_text",)
+    task = "go to a red ball"
+
+    def __init__(self, render_mode=None):
+        super().__init__(3, render_mode)
+
+    def _begin(self, options):
+        self.turn, self.first = 0, int(self.np_random.integers(len(SIGHTS)))
+        return Outcome(SIGHTS[self.first], None)
+
+    def _move(self, action):
+        self.turn += 1
+        over = self.turn == 3 or (self.turn == 2 and len(action) % 2 == 0)
+        return Outcome(SIGHTS[self.turn % 3], None, float(over) * len(action) / 10, over, over)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return lm.trainable(WALKS)
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    rows = [{"prompt": sight, "answer": "drop"} for sight in SIGHTS]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def agent(name, model, **options):
+    return methods.find(name).agent_class(lm=model, **options)
+
+
+def begun(name, model, streams=1, **options):
+    made = agent(name, model, **options)
+    made.begin(hunch.core.World(streams=streams, steps=100), 0)
+    return made
+
+
+# ---- groups -----------------------------------------------------------------------------------------------
+
+
+def test_the_streams_of_a_group_answer_the_same_prompts():
+    rollout = Rollout([Bed() for _ in range(6)], seed=3, group=3)
+    seen = [[state.observation for state in rollout.states]]
+    for _ in range(12):
+        rollout.step(["turn left"] * 6)
+        seen.append([state.observation for state in rollout.states])
+    assert all(len(set(row[:3])) == len(set(row[3:])) == 1 for row in seen)
+    assert len({tuple(row) for row in seen}) > 3
+    with pytest.raises(UsageError, match="must be a multiple of it, not 4"):
+        Rollout([Bed() for _ in range(4)], group=3)
+
+
+def step(stream, reward, done=True):
+    state = State("s", stream=stream)
+    return Step(Transition(state, "a", reward, state, done, False), Decision("a"))
+
+
+def test_a_group_is_whole_when_all_of_it_have_finished_the_same_episode():
+    kept = Groups(2)
+    for stream, reward in ((0, 1.0), (0, 2.0), (2, 5.0), (1, 3.0)):
+        kept.add(step(stream, reward))
+    assert [[own[0].transition.reward for own in group] for group in kept.whole()] == [[1.0, 3.0]]
+    again = Groups(2)
+    again.load_state_dict(kept.state_dict())
+    kept.clear()
+    assert kept.whole() == []
+    kept.add(step(1, 4.0))
+    assert [[own[0].transition.reward for own in group] for group in kept.whole()] == [[2.0, 4.0]]
+    assert len(again.whole()) == 1
+
+
+def test_shuffling_keeps_the_returns_of_each_group():
+    groups = [[[step(s, 1.0 * s, False), step(s, 0.5)] for s in range(4 * g, 4 * g + 4)] for g in range(2)]
+    dealt = shuffled(groups, np.random.default_rng(0))
+
+    def returns(group):
+        return [sum(t.reward for t, _ in episode) for episode in group]
+
+    assert [sorted(returns(group)) for group in dealt] == [sorted(returns(group)) for group in groups]
+    assert [returns(group) for group in dealt] != [returns(group) for group in groups]
+    alone = shuffled([[[step(s, float(s))]] for s in range(9)], np.random.default_rng(0))
+    assert sorted(returns(own)[0] for own in alone) == list(range(9))
+    assert all(len(own) == 1 for own in alone)
+
+
+# ---- the contract, and what is learnt ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_keeps_the_contract_in_conversations(name, model):
+    """Also resume in the middle of a group, whose episodes have different lengths."""
+    options = {"group": 2} if name in ("grpo", "rloo") else {}
+    made = agent(name, model, episodes=4, max_tokens=4, **options)
+    methods.check(made, Talk(), steps=24)
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo", "ppo-text"])
+def test_the_gold_reward_is_reached(name, model):
+    """Nine tenths of the best known one, where the untrained model earns a half."""
+    made = agent(name, model, kl=0.0, learning_rate=1e-3, max_tokens=6, episodes=32)
+    result = hunch.train(made, [Bed() for _ in range(16)], steps=1600, seed=0)
+    paid = [episode.episode_return for episode in result.episodes]
+    assert np.mean(paid[:64]) < 0.7
+    assert np.mean(paid[-160:]) > 0.9
+
+
+def test_shuffled_returns_teach_nothing(model):
+    made = agent("rloo", model, kl=0.0, learning_rate=1e-3, max_tokens=6, episodes=32, shuffle=True)
+    result = hunch.train(made, [Bed() for _ in range(16)], steps=800, seed=0)
+    assert np.mean([episode.episode_return for episode in result.episodes][-160:]) < 0.85
+
+
+def after(name, model, **options):
+    """The weights after three updates, and what was written on the way."""
+    made = begun(name, model, streams=4, episodes=8, max_tokens=5, **options)
+    rollout, texts = Rollout([Talk() for _ in range(4)], seed=1), []
+    told = [{}]
+    while made.learner.updates < 3:
+        texts += (actions := made.act(rollout.states))
+        made.observe(rollout.step(actions))
+        told.append(made.learn())
+    return texts, {name: weight.clone() for name, weight in made.lm.state_dict().items()}, told
+
+
+def test_nlpo_that_allows_all_is_ppo_to_the_bit(model):
+    texts, weights, _ = after("ppo-text", model)
+    for refresh in (1, 2):
+        others, same, _ = after("nlpo", model, top_p=1.0, refresh=refresh)
+        assert others == texts
+        assert all(torch.equal(same[name], weight) for name, weight in weights.items())
+    narrow, other, told = after("nlpo", model, top_p=0.5, refresh=1)
+    assert narrow != texts
+    assert any(not torch.equal(other[name], weight) for name, weight in weights.items())
+    assert min(line["kl"] for line in told if "kl" in line) > -1e-3  # that of the free distributions
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_ratio_begins_at_one(name, model):
+    """What was recorded when the text was drawn is what the update computes before its first step."""
+    made = begun(
+        name, model, streams=4, episodes=10**6, max_tokens=5, **({"top_p": 0.7} if name == "nlpo" else {})
+    )
+    rollout = Rollout([Talk() for _ in range(4)], seed=1)
+    for _ in range(9):
+        made.observe(rollout.step(made.act(rollout.states)))
+    steps = [step for own in made.kept.over.values() for episode in own.values() for step in episode]
+    assert len(steps) > 8
+    states, drawn = [t.state for t, _ in steps], [decision for _, decision in steps]
+    found = made.policy.evaluate(states, drawn)
+    for row, mask, own in zip(found.logprobs, found.mask, drawn, strict=True):
+        np.testing.assert_allclose(np.exp(row[mask].detach().numpy() - own.logprobs), 1.0, atol=1e-5)
+
+
+def test_listed_actions_are_chosen_by_their_likelihood(model):
+    """In an environment of listed actions, an update raises what pays, and all choices are admissible."""
+    made = agent("grpo", model, group=4, kl=0.0, episodes=16, learning_rate=1e-3)
+    env = "hunch/BabyAI-GoToObj-v0"
+    result = hunch.train(made, [hunch.make(env, history=0, max_steps=4) for _ in range(4)], steps=160)
+    assert result.complete
+    made = agent("rloo", model, group=2, episodes=4)
+    methods.check(made, hunch.make(env, history=0, max_steps=3), steps=24, streams=2)
+
+
+def test_the_self_critical_answer_is_greedy(model):
+    made = begun("rloo", model, streams=6, group=3, advantage="self_critical", max_tokens=5)
+    states = [replace(Rollout([Talk()], seed=1).states[0], stream=stream) for stream in range(6)]
+    for _ in range(3):
+        texts = made.act(states)
+        assert texts[0] == texts[3] == made.policy.sample(states[:1], [np.random.default_rng(0)], 0.0)[0].text
+
+
+def test_a_player_writes_at_its_temperature(model):
+    states = Rollout([Talk() for _ in range(3)], seed=1).states
+    greedy = begun("grpo", model, temperature=0.0)
+    assert greedy.player(0).act(states) == greedy.player(1).act(states)
+    warm = begun("grpo", model, temperature=2.0)
+    assert len({tuple(warm.player(seed).act(states)) for seed in range(8)}) > 4
+
+
+def test_texts_that_are_not_to_be_forgotten_stay_likely(model, tmp_path):
+    file = tmp_path / "texts.jsonl"
+    rows = [{"prompt": SIGHTS[0], "completion": "drop"}, {"text": "turn left and go forward"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = []
+    for options in ({}, {"ptx": 5.0, "texts": str(file)}):
+        made = agent("grpo", model, group=4, kl=0.0, learning_rate=1e-3, episodes=8, max_tokens=5, **options)
+        hunch.train(made, [Bed() for _ in range(4)], steps=80, seed=0)
+        with torch.no_grad():
+            kept.append(float(made.policy.likelihood([SIGHTS[0]], ["drop"])))
+    assert kept[1] > kept[0] + 1
+
+
+class Length:
+    """A reward source: short texts."""
+
+    evidence = None
+
+    def rewards(self, transitions):
+        return [-float(len(t.action)) for t in transitions]
+
+
+class Nan(Length):
+    def rewards(self, transitions):
+        return [float("nan") for _ in transitions]
+
+
+def test_a_reward_of_ones_own_replaces_that_of_the_environment(prompts):
+    options = {"group": 4, "kl": 0.0, "episodes": 16, "max_tokens": 6, "learning_rate": 1e-3}
+    method, lines = methods.find("grpo"), []
+    made = method.build(method.config_class(lm=WALKS, reward=f"{__name__}:Length", **options), {})
+    envs = [hunch.make("hunch/Prompts-v0", file=str(prompts)) for _ in range(4)]
+    result = hunch.train(made, envs, steps=320, report=lines.append)
+    lengths = [len(episode.actions[0]) for episode in result.episodes]
+    assert np.mean(lengths[-60:]) < np.mean(lengths[:60])
+    assert any("intrinsic" in line for line in lines)
+
+
+# ---- one's own prompts ------------------------------------------------------------------------------------
+
+
+def test_prompts_of_ones_own_keep_the_contract(tmp_path):
+    file = tmp_path / "p.jsonl"
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
+    rows = [
+        {"prompt": said, "answer": "4", "note": "sum"},
+        {"prompt": "2 + 3 =", "answer": 5},
+        {"prompt": "go"},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    env = hunch.make("hunch/Prompts-v0", file=str(file))
+    hunch.envs.check(env)
+    observation, info = hunch.make("hunch/Prompts-v0", file=str(file), count=1).reset(seed=0)
+    assert observation == "system: Be brief.\nuser: 2 + 2?"
+    assert info["raw"] == {"messages": [("system", "Be brief."), ("user", "2 + 2?")]}
+    assert "4" not in str(info["raw"]["messages"]) + observation.replace("2 + 2?", "")
+    one = hunch.make("hunch/Prompts-v0", file=str(file), first=1, count=1)
+    one.reset(seed=0)
+    _, reward, terminated, _, info = one.step(" 5\n")
+    assert (reward, terminated, info["success"]) == (1.0, True, True)
+    assert info["raw"]["answer"] == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "Line 2 of .* is not JSON"),
+        ('{"question": "?"}', "Line 2 of .* has no prompt"),
+        ('{"prompt": ""}', "Line 2 of .* needs a prompt"),
+        ('{"prompt": [{"role": "user"}]}', "Line 2 of .* needs a prompt"),
+        ('{"prompt": [{"role": "robot", "content": "x"}]}', "Line 2 of .* needs a prompt"),
+        ("[1]", "Line 2 of .* has no prompt"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, said):
+    file = tmp_path / "p.jsonl"
+    file.write_text(f'{{"prompt": "go"}}\n{line}\n')
+    with pytest.raises(UsageError, match=said):
+        hunch.make("hunch/Prompts-v0", file=str(file))
+
+
+# ---- bad input --------------------------------------------------------------------------------------------
+
+NOWHERE = "hf:/no/such/folder"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["grpo", "--group", "4", "--envs", "6"], "must be a multiple of it, not 6"),
+        (["rloo", "--group", "1"], "set group to at least 2"),
+        (["grpo", "--lm", "openai:gpt-5"], "openai:gpt-5 has no weights to train here"),
+        (["grpo", "--reference", "none"], "no reference"),
+        (["grpo", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
+        (["grpo", "--ptx", "1"], "give both, or neither"),
+        (["grpo", "--reward", "nothing:There"], "cannot be imported"),
+        (["grpo", "--reward", "json"], "as module:Class"),
+        (["ppo-text", "--group", "4"], "group"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_said_before_a_model_is_loaded(arguments, said, prompts, capsys):
+    env = [
+        "--env",
+        "hunch/Prompts-v0",
+        "--env.file",
+        str(prompts),
+        "--steps",
+        "8",
+        "--out",
+        str(prompts.parent / "r"),
+    ]
+    lm_given = [] if "--lm" in arguments else ["--lm", NOWHERE]
+    with pytest.raises(SystemExit) as end:
+        main(["run", *arguments, *lm_given, *env])
+    error = capsys.readouterr().err
+    assert end.value.code == 2, error
+    assert said in " ".join(error.split())
+    assert "Traceback" not in error
+
+
+def test_free_text_and_listed_actions_are_told_apart():
+    with pytest.raises(UsageError, match=r"ppo-text writes any text, and hunch/FrozenLake-v0 takes listed"):
+        hunch.train("ppo-text", "hunch/FrozenLake-v0", steps=5, lm=NOWHERE)
+    with pytest.raises(UsageError, match=r"grpo writes or chooses texts, and .* takes programs"):
+        hunch.train("grpo", "hunch/Heuristic-CapSet-v0", steps=5, lm=NOWHERE)
+
+
+def test_a_reward_that_is_nan_names_the_text(model):
+    class Broken(Bed):
+        def _move(self, action):
+            return super()._move(action)._replace(reward=float("inf"))
+
+    made = agent("grpo", model, group=2, max_tokens=4)
+    with pytest.raises(UsageError, match=r"The environment rewards '.*' with inf"):
+        hunch.train(made, [Broken(), Broken()], steps=4)
+
+    class Nothing(Bed):
+        def _move(self, action):
+            return super()._move(action)._replace(reward=float("nan"))
+
+    with pytest.raises(UsageError, match=r"The reward of '.*' is nan"):
+        hunch.train(made, [Nothing(), Nothing()], steps=4)
+    wrapped = hunch.roles.Rewarded(made, Nan(), extrinsic=0.0)
+    with pytest.raises(UsageError, match=r"Nan .* nan for '.*'"):
+        hunch.train(wrapped, [Bed(), Bed()], steps=4)
+
+
+def test_equal_returns_are_reported_and_teach_nothing(model):
+    class Same(Bed):
+        def _move(self, action):
+            return super()._move(action)._replace(reward=0.3)
+
+    made = agent("grpo", model, group=4, kl=0.0, episodes=8, max_tokens=4)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    lines = []
+    model.restart()
+    hunch.train(made, [Same() for _ in range(4)], steps=8, report=lines.append)
+    assert [line["flat_groups"] for line in lines if "flat_groups" in line] == [1.0]
+    model_now = made.lm.state_dict()
+    assert all(torch.equal(model_now[name], model._first[name]) for name in before)
+
+
+def test_a_text_that_does_not_fit_is_refused(model):
+    with pytest.raises(UsageError, match="max_tokens=100000 do not fit into the"):
+        agent("grpo", model, max_tokens=100_000)
+    made = agent("grpo", model, max_tokens=model.model.context - 5)
+    with pytest.raises(UsageError, match="The prompt with max_tokens"):
+        hunch.train(made, [Bed() for _ in range(8)], steps=8)
