@@ -17,7 +17,6 @@ import numpy as np
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
-from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Score, Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute, finished
@@ -84,7 +83,7 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) ->
             scores = [[_score(run, split, n, episodes) for run in runs] for split in SPLITS]
             cells = [_cell([own.episode_return for own in scores[i]]) for i in (0, 1)]
             proxies = [_cell([own.figures.get(name, float("nan")) for own in scores[0]]) for name in _FIGURES]
-            valid = _cell([own.success.mean for own in scores[0]])
+            valid = _cell([own.success.value for own in scores[0]])
             rows.append((label, *cells, *proxies, valid))
     head = "arm | gold | gold, held-out requests | learned reward | KL, nats | distinct | tokens | valid"
     return f"{episodes:,} texts a cell and seed; mean over {seeds} seeds with their range.\n\n" + table_of(
@@ -175,10 +174,10 @@ STUDIES = {
         "rlhf",
         "What does a policy gain from a reward model beyond selection, and where does its gold reward turn?",
         "A policy trained on a reward model is preferred to SFT (Ouyang et al., NeurIPS 2022). Along the "
-        "training the learned reward rises while the gold reward first rises and then falls, sooner with fewer "
-        "pairs (Gao et al., Scaling Laws for Reward Model Overoptimization, ICML 2023).",
-        "The writer has 100,000 weights and is trained here (L1): it says nothing about language models. Gold is "
-        "a formula, and preferences are drawn from it with noise. All hyper-parameters are ours.",
+        "training the learned reward rises while the gold reward first rises and then falls, sooner with "
+        "fewer pairs (Gao et al., Scaling Laws for Reward Model Overoptimization, ICML 2023).",
+        "The writer has 100,000 weights and is trained here (L1): it says nothing about language models. Gold "
+        "is a formula, and preferences are drawn from it with noise. All hyper-parameters are ours.",
         _parts,
         seeds=5,
     )

@@ -19,7 +19,8 @@ from hunch.runs.execute import RunConfig, execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
-SMALL = {**Q_SMALL, "horizon": 8, "width": 8}
+PAIRS = {"pairs": 2, "reward_epochs": 1, "episodes": 2, "n": 2, "max_tokens": 6}
+SMALL = {**Q_SMALL, **PAIRS, "horizon": 8, "width": 8}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -81,6 +82,7 @@ def small(method, spec=None):
         "policy_lm": model,
         "encoder": lm.load("bag-of-words"),
         "proposer": lm.load("uniform"),
+        "judge": lm.load("uniform"),
     }
     return method.build(config, {name: own for name, own in models.items() if name not in method.unnamed})
 
@@ -99,6 +101,8 @@ def test_every_method_keeps_the_contract(method):
     where = "hunch/Chain-v0" if "ICPI" in method.environments else "hunch/FrozenLake-v0"
     if method.environments == "design problems":
         return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
+    if method.acts == "text":
+        return methods.check(small(method), hunch.make("hunch/Recipes-v0"), steps=12)
     if method.roles == ("policy",):
         return methods.check(
             small(method), hunch.make("hunch/BabyAI-GoToObj-v0", history=0, max_steps=4), steps=24

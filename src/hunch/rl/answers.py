@@ -1,7 +1,7 @@
 """Answers to prompts in TRL's columns, read as recordings: one JSON object a line.
 
-Columns are ``prompt`` with ``chosen`` and ``rejected`` (a group of two, rewards 1 and 0), with ``completion`` and
-``label`` (reward 1 or 0) or ``reward``, or with ``completion`` alone (reward 0).
+Columns are ``prompt`` with ``chosen`` and ``rejected`` (a group of two, rewards 1 and 0), or with
+``completion`` and ``label`` (reward 1 or 0), ``reward``, or neither (reward 0).
 """
 
 from __future__ import annotations

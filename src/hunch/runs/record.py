@@ -145,8 +145,8 @@ def _episodes(
     """Play episodes with a behaviour.
 
     ``oracle``, ``noisy:E`` (the oracle, with a random action with probability E), ``random``, ``agent:DIR``
-    (the final agent of a run), ``run:DIR`` (the training episodes of a run), ``examples`` (demonstrations of the
-    environment), ``write:SPEC`` (texts of a language model).
+    (the final agent of a run), ``run:DIR`` (the training episodes of a run), ``examples`` (demonstrations of
+    the environment), ``write:SPEC`` (texts of a language model).
     """
     kind, _, argument = behaviour.partition(":")
     if kind == "run":

@@ -22,6 +22,7 @@ import numpy as np
 from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.labels import check_labels, preferences_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveInt
@@ -59,7 +60,7 @@ class BestOfN(TextAgent):
 
         super().__init__(config, **options)
         c = self.config
-        self.source: RewardModel = RewardModel(c.trunk or c.lm, preferences_of(c, judge), c)
+        self.source: RewardModel = RewardModel(c.trunk or c.lm or WALKS, preferences_of(c, judge), c)
         self.models = {**self.models, **self.source.models}
 
     @classmethod
@@ -131,8 +132,10 @@ METHOD = Method(
     leaf="RL4LLM / decoding",
     environments="free text of one step",
     acts="text",
+    reads={"raw"},
+    optional={"raw"},
     models={"judge": ("generate",)},
-    suggested=("hf:<run of sft>",),
+    lm=WALKS,
     roles=("policy", "reward source"),
     control="shuffled preferences",
     data="none",

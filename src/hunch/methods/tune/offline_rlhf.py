@@ -1,6 +1,6 @@
 """Offline RLHF: a model that writes learns from recorded texts and their rewards, without writing any.
 
-Algorithms (Hu et al., "Aligning Language Models with Offline Learning from Human Feedback", 2023, and others);
+Algorithms (Hu et al., "Aligning Language Models with Offline Learning from Human Feedback", 2023; others):
 all descend on a loss over the log-probabilities of recorded texts y after prompts x::
 
     likelihood   -log p(y | x)                                   the control: rewards are ignored
@@ -26,6 +26,7 @@ import numpy as np
 
 from hunch.core import State, UsageError, World
 from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, Share
 from hunch.rl.policy import Decision
@@ -117,8 +118,8 @@ class OfflineRLHF(RecordedAgent):
         told = {self.lm.spelled([""], [str(level)])[0].tokens for level in range(LEVELS)}
         if len(told) < LEVELS:
             raise UsageError(
-                f"{self.lm.name} has no words for the levels 0 to {LEVELS - 1} of conditioned: use a model whose "
-                "tokenizer has them, or scratch."
+                f"{self.lm.name} has no words for the levels 0 to {LEVELS - 1} of conditioned: use a model "
+                "whose tokenizer has them, or scratch."
             )
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
@@ -169,11 +170,9 @@ class OfflineRLHF(RecordedAgent):
 
         states = [self.examples[i].state for i in rows]
         decisions = [self.decisions[i] for i in texts or rows]
-        found, known = (
-            self.policy.evaluate(states, decisions, part="policy"),
-            self.policy.expected(states, decisions),
-        )
+        known = self.policy.expected(states, decisions)
         assert known is not None
+        found = self.policy.evaluate(states, decisions, part="policy")
         return log_ratios(found, found._replace(logprobs=known))
 
 
@@ -214,7 +213,9 @@ METHOD = Method(
     leaf="RL4LLM / fine-tuning",
     environments="free text of one step",
     acts="text",
-    suggested=("hf:<run of sft>",),
+    reads={"raw"},
+    optional={"raw"},
+    lm=WALKS,
     roles=("policy",),
     control="shuffled rewards",
     data="needed",

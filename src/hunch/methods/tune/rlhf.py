@@ -31,6 +31,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import text_of
 from hunch.lm.registry import require_trainable
 from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
 from hunch.methods.tune.agent import WRITES, WritingAgent
 from hunch.methods.tune.labels import check_labels, preferences_of
@@ -53,7 +54,8 @@ class RLHFConfig(RewardModelConfig, PPOTextConfig):
     """Reinforcement learning from preferences."""
 
     lm: str = ""
-    """Causal model to train, hf:<name, folder or run>; or scratch, with demonstrations."""
+    """Causal model to train, hf:<name, folder or run>; or scratch, with demonstrations. Default: our own,
+    pocket?corpus=walks."""
     demonstrations: NonNegativeInt = 0
     """Updates on the environment's demonstrations before everything else; 0 if the model knows them."""
     imitation_rate: PositiveFloat = 3e-3
@@ -65,7 +67,7 @@ class RLHFConfig(RewardModelConfig, PPOTextConfig):
     ptx: NonNegativeFloat = 0.0
     """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, for other scales)."""
     learning_rate: PositiveFloat = 1e-3
-    """Adam learning rate of the policy, for a model under a million weights (our choice; InstructGPT: 9e-6)."""
+    """Adam learning rate of the policy, for under a million weights (our choice; InstructGPT: 9e-6)."""
 
 
 class Policy(WritingAgent):
@@ -115,7 +117,7 @@ class RLHF(Rewarded):
         algorithm = {"unit": "text", "whiten": False, "epochs": 1, "batch_size": 0}
         own = replace(c, **algorithm) if c.advantage == "leave_one_out" else c  # type: ignore[arg-type]
         super().__init__(
-            Policy(own), RewardModel(c.trunk or c.lm, preferences_of(c, judge), c), extrinsic=0.0
+            Policy(own), RewardModel(c.trunk or c.lm or WALKS, preferences_of(c, judge), c), extrinsic=0.0
         )
 
     @classmethod
@@ -126,9 +128,7 @@ class RLHF(Rewarded):
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Refuse what cannot be learnt from, before a model is loaded."""
-        if not (lm := specs.get("lm", "") or config.lm):
-            raise UsageError("There is no model to train: name one with --lm, such as hf:<name or folder>.")
-        require_trainable(lm)
+        require_trainable(specs.get("lm", "") or config.lm or WALKS)
         if config.advantage not in ("gae", "leave_one_out"):
             raise UsageError(f"rlhf trains with gae (PPO) or leave_one_out (RLOO), not {config.advantage}.")
         if (config.advantage == "leave_one_out") != (config.group > 1):
@@ -242,13 +242,15 @@ METHOD = Method(
     "rlhf",
     RLHF,
     "a reward model is fitted to preferences, and a model that writes is trained on it",
-    "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; Bai et "
-    "al., Training a Helpful and Harmless Assistant with Reinforcement Learning from Human Feedback, 2022",
+    "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
+    "Bai et al., Training a Helpful and Harmless Assistant with RL from Human Feedback, 2022",
     leaf="RL4LLM / fine-tuning",
     environments="free text of one step",
     acts="text",
+    reads={"raw"},
+    optional={"raw"},
     models={"judge": ("generate",)},
-    suggested=("hf:<run of sft>",),
+    lm=WALKS,
     roles=("policy", "reward source"),
     control="shuffled preferences",
     data="none",

@@ -26,6 +26,7 @@ import numpy as np
 
 from hunch.core import State, UsageError
 from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.policy import Decision
@@ -96,7 +97,10 @@ METHOD = Method(
     "Zhou et al., LIMA: Less Is More for Alignment, NeurIPS 2023",
     leaf="RL4LLM / fine-tuning",
     acts="text",
+    reads={"raw"},
+    optional={"raw"},
     environments="free text, with demonstrations or recorded texts",
+    lm=WALKS,
     suggested=("scratch?width=64&layers=2", "hf:<name or folder>"),
     roles=("policy",),
 )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, UsageError, World
+from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, World
 from hunch.lm import trainable
 from hunch.lm.prompts import text_of
 from hunch.lm.registry import require_trainable
+from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Evaluated, cut, fitting
@@ -33,7 +34,8 @@ class TextConfig(TextPolicyConfig):
     """A language model that writes actions, and is trained."""
 
     lm: str = ""
-    """Causal model to train: hf:<name, folder or run>, or scratch for a new small one."""
+    """Causal model to train: hf:<name, folder or run>, or scratch for a new small one. Default: our own,
+    pocket?corpus=walks."""
     micro: PositiveInt = 64
     """Texts computed at once."""
 
@@ -67,18 +69,17 @@ class TextAgent(Agent):
 
     config_class: ClassVar[type[Any]] = TextConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    default: ClassVar[str] = WALKS
 
     def __init__(self, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
-        self.lm: Trainable = trainable(self.config.lm)
+        self.lm: Trainable = trainable(self.config.lm or self.default)
         self.models = {"lm": self.lm}
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse a missing model, and one without weights to train, before anything is loaded."""
-        if not (lm := specs.get("lm", "") or config.lm):
-            raise UsageError("There is no model to train: name one with --lm, such as hf:<name or folder>.")
-        require_trainable(lm)
+        """Refuse a model without weights to train before anything is loaded."""
+        require_trainable(specs.get("lm", "") or config.lm or cls.default)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
