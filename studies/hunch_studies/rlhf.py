@@ -64,6 +64,7 @@ def arms(data: Path, scale: Scale) -> tuple[Arm, ...]:
         Arm("best of n", replace(run, method="best-of-n", steps=steps, options=select)),
         arm("PPO, KL 0.2", kl=0.2),
         arm("PPO, KL 0", kl=0.0),
+        arm("PPO, rate 0.001", learning_rate=1e-3),
         arm("PPO, 600 pairs", 0.3),
         arm("PPO, 60 pairs", 0.03),
         arm("PPO, ptx 0.5", ptx=0.5),

@@ -66,7 +66,7 @@ class RLHFConfig(RewardModelConfig, PPOTextConfig):
     """Weight of the divergence from the model before stage 3 (InstructGPT)."""
     ptx: NonNegativeFloat = 0.0
     """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, for other scales)."""
-    learning_rate: PositiveFloat = 1e-3
+    learning_rate: PositiveFloat = 3e-4
     """Adam learning rate of the policy, for under a million weights (our choice; InstructGPT: 9e-6)."""
 
 
