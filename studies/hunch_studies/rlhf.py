@@ -177,8 +177,8 @@ STUDIES = {
         "A policy trained on a reward model is preferred to SFT (Ouyang et al., NeurIPS 2022). Along the "
         "training the learned reward rises while the gold reward first rises and then falls, sooner with "
         "fewer pairs (Gao et al., Scaling Laws for Reward Model Overoptimization, ICML 2023).",
-        "The writer has 100,000 weights and is trained here (L1): it says nothing about language models. Gold "
-        "is a formula, and preferences are drawn from it with noise. All hyper-parameters are ours.",
+        "The writer has 100,000 weights and is trained here (L1): it says nothing about language models. "
+        "Gold is a formula, and preferences are drawn from it with noise. All hyper-parameters are ours.",
         _parts,
         seeds=5,
     )

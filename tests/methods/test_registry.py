@@ -19,8 +19,8 @@ from hunch.runs.execute import RunConfig, execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
-PAIRS = {"pairs": 2, "reward_epochs": 1, "episodes": 2, "n": 2, "max_tokens": 6}
-SMALL = {**Q_SMALL, **PAIRS, "horizon": 8, "width": 8}
+PAIRS = {"pairs": 2, "reward_epochs": 1, "n": 2}
+SMALL = {**Q_SMALL, **PAIRS, "horizon": 8, "width": 8, "episodes": 4, "max_tokens": 4, "refresh": 1}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -55,6 +55,9 @@ PAGES_OF = {
     "glam": ("glam", "ppo"),
     "gflan-prior": ("gflan_prior", "glam", "ppo", "dqn_prior"),
     "gif-mcts": ("gif_mcts", "funsearch"),
+    "grpo": ("grpo",),
+    "rloo": ("grpo",),
+    **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
 }
 """Pages on which the settings of a method are; a page may refer to another for those that they share."""
 
@@ -77,6 +80,8 @@ def small(method, spec=None):
     if method.name == "worldcoder":
         default = method.suggested[-1]
     model = lm.load(spec or (default if generates else "uniform"))
+    if method.acts in ("text", "any"):
+        return method.build(config, {})
     models = {
         "lm": model,
         "policy_lm": model,
@@ -96,13 +101,16 @@ def test_every_method_builds_its_agent(method):
 
 
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
-def test_every_method_keeps_the_contract(method):
+def test_every_method_keeps_the_contract(method, tmp_path):
     """Same seed, resume, no trace, batch, streams, data: the rules of hunch.methods.checker.RULES."""
     where = "hunch/Chain-v0" if "ICPI" in method.environments else "hunch/FrozenLake-v0"
     if method.environments == "design problems":
         return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
-    if method.acts == "text":
-        return methods.check(small(method), hunch.make("hunch/Recipes-v0"), steps=12)
+    if method.acts in ("text", "any"):
+        file = tmp_path / "prompts.jsonl"
+        file.write_text('{"prompt": "You see a key", "answer": "drop"}\n{"prompt": "go to a box"}\n')
+        env = hunch.make("hunch/Prompts-v0", file=str(file))
+        return methods.check(small(method), env, steps=12, streams=2)
     if method.roles == ("policy",):
         return methods.check(
             small(method), hunch.make("hunch/BabyAI-GoToObj-v0", history=0, max_steps=4), steps=24

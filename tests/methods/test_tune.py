@@ -141,19 +141,18 @@ def test_shuffling_keeps_the_returns_of_each_group():
 # ---- the contract, and what is learnt ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_keeps_the_contract_in_conversations(name, model):
+@pytest.mark.parametrize(("name", "options"), [("grpo", {"group": 2}), ("nlpo", {"refresh": 1})])
+def test_the_contract_is_kept_in_conversations(name, options, model):
     """Also resume in the middle of a group, whose episodes have different lengths."""
-    options = {"group": 2} if name in ("grpo", "rloo") else {}
-    made = agent(name, model, episodes=4, max_tokens=4, **options)
-    methods.check(made, Talk(), steps=24)
+    made = agent(name, model, episodes=4, max_tokens=4, epochs=1, **options)
+    methods.check(made, Talk(), steps=18, streams=2)
 
 
 @pytest.mark.parametrize("name", ["grpo", "rloo", "ppo-text"])
 def test_the_gold_reward_is_reached(name, model):
     """Nine tenths of the best known one, where the untrained model earns a half."""
     made = agent(name, model, kl=0.0, learning_rate=1e-3, max_tokens=6, episodes=32)
-    result = hunch.train(made, [Bed() for _ in range(16)], steps=1600, seed=0)
+    result = hunch.train(made, [Bed() for _ in range(16)], steps=1280, seed=0)
     paid = [episode.episode_return for episode in result.episodes]
     assert np.mean(paid[:64]) < 0.7
     assert np.mean(paid[-160:]) > 0.9
@@ -362,18 +361,11 @@ def test_free_text_and_listed_actions_are_told_apart():
 def test_a_reward_that_is_nan_names_the_text(model):
     class Broken(Bed):
         def _move(self, action):
-            return super()._move(action)._replace(reward=float("inf"))
+            return super()._move(action)._replace(reward=float("nan" if "turn" in action else 0))
 
     made = agent("grpo", model, group=2, max_tokens=4)
-    with pytest.raises(UsageError, match=r"The environment rewards '.*' with inf"):
-        hunch.train(made, [Broken(), Broken()], steps=4)
-
-    class Nothing(Bed):
-        def _move(self, action):
-            return super()._move(action)._replace(reward=float("nan"))
-
-    with pytest.raises(UsageError, match=r"The reward of '.*' is nan"):
-        hunch.train(made, [Nothing(), Nothing()], steps=4)
+    with pytest.raises(UsageError, match=r"The reward of '.*turn.*' is nan"):
+        hunch.train(made, [Broken(), Broken()], steps=400)
     wrapped = hunch.roles.Rewarded(made, Nan(), extrinsic=0.0)
     with pytest.raises(UsageError, match=r"Nan .* nan for '.*'"):
         hunch.train(wrapped, [Bed(), Bed()], steps=4)

@@ -15,13 +15,14 @@ from typing import Any
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.ranges import NonNegativeInt, PositiveInt
 
 
 class Prompts(TextEnv):
     """Write after prompts of one's own.
 
     Args:
-        file: The prompts, as lines of JSON.
+        file: The prompts, as lines of JSON. Default: eight sums, as an example.
         first: Number of lines to leave out at the beginning, such as those for training.
         count: Number of lines to use. Default: all.
         render_mode: ``"ansi"``.
@@ -33,13 +34,19 @@ class Prompts(TextEnv):
     offers = ("free_text", "raw")
 
     def __init__(
-        self, *, file: str, first: int = 0, count: int | None = None, render_mode: str | None = None
+        self,
+        *,
+        file: str = "",
+        first: NonNegativeInt = 0,
+        count: PositiveInt | None = None,
+        render_mode: str | None = None,
     ) -> None:
         super().__init__(1, render_mode)
-        rows = list(read(file, "prompt"))
+        sums: list[dict[str, Any]] = [{"prompt": f"{n} + 2 =", "answer": n + 2} for n in range(8)]
+        rows = list(read(file, "prompt")) if file else sums
         self.rows = rows[first : None if count is None else first + count]
         if not self.rows:
-            raise UsageError(f"{file} has {len(rows)} prompts, and none of them is asked for.")
+            raise UsageError(f"{file} has {len(rows)} prompts, of which none is left.")
         self.row, self.over = self.rows[0], False
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
@@ -56,17 +63,18 @@ class Prompts(TextEnv):
     def _raw(self) -> Any:
         if self.over:
             return self.row
-        said = self.row["prompt"]
-        return {} if isinstance(said, str) else {"messages": [(m["role"], m["content"]) for m in said]}
+        return {} if isinstance(self.row["prompt"], str) else {"messages": self.row["prompt"]}
 
 
-def shown(prompt: str | list[dict[str, str]]) -> str:
+def shown(prompt: str | list[tuple[str, str]]) -> str:
     """Return a prompt as a text: messages in lines that begin with the speaker."""
-    return prompt if isinstance(prompt, str) else "\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+    return prompt if isinstance(prompt, str) else "\n".join(f"{who}: {said}" for who, said in prompt)
 
 
 def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
     """Read lines of JSON that have one of these columns, and a prompt unless that is ``text``.
+
+    Messages become pairs of speaker and content.
 
     Raises:
         UsageError: with the number of the first line that has not.
@@ -91,6 +99,8 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         raise UsageError(f"{where} needs a prompt: a text, or a list of messages with role and content.")
     if any(not isinstance(row.get(name, ""), str) for name in ("text", "completion")):
         raise UsageError(f"{where} needs a text or completion that is text.")
+    if isinstance(said := row.get("prompt"), list):
+        row["prompt"] = [(m["role"], m["content"]) for m in said]
     return row
 
 

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hunch.core import FloatArray, IntArray
+from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
 """Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
-GROUPED: Final = ("group", "leave_one_out", "self_critical")
-"""Kinds that compare the episodes of a group."""
 
 
 class Rows(NamedTuple):

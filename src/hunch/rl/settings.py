@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
 Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out", "self_critical"]
 """Names of the advantages in :mod:`hunch.rl.advantages`."""
+GROUPED: Final = ("group", "leave_one_out", "self_critical")
+"""Kinds that compare the episodes of a group."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,6 @@ This module imports torch and transformers, so import it only where a model is m
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -58,15 +56,6 @@ class Adapters:
             if hasattr(layer, "lora_A"):  # the paper's Gaussian, from a generator of our own
                 a = layer.lora_A[NAME].weight
                 a.data.copy_(torch.randn(a.shape, generator=chance) / a.shape[1] ** 0.5)
-
-    @contextmanager
-    def off(self) -> Iterator[None]:
-        """Switch them off within a ``with`` block; the network is then the original one bit for bit."""
-        self._tuner.disable_adapter_layers()
-        try:
-            yield
-        finally:
-            self._tuner.enable_adapter_layers()
 
     def merged(self) -> Any:
         """Return a copy of the network with the adapters added to its weights."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -74,12 +74,7 @@ class Judged(NamedTuple):
 
 
 class Nucleus(NamedTuple):
-    """The tokens that other weights of a model find likely; a policy is limited to them in NLPO.
-
-    Attributes:
-        weights: The trained weights of the model at some earlier time.
-        top_p: Their probability together.
-    """
+    """The tokens that have ``top_p`` together under other ``weights`` of the model; NLPO's limit."""
 
     weights: Mapping[str, Tensor]
     top_p: float
@@ -214,8 +209,8 @@ class Trainable(Metered, ABC):
 
     @torch.no_grad()
     def frozen_states(self, prompts: Sequence[Prompt]) -> Tensor:
-        """Return :meth:`states` without the adapters: those of the model before training, bit for bit."""
-        with self.adapters.off() if self.adapters else nullcontext():
+        """Return :meth:`states` of the model before all training, bit for bit."""
+        with self.held():
             return self.states(prompts)
 
     # ---- texts ----------------------------------------------------------------------------------------

@@ -78,13 +78,9 @@ class Texts:
 
 
 class Limited:
-    """Texts whose next token is limited to what other weights find likely, which read the same texts.
+    """Texts whose next token is limited (``limit``) by the logits of ``guide``, which reads the same texts.
 
-    Args:
-        texts: The texts.
-        guide: The same texts, read with the other weights.
-        held: Uses these weights within a ``with`` block.
-        limit: Returns which tokens may come next, given the guide's logits, in their shape.
+    The guide has other weights of the network; they are ``held`` within a ``with`` block.
     """
 
     def __init__(self, texts: Texts, guide: Texts, held: Callable[[], Any], limit: Limit) -> None:
@@ -109,12 +105,9 @@ class Limited:
 
 
 def nucleus(logits: Tensor, top_p: float, always: Sequence[int] = ()) -> Tensor:
-    """Return which tokens are among the likeliest that have ``top_p`` of the probability together.
+    """Return which tokens are among the likeliest that have ``top_p`` together, or ``always`` allowed.
 
-    Args:
-        logits: Logits of the vocabulary, shape (..., vocabulary).
-        top_p: The probability; 1 allows all tokens.
-        always: Tokens that are allowed whatever their probability, such as those that end a text.
+    Logits and result have the shape (..., vocabulary); a ``top_p`` of 1 allows all.
     """
     ranked, order = logits.float().softmax(-1).sort(dim=-1, descending=True, stable=True)
     inside = (ranked.cumsum(-1) - ranked < top_p) | (top_p >= 1)

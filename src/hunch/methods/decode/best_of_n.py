@@ -60,7 +60,7 @@ class BestOfN(TextAgent):
 
         super().__init__(config, **options)
         c = self.config
-        self.source: RewardModel = RewardModel(c.trunk or c.lm or WALKS, preferences_of(c, judge), c)
+        self.source: RewardModel = RewardModel(c.lm or WALKS, preferences_of(c, judge), c)
         self.models = {**self.models, **self.source.models}
 
     @classmethod

@@ -122,12 +122,11 @@ class PolicyAgent(Agent):
             return [d for few in cut(states, micro) for d in self.policy.sample(few, [rng] * len(few))]
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the probabilities of the actions of each state; nothing if the policy writes texts."""
-        from hunch.rl.listed import ListedPolicy
-
-        if not isinstance(self.policy, ListedPolicy):
+        """Return the probabilities of the actions of each state; nothing where any text is one."""
+        if states[0].actions is None:
             return [np.zeros(0) for _ in states]
-        return [own for few in cut(states, self.config.micro) for own in self.policy.probabilities(few)]
+        policy: Any = self.policy
+        return [own for few in cut(states, self.config.micro) for own in policy.probabilities(few)]
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, shape (n,)."""

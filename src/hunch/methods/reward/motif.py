@@ -38,8 +38,8 @@ from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.rl.statistics import cycles
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.reward.preferences import CHOICES, TARGETS, Comparer
-from hunch.roles.reward.preferences import read_preference as read_preference
+from hunch.roles.reward.comparer import CHOICES, TARGETS, Comparer
+from hunch.roles.reward.comparer import read_preference as read_preference
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
 LONGEST: Final = 10
@@ -402,6 +402,7 @@ METHOD = Method(
     control="uninformed judge",
     files=(
         "methods/reward/motif.py",
+        "roles/reward/comparer.py",
         "roles/reward/rewarded.py",
         "methods/q_learning.py",
     ),

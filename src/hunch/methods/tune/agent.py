@@ -6,10 +6,9 @@
         A     <- advantages                        by the method: a learnt value, or the others of the group
         update the weights, held near a reference
 
-In an environment of one step, an episode is an answer to a prompt; in one of many steps it is a conversation,
-and all its texts are learnt from. Nobody waits for a group: an episode that goes on during an update keeps
-the log-probabilities of its texts, and the ratio of the update corrects for the lag. Rewards may be
-replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
+An episode is an answer to a prompt, or a conversation. Nobody waits for a group: an episode that goes on
+during an update keeps the log-probabilities of its texts, and the ratio corrects for the lag. Rewards may
+be replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
 """
 
 from __future__ import annotations
@@ -23,19 +22,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Player, State, UsageError, World, weakest
+from hunch.envs.prompts import read
 from hunch.lm import trainable
 from hunch.lm.registry import require_trainable
 from hunch.lm.wording import version
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.policy.ppo import PolicyAgent, by_stream, listed
+from hunch.methods.reward.rewarded import source
 from hunch.methods.settings import configure
 from hunch.methods.tune.text import Writer, divergence
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from hunch.rl.advantages import GROUPED
 from hunch.rl.policy import Decision, Step, cut, fitting
-from hunch.rl.settings import UpdateConfig
+from hunch.rl.settings import GROUPED, UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import prompt
+from hunch.roles.reward.rewarded import Rewarded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -110,8 +111,11 @@ class WritingAgent(PolicyAgent):
         self.check(c, {})
         self.lm = lm or trainable(c.lm or self.default)
         self.models: Mapping[str, Any] = {"lm": self.lm}
-        if c.reference not in ("start", "none"):
-            self.models = {**self.models, "reference": trainable(c.reference)}
+        self.group: int = c.group
+        self.reference: Any = None if c.reference == "none" else c.reference
+        if self.reference not in (None, "start"):
+            self.reference = trainable(c.reference)
+            self.models = {**self.models, "reference": self.reference}
         super().__init__(c)
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
         self.texts = _read_texts(c.texts) if c.ptx and c.texts else []
@@ -131,21 +135,13 @@ class WritingAgent(PolicyAgent):
         if config.ptx:
             _read_texts(config.texts)
         if config.reward:
-            _source(config.reward)
+            source(config.reward)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, Any]) -> Agent:
         """Make the agent; with ``reward``, inside one that replaces the environment's rewards."""
-        from hunch.roles.reward.rewarded import Rewarded
-
         agent = cls(config)
-        return Rewarded(agent, _source(config.reward)(), extrinsic=0.0) if config.reward else agent
-
-    @property
-    def group(self) -> int:
-        """Streams that answer the same prompts."""
-        group: int = self.config.group
-        return group
+        return Rewarded(agent, source(config.reward)(), extrinsic=0.0) if config.reward else agent
 
     @property
     def wording(self) -> str:
@@ -162,11 +158,6 @@ class WritingAgent(PolicyAgent):
         from hunch.roles.policy.text import TextPolicy
 
         return TextPolicy(self.lm, self.config, seed, reference=self.reference)
-
-    @property
-    def reference(self) -> Any:
-        """The model from which the divergence is measured, or ``start``, or None."""
-        return None if self.config.reference == "none" else self.models.get("reference", "start")
 
     def make_memory(self) -> Groups:
         """Make the memory of unfinished episodes, and of finished ones by group."""
@@ -185,10 +176,7 @@ class WritingAgent(PolicyAgent):
     ) -> list[Decision]:
         """Write a text for each state, with a generator of its own, so that its company does not matter.
 
-        Args:
-            states: The states.
-            rng: Draws the generators.
-            heat: Temperature. Default: 1, and 0 for the greedy answer that others are compared with.
+        The temperature ``heat`` is 1 by default, and 0 for the greedy answer that others are compared with.
         """
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
         heats = [self._heat(state) if heat is None else heat for state in states]
@@ -319,21 +307,10 @@ def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
     }
 
 
-def _source(place: str) -> Any:
-    from hunch.methods.reward.rewarded import source
-
-    return source(place)
-
-
 def _read_texts(file: str) -> list[tuple[Any, str]]:
     """Return prompts and the texts after them; of a text alone the first word is the prompt."""
-    from hunch.envs.prompts import read
-
-    found = []
-    for row in read(file, "text", "completion"):
-        if "text" in row:
-            first, _, rest = str(row["text"]).partition(" ")
-            found.append((first, f" {rest}"))
-        else:
-            found.append((row["prompt"], row["completion"]))
-    return found
+    rows = read(file, "text", "completion")
+    parts = [
+        (r["prompt"], "", r["completion"]) if "completion" in r else r["text"].partition(" ") for r in rows
+    ]
+    return [(prompt, space + rest) for prompt, space, rest in parts]

@@ -14,12 +14,11 @@ The value is a perceptron on the model's hidden states, and its error does not t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from hunch.methods.method import Method
-from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.agent import WRITES, WritingAgent, WritingConfig
+from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
 
 VALUED: Mapping[str, Any] = {
@@ -31,10 +30,6 @@ VALUED: Mapping[str, Any] = {
     "whiten": True,
 }
 """What methods fix that learn a value of each token."""
-RL4LMS = (
-    "Ramamurthy et al., Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, "
-    "Baselines, and Building Blocks for Natural Language Policy Optimization, ICLR 2023"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,25 +53,14 @@ class PPOText(WritingAgent):
     fixed: ClassVar[Mapping[str, Any]] = VALUED
 
 
-METHOD = Method(
-    "ppo-text",
-    PPOText,
-    "a model that writes is trained by PPO over tokens, held near a reference",
-    RL4LMS,
-    leaf="RL4LLM / fine-tuning",
+METHOD = replace(
+    GRPO,
+    name="ppo-text",
+    agent_class=PPOText,
+    summary="a model that writes is trained by PPO over tokens, held near a reference",
+    paper="Ramamurthy et al., Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, "
+    "Baselines, and Building Blocks for Natural Language Policy Optimization, ICLR 2023",
     environments="free text",
     acts="text",
-    reads={"raw"},
-    optional={"raw"},
-    lm=WALKS,
-    roles=("policy",),
-    control="shuffled returns",
-    data="none",
-    changeable=("temperature",),
-    files=(
-        "methods/tune/ppo_text.py",
-        "methods/tune/agent.py",
-        "rl/policy_gradient.py",
-        "roles/policy/text.py",
-    ),
+    files=("methods/tune/ppo_text.py", *GRPO.files[1:]),
 )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -45,8 +45,8 @@ from hunch.roles.reward.settings import RewardModelConfig
 if TYPE_CHECKING:
     from hunch.roles.reward.model import RewardModel
 
-BATCH: Final = 64
-"""Demonstrations per update."""
+BATCH, RATE = 64, 3e-3
+"""Demonstrations per update, and Adam's rate, which falls linearly to 0 (our choice for a small model)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +58,6 @@ class RLHFConfig(RewardModelConfig, PPOTextConfig):
     pocket?corpus=walks."""
     demonstrations: NonNegativeInt = 0
     """Updates on the environment's demonstrations before everything else; 0 if the model knows them."""
-    imitation_rate: PositiveFloat = 3e-3
-    """Adam learning rate of these updates, which falls linearly to 0 (our choice for a small model)."""
     rounds: PositiveInt = 1
     """Times that pairs are collected anew from the newest policy (Bai et al.: weekly)."""
     kl: NonNegativeFloat = 0.02
@@ -104,6 +102,8 @@ class RLHF(Rewarded):
     config_class: ClassVar[type[Any]] = RLHFConfig
     fixed: ClassVar[Mapping[str, Any]] = {
         **{**WRITES, "reward": "", "shuffle": False, "texts": "", "reference": "start", "clip_high": None},
+        **{"unit": "token", "whiten": True, "epochs": 4, "batch_size": 32, "micro": 64, "gae": 0.95},
+        **{"clip": 0.2, "value": 0.5, "entropy": 0.0, "kl_in": "reward", "width": 128},
     }
     agent: Policy
     source: RewardModel
@@ -114,11 +114,9 @@ class RLHF(Rewarded):
         c: RLHFConfig = configure(type(self), config, options)
         self.check(c, {})
         self.config = c
-        algorithm = {"unit": "text", "whiten": False, "epochs": 1, "batch_size": 0}
-        own = replace(c, **algorithm) if c.advantage == "leave_one_out" else c  # type: ignore[arg-type]
-        super().__init__(
-            Policy(own), RewardModel(c.trunk or c.lm or WALKS, preferences_of(c, judge), c), extrinsic=0.0
-        )
+        rloo: dict[str, Any] = {"unit": "text", "whiten": False, "epochs": 1, "batch_size": 0}
+        own = replace(c, **rloo) if c.advantage == "leave_one_out" else c
+        super().__init__(Policy(own), RewardModel(c.lm or WALKS, preferences_of(c, judge), c), extrinsic=0.0)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RLHF:
@@ -183,7 +181,7 @@ class RLHF(Rewarded):
         few = [self.agent.texts[i] for i in self.rng.integers(len(self.agent.texts), size=BATCH)]
         loss = -self.agent.policy.likelihood(*zip(*few, strict=True))
         left = 1 - self.imitated / self.config.demonstrations
-        told = {"loss": self.imitation.update(loss, self.config.imitation_rate * left)}
+        told = {"loss": self.imitation.update(loss, RATE * left)}
         self.imitated += 1
         if not self.imitating:
             self.agent.policy.settle()

@@ -13,13 +13,12 @@ With one pass over one batch the ratio is 1, and the clipped surrogate has this 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from hunch.methods.method import Method
-from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.agent import WritingAgent, WritingConfig
 from hunch.methods.tune.grpo import COMPARES
+from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.rl.settings import Kind
 
@@ -50,20 +49,12 @@ class RLOO(WritingAgent):
     parts = ("policy",)
 
 
-METHOD = Method(
-    "rloo",
-    RLOO,
-    "a model that writes learns by REINFORCE, with a group's other answers as the baseline",
-    "Ahmadian et al., Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human "
+METHOD = replace(
+    GRPO,
+    name="rloo",
+    agent_class=RLOO,
+    summary="a model that writes learns by REINFORCE, with a group's other answers as the baseline",
+    paper="Ahmadian et al., Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human "
     "Feedback in LLMs, ACL 2024",
-    leaf="RL4LLM / fine-tuning",
-    environments="free text and listed actions",
-    acts="any",
-    reads={"raw"},
-    optional={"raw"},
-    lm=WALKS,
-    roles=("policy",),
-    control="shuffled returns",
-    data="none",
-    changeable=("temperature",),
+    files=(),
 )

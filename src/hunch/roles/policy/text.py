@@ -138,6 +138,10 @@ class TextPolicy(ModelPolicy):
     def _held(self) -> AbstractContextManager[None]:
         return self.lm.held(self.settled) if self.frozen is self.chooser else nullcontext()
 
+    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return the probabilities of the listed actions of each state."""
+        return self.chooser.probabilities(states)
+
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> Tensor:
         """Return the mean log-probability of the tokens of given texts after their prompts."""
         found = self.lm.judged(prompts, self.lm.spelled(prompts, texts))

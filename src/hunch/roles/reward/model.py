@@ -36,6 +36,9 @@ HELD_OUT = 0.1
 """Share of the pairs on which the fitted model is tested."""
 TOGETHER = 128
 """Texts that are judged at once."""
+BATCH, CENTRE = 32, 0.01
+"""Pairs per update (InstructGPT: 64), and the weight of the squared sum of a pair's rewards, which keeps them
+near 0 (Eisenstein et al., 2024)."""
 
 
 class RewardModel(RewardSource):
@@ -243,16 +246,14 @@ class Member:
         )
         weights = [*self.lm.parameters(), *self.head.parameters()]
         learner = Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
-        batches = [
-            own for _ in range(config.reward_epochs) for own in _batches(pairs, config.reward_batch, rng)
-        ]
+        batches = [own for _ in range(config.reward_epochs) for own in _batches(pairs, BATCH, rng)]
         for number, batch in enumerate(batches):
             rewards = self(
                 [own.state for own in batch] * 2, [*(o.first for o in batch), *(o.second for o in batch)]
             )
             first, second = rewards[: len(batch)], rewards[len(batch) :]
             shares = torch.tensor([own.share for own in batch])
-            loss = pair_loss(first, second, shares, config.centre)
+            loss = pair_loss(first, second, shares, CENTRE)
             learner.update(loss, config.reward_rate * (1 - number / len(batches)))
 
     def state_dict(self) -> dict[str, Any]:

@@ -24,18 +24,12 @@ class RewardModelConfig:
     """labels=judge: the model that compares."""
     principles: str = ""
     """labels=judge: file with principles, one a line, of which one is drawn for each pair."""
-    trunk: str = ""
-    """Model on which the reward model is built. Default: that of --lm."""
     ensemble: PositiveInt = 1
     """Reward models, each with its own chance (Coste et al., ICLR 2024: 5)."""
     combine: Literal["mean", "worst"] = "mean"
     """What counts of the rewards of an ensemble."""
-    centre: NonNegativeFloat = 0.01
-    """Weight of the squared sum of a pair's rewards, which keeps them near 0 (Eisenstein et al., 2024)."""
     reward_epochs: PositiveInt = 4
     """Passes over the pairs (our choice for a small model; InstructGPT: 1)."""
-    reward_batch: PositiveInt = 32
-    """Pairs per update of the reward model (InstructGPT: 64)."""
     reward_rate: PositiveFloat = 3e-3
     """Adam learning rate of the reward model, which falls linearly to 0, for a model under a million weights
     (our choice; InstructGPT: 9e-6)."""
