@@ -55,6 +55,8 @@ PAGES_OF = {
     "glam": ("glam", "ppo"),
     "gflan-prior": ("gflan_prior", "glam", "ppo", "dqn_prior"),
     "gif-mcts": ("gif_mcts", "funsearch"),
+    "best-of-n": ("best_of_n", "rlhf"),
+    "offline-rlhf": ("offline_rlhf", "sft"),
     "grpo": ("grpo",),
     "rloo": ("grpo",),
     **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
@@ -108,7 +110,7 @@ def test_every_method_keeps_the_contract(method, tmp_path):
         return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
     if method.acts in ("text", "any"):
         file = tmp_path / "prompts.jsonl"
-        file.write_text('{"prompt": "You see a key", "answer": "drop"}\n{"prompt": "go to a box"}\n')
+        file.write_text('{"prompt": "You see a key", "answer": "drop", "completion": "drop"}\n{"prompt": "go to a box"}\n')
         env = hunch.make("hunch/Prompts-v0", file=str(file))
         return methods.check(small(method), env, steps=12, streams=2)
     if method.roles == ("policy",):

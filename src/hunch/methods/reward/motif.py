@@ -402,7 +402,6 @@ METHOD = Method(
     control="uninformed judge",
     files=(
         "methods/reward/motif.py",
-        "roles/reward/comparer.py",
         "roles/reward/rewarded.py",
         "methods/q_learning.py",
     ),
