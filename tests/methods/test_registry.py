@@ -1,6 +1,7 @@
 """The rows of methods, and the contract of agents held by every method in it."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -110,7 +111,8 @@ def test_every_method_keeps_the_contract(method, tmp_path):
         return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
     if method.acts in ("text", "any"):
         file = tmp_path / "prompts.jsonl"
-        file.write_text('{"prompt": "You see a key", "answer": "drop", "completion": "drop"}\n{"prompt": "go to a box"}\n')
+        row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}
+        file.write_text(json.dumps(row) + "\n" + json.dumps({"prompt": "go to a box"}) + "\n")
         env = hunch.make("hunch/Prompts-v0", file=str(file))
         return methods.check(small(method), env, steps=12, streams=2)
     if method.roles == ("policy",):

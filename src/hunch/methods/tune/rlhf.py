@@ -45,6 +45,8 @@ from hunch.roles.reward.settings import RewardModelConfig
 if TYPE_CHECKING:
     from hunch.roles.reward.model import RewardModel
 
+SHOWN = 4
+"""Texts of an update that are kept for people to read."""
 BATCH, RATE = 64, 3e-3
 """Demonstrations per update, and Adam's rate, which falls linearly to 0 (our choice for a small model)."""
 
@@ -140,6 +142,8 @@ class RLHF(Rewarded):
         super().begin(replace(world, data=()), seed)
         self.rng = np.random.default_rng([seed, 4])
         self.imitated, self.played, self.round = 0, 0, 1
+        self.samples: list[dict[str, Any]] = []
+        self.latest: list[dict[str, Any]] = []
         self.each = max(1, world.steps // self.config.rounds)
         self.imitation: Any = None
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
@@ -168,8 +172,12 @@ class RLHF(Rewarded):
         if self.imitating:
             return self.imitate()
         if not self.source.fitted:
-            return self.source.learn()
-        told = super().learn()
+            told = self.source.learn()
+            self.samples += self.source.records()[-1:] if self.source.fitted else []
+            return told
+        before, told = self.agent.learner.updates, super().learn()
+        if (now := self.agent.learner.updates) > before and now & (now - 1) == 0:
+            self.samples.append({"update": now, "texts": self.latest})
         if self.round < self.config.rounds and self.played >= self.round * self.each:
             self.round += 1
             self.source.collect()
@@ -186,6 +194,18 @@ class RLHF(Rewarded):
         if not self.imitating:
             self.agent.policy.settle()
         return told
+
+    def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
+        joined = super()._relabelled(transitions)
+        self.latest = [
+            {"prompt": t.state.observation, "text": t.action, "reward": t.reward, "learned": own.reward}
+            for t, own in list(zip(transitions, joined, strict=True))[:SHOWN]
+        ]
+        return joined
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return fits of the reward model, and texts with both rewards at updates 1, 2, 4, 8 and so on."""
+        return self.samples
 
     # ---- acting ---------------------------------------------------------------------------------------
 
@@ -210,6 +230,7 @@ class RLHF(Rewarded):
             "rng": self.rng.bit_generator.state,
             "imitation": self.imitation.state_dict() if self.imitating and self.imitation else None,
             "words": list(self.agent.lm.words),
+            "samples": list(self.samples),
             "settled": self.agent.policy.settled,
         }
         return {**super().state_dict(), "stages": stages}
@@ -219,7 +240,7 @@ class RLHF(Rewarded):
         super().load_state_dict(state)
         stages = state["stages"]
         self.imitated, self.played, self.round = stages["figures"]
-        self.rng.bit_generator.state = stages["rng"]
+        self.rng.bit_generator.state, self.samples = stages["rng"], list(stages["samples"])
         self.agent.lm.take(stages["words"])
         self.agent.policy.settled = stages["settled"]
         if stages["imitation"]:
