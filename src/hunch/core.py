@@ -328,7 +328,7 @@ class Agent(Player, Source, Protocol):
 
     More is optional: ``saved``, ``models``, ``records_file`` (default: ``records.jsonl``), ``files()``: whole
     files to keep in the run's folder, by name; ``group``: neighbouring streams whose episodes begin alike;
-    ``export(folder)``: writes the model that it trained, at the end of a run.
+    ``export(folder)``: writes the model that it trained. ``player.figures()``: means of what it played.
     """
 
     @property

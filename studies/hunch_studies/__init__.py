@@ -55,6 +55,7 @@ _MODULES = {
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
+    "rlhf": "rlhf",
 }
 
 

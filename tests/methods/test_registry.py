@@ -1,6 +1,7 @@
 """The rows of methods, and the contract of agents held by every method in it."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,7 +20,8 @@ from hunch.runs.execute import RunConfig, execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
-SMALL = {**Q_SMALL, "horizon": 8, "width": 8, "episodes": 4, "max_tokens": 4, "refresh": 1}
+PAIRS = {"pairs": 2, "reward_epochs": 1, "n": 2}
+SMALL = {**Q_SMALL, **PAIRS, "horizon": 8, "width": 8, "episodes": 4, "max_tokens": 4, "refresh": 1}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -54,6 +56,8 @@ PAGES_OF = {
     "glam": ("glam", "ppo"),
     "gflan-prior": ("gflan_prior", "glam", "ppo", "dqn_prior"),
     "gif-mcts": ("gif_mcts", "funsearch"),
+    "best-of-n": ("best_of_n", "rlhf"),
+    "offline-rlhf": ("offline_rlhf", "sft"),
     "grpo": ("grpo",),
     "rloo": ("grpo",),
     **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
@@ -86,6 +90,7 @@ def small(method, spec=None):
         "policy_lm": model,
         "encoder": lm.load("bag-of-words"),
         "proposer": lm.load("uniform"),
+        "judge": lm.load("uniform"),
     }
     return method.build(config, {name: own for name, own in models.items() if name not in method.unnamed})
 
@@ -106,7 +111,8 @@ def test_every_method_keeps_the_contract(method, tmp_path):
         return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
     if method.acts in ("text", "any"):
         file = tmp_path / "prompts.jsonl"
-        file.write_text('{"prompt": "You see a key", "answer": "drop"}\n{"prompt": "go to a box"}\n')
+        row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}
+        file.write_text(json.dumps(row) + "\n" + json.dumps({"prompt": "go to a box"}) + "\n")
         env = hunch.make("hunch/Prompts-v0", file=str(file))
         return methods.check(small(method), env, steps=12, streams=2)
     if method.roles == ("policy",):

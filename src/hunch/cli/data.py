@@ -15,6 +15,7 @@ from rich.table import Table
 from hunch.cli.options import read, split_environment
 from hunch.core import UsageError
 from hunch.envs import make
+from hunch.ranges import PositiveInt
 from hunch.rl import dataset
 from hunch.runs.record import collect, parse_mix
 
@@ -30,7 +31,10 @@ class CollectOptions:
     steps: int = 1_000
     """Number of steps in the data set."""
     mix: str = "oracle=0.5,random=0.5"
-    """Behaviours with their shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR."""
+    """Behaviours with their shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR,
+    examples (demonstrations of the environment), write:SPEC (texts of a language model)."""
+    group: PositiveInt = 1
+    """Episodes that begin alike, such as answers to one prompt, which can then be compared."""
     good: float | None = None
     """Share of the steps from successful episodes. Default: not controlled."""
     seed: int = 0
@@ -80,7 +84,8 @@ def _collect(arguments: Sequence[str]) -> None:
     options = read(CollectOptions, prog="hunch data collect", args=rest)
     dataset.refuse_existing(options.out)
     mix = parse_mix(options.mix)
-    recorded = collect(options.env, env_options, mix, options.steps, good=options.good, seed=options.seed)
+    how = {"good": options.good, "seed": options.seed, "group": options.group}
+    recorded = collect(options.env, env_options, mix, options.steps, **how)
     dataset.save(recorded, options.out)
     describe(recorded, Console())
 

@@ -112,6 +112,7 @@ _ENTRY_POINTS = {
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/SaySelect-v0": "hunch.envs.say_select:SaySelect",
+    "hunch/Recipes-v0": "hunch.envs.recipes:Recipes",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",

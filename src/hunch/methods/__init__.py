@@ -74,7 +74,8 @@ GROUP = "hunch.methods"
 _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
-    ("tune", "grpo rloo ppo_text a2c_text trpo_text nlpo"),
+    ("decode", "best_of_n"),
+    ("tune", "sft rlhf offline_rlhf grpo rloo ppo_text a2c_text trpo_text nlpo"),
     ("prior", "instruct_q likelihood_value"),
     ("in_context", "icpi icpi_no_argmax matching tabular_q"),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),

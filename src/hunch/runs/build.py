@@ -93,9 +93,19 @@ def recorded(config: RunConfig) -> Dataset | None:
         return None
     from hunch.rl import dataset
 
+    if Path(config.data).is_file():
+        return _from_file(Path(config.data), config.env, config.env_options)
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
     return data
+
+
+def _from_file(file: Path, env: str, options: Mapping[str, Any]) -> Dataset:
+    """Read answers in TRL's columns, or episodes as JSON lines."""
+    from hunch.rl.answers import is_answers, read_answers
+    from hunch.rl.dataset import read_json_lines
+
+    return (read_answers if is_answers(file) else read_json_lines)(file, env, options)
 
 
 def tasks(config: RunConfig, data: Dataset | None) -> dict[str, Any]:

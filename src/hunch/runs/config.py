@@ -39,7 +39,7 @@ class Setting:
     """Language model that fills the method's role, such as minilm, uniform or hf:<name or folder>. Default:
     the method's own."""
     data: str = ""
-    """Folder of a data set to learn from, instead of stepping an environment."""
+    """Data set to learn from, instead of stepping an environment: a folder, or a file of JSON lines."""
     online: bool = False
     """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000

@@ -19,7 +19,7 @@ from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
+from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, Players, best_score, score
 from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
@@ -109,7 +109,7 @@ class Training:
         before = None if self.trusted else deepcopy(self.agent.state_dict())
         with self._failing("play as an evaluation's player"):
             played = evaluate(
-                self.agent.player,
+                players := Players(self.agent),
                 evaluation.places,
                 evaluation.episodes,
                 self.seed + EVALUATION_SEED,
@@ -118,6 +118,7 @@ class Training:
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
+            self.pending.append({f"eval_{name}": value for name, value in players.figures().items()})
         if before is not None:
             self._require_same(before)
         earlier = best_score(self.evaluations)

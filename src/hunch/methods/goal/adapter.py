@@ -51,7 +51,7 @@ class Adapter(Sayer):
         from hunch.lm.training import Learner, new
 
         self.summaries = summaries
-        self.model = trainable(start, context=256) if start else new(seed, 256)
+        self.model = trainable(start, context=256) if start else new(seed=seed, context=256)
         self.model.take(summaries)
         self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=rate))
 
