@@ -23,7 +23,10 @@ _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
     ("prior", "instruct_q likelihood_value"),
-    ("in_context", "icpi icpi_no_argmax matching tabular_q"),
+    (
+        "in_context",
+        "icpi icpi_no_argmax matching tabular_q algorithm_distillation nearest_history in_context_lm",
+    ),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
     ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),
     ("", "q_learning"),

@@ -213,7 +213,8 @@ def _run(
             rollout = _rollout(config, places.envs, raw) if places.envs else None
         data = places.data if raw or not places.data else _without_raw(places.data)
         env = next(iter(places.all), None)
-        training = Training(agent, rollout, env, data, config.seed, config.steps, ledger, folder, asked)
+        world = (agent, rollout, env, data, config.seed, config.steps)
+        training = Training(*world, ledger, folder, asked, config.lifetime)
         ledger.add(asked)  # a model that is trained may be new after begin
         training.restore()
         if folder:

@@ -40,6 +40,7 @@ class Training:
         ledger: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
+        lifetime: Episodes that share one task, in evaluations too.
     """
 
     agent: Agent
@@ -51,6 +52,7 @@ class Training:
     ledger: Ledger
     folder: RunFolder | None
     models: Asked
+    lifetime: int = 1
     updates: int = 0
     recorded: int = 0
     kept: dict[str, str] = field(default_factory=dict)
@@ -69,7 +71,8 @@ class Training:
         self.identity = self._identity()
         self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
         with self._failing("begin"):
-            self.agent.begin(world_of(self.rollout, self.env, self.asked, self.data), self.seed)
+            world = world_of(self.rollout, self.env, self.asked, self.data, self.lifetime)
+            self.agent.begin(world, self.seed)
 
     @property
     def steps(self) -> int:
@@ -110,7 +113,7 @@ class Training:
                 evaluation.episodes,
                 self.seed + EVALUATION_SEED,
                 episodes_per_player=evaluation.episodes_per_player,
-                lifetime=self.rollout.lifetime if self.rollout else 1,
+                lifetime=self.lifetime,
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
@@ -277,7 +280,7 @@ class Training:
                 "seed": self.seed,
                 "environments": envs,
                 "task_seed": self.rollout.task_seed if self.rollout else None,
-                **({"lifetime": self.rollout.lifetime} if self.rollout and self.rollout.lifetime > 1 else {}),
+                **({"lifetime": self.lifetime} if self.lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
                 "data": _digest(self.data),
             }
