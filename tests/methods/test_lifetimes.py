@@ -32,7 +32,7 @@ def room(**options):
 
 def agents():
     return {
-        "algorithm-distillation": AlgorithmDistillation(**SMALL),
+        "algorithm-distillation": AlgorithmDistillation(**{**SMALL, "episodes": 3}),
         "nearest-history": NearestHistory(),
         "in-context-lm": InContextLM(UniformPrior()),
     }
@@ -156,4 +156,4 @@ def test_the_best_action_is_asked_of_the_environment(data):
     hunch.train("algorithm-distillation", room(), data=data, steps=2, labels="best", lifetime=4, **SMALL)
     lake = hunch.make("hunch/FrozenLake-v0")
     with pytest.raises(UsageError, match="knows its best action"):
-        hunch.train(AlgorithmDistillation(**SMALL, labels="best"), lake, data=data, steps=2, lifetime=4)
+        hunch.train(AlgorithmDistillation(**SMALL, labels="best"), lake, data=as_episodes(data), steps=2)

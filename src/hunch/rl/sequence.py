@@ -33,8 +33,8 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, pieces: IntArray, actions: IntArray, rewards: Any, places: IntArray) -> Steps:
         """Make tensors of arrays."""
-        numbers = torch.from_numpy(np.asarray(rewards, dtype=np.float32))
-        return cls(*(torch.from_numpy(part) for part in (pieces, actions)), numbers, torch.from_numpy(places))
+        read, taken, at = (torch.from_numpy(part) for part in (pieces, actions, places))
+        return cls(read, taken, torch.from_numpy(np.asarray(rewards, dtype=np.float32)), at)
 
 
 class SequenceModel(nn.Module):
@@ -76,7 +76,8 @@ class SequenceModel(nn.Module):
     def _tokens(self, steps: Steps, positions: Tensor) -> Tensor:
         seen: Tensor = self.pieces(steps.pieces).sum(2) + self.actions(steps.actions)
         seen = seen + self.rewards(steps.rewards[..., None]) + self.places(steps.places)
-        return seen + self.positions(positions)
+        tokens: Tensor = seen + self.positions(positions)
+        return tokens
 
     def begin(self, version: int = 0) -> Cache:
         """Return an empty cache; ``version`` is the number of updates that made the weights."""

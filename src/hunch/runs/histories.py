@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing as mp
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import repeat
@@ -14,7 +14,7 @@ import numpy as np
 
 import hunch.envs
 from hunch.core import Agent, Episode, Transition
-from hunch.ranges import PositiveInt, check_settings
+from hunch.ranges import PositiveInt, check_settings, stated
 from hunch.rl.dataset import Dataset, Recording
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
@@ -60,7 +60,7 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
             found = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
     provenance = {
         "method": config.method,
-        "options": asdict(config.options) if is_dataclass(config.options) else {},
+        "options": stated(config.options) if config.options else {},
         "lives": asdict(lives),
         "seed": config.seed,
         "version": version("hunch-rl"),

@@ -80,8 +80,9 @@ class Reader(Lifetimes):
 
     def _look_up(self, state: State) -> str:
         lived, done = self.lived.get(state.stream, []), self.agent.done.get(state.observation, {})
-        steps = [self.agent.having.get((s.observation, s.action, s.reward), 0.0) for s in lived]
-        alike = np.sum(steps, axis=0) + np.zeros(len(self.agent.known))
+        alike = np.zeros(len(self.agent.known))
+        for s in lived:
+            alike += self.agent.having.get((s.observation, s.action, s.reward), 0.0)
         here = [h for h, own in done.items() if any(action in state.options for _, action in own)]
         if not here:
             return state.options[int(self.rng.integers(len(state.options)))]
