@@ -19,7 +19,7 @@ from hunch.runs.execute import RunConfig, execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
-SMALL = {**Q_SMALL, "horizon": 8, "width": 8}
+SMALL = {**Q_SMALL, "horizon": 8, "width": 8, "episodes": 2}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -33,6 +33,8 @@ PAGES_OF = {
     "saycan": ("saycan", "inner_monologue", "dqn_prior"),
     "planner-actor-reporter": ("planner_actor_reporter", "saycan", "inner_monologue", "dqn_prior"),
     "inner-monologue": ("saycan", "inner_monologue", "dqn_prior"),
+    "nearest-history": ("algorithm_distillation",),
+    "in-context-lm": ("algorithm_distillation", "dqn_prior"),
     "icpi-no-argmax": ("icpi",),
     "matching": ("icpi",),
     "tabular-q": ("icpi",),
