@@ -18,6 +18,7 @@ _MODULES = {
     "priors-k": "priors",
     "priors-temperature": "priors",
     "priors-cache": "priors",
+    "in-context": "in_context",
     "priors-offline": "priors_offline",
     "priors-learned": "priors_learned",
     "priors-transfer": "priors_transfer",

@@ -35,6 +35,8 @@ PAGES_OF = {
     "saycan": ("saycan", "inner_monologue", "dqn_prior"),
     "planner-actor-reporter": ("planner_actor_reporter", "saycan", "inner_monologue", "dqn_prior"),
     "inner-monologue": ("saycan", "inner_monologue", "dqn_prior"),
+    "nearest-history": ("algorithm_distillation",),
+    "in-context-lm": ("algorithm_distillation", "dqn_prior"),
     "icpi-no-argmax": ("icpi",),
     "matching": ("icpi",),
     "tabular-q": ("icpi",),
@@ -71,6 +73,8 @@ def small(method, spec=None):
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
+    if method.name == "algorithm-distillation":
+        config = dataclasses.replace(config, episodes=2)  # what the checker records is short
     if method.name == "rewarded":
         config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     config = methods.settings.configure(method.agent_class, config, {})

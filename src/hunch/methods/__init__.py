@@ -77,7 +77,10 @@ _FOLDERS = (
     ("decode", "best_of_n"),
     ("tune", "sft rlhf offline_rlhf grpo rloo ppo_text a2c_text trpo_text nlpo"),
     ("prior", "instruct_q likelihood_value"),
-    ("in_context", "icpi icpi_no_argmax matching tabular_q"),
+    (
+        "in_context",
+        "icpi icpi_no_argmax matching tabular_q algorithm_distillation nearest_history in_context_lm",
+    ),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
     ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),
     ("", "q_learning"),

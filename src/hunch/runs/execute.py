@@ -218,7 +218,8 @@ def _run(
             rollout = _rollout(config, places.envs, agent) if places.envs else None
         data = places.data if raw or not places.data else _without_raw(places.data)
         env = next(iter(places.all), None)
-        training = Training(agent, rollout, env, data, config.seed, config.steps, ledger, folder, asked)
+        world = (agent, rollout, env, data, config.seed, config.steps)
+        training = Training(*world, ledger, folder, asked, config.lifetime)
         training.keep_every, training.keep_last = config.keep_every, config.keep_last
         ledger.add(asked)  # a model that is trained may be new after begin
         training.restore()

@@ -40,6 +40,7 @@ class Training:
         ledger: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
+        lifetime: Episodes that share one task, in evaluations too.
         keep_every: Steps between agents that are kept; None keeps none.
         keep_last: How many of them stay; None for all.
     """
@@ -53,6 +54,7 @@ class Training:
     ledger: Ledger
     folder: RunFolder | None
     models: Asked
+    lifetime: int = 1
     keep_every: int | None = None
     keep_last: int | None = None
     updates: int = 0
@@ -73,7 +75,8 @@ class Training:
         self.identity = self._identity()
         self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
         with self._failing("begin"):
-            self.agent.begin(world_of(self.rollout, self.env, self.asked, self.data), self.seed)
+            world = world_of(self.rollout, self.env, self.asked, self.data, self.lifetime)
+            self.agent.begin(world, self.seed)
 
     @property
     def steps(self) -> int:
@@ -114,7 +117,7 @@ class Training:
                 evaluation.episodes,
                 self.seed + EVALUATION_SEED,
                 episodes_per_player=evaluation.episodes_per_player,
-                lifetime=self.rollout.lifetime if self.rollout else 1,
+                lifetime=self.lifetime,
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
@@ -292,7 +295,7 @@ class Training:
                 "seed": self.seed,
                 "environments": envs,
                 "task_seed": self.rollout.task_seed if self.rollout else None,
-                **({"lifetime": self.rollout.lifetime} if self.rollout and self.rollout.lifetime > 1 else {}),
+                **({"lifetime": self.lifetime} if self.lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
                 "data": _digest(self.data),
             }
