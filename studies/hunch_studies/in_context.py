@@ -20,9 +20,10 @@ from hunch.rl import dataset
 from hunch.rl.episodes import evaluate
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.runs.compare import Arm, processors
+from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.histories import Lives, histories
+from hunch.runs.processes import processors
 from hunch_studies.study import Part, Scale, Seeded, Study, runs_of
 
 ROOM: Final = "hunch/DarkRoom-v0"

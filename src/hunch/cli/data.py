@@ -18,9 +18,9 @@ from hunch.core import UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt
 from hunch.rl import dataset
-from hunch.runs.compare import processors
 from hunch.runs.config import Setting
 from hunch.runs.histories import Lives, histories
+from hunch.runs.processes import processors
 from hunch.runs.record import collect, parse_mix
 
 

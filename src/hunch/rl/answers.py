@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import UsageError
-from hunch.rl.dataset import Dataset, Recording, check
+from hunch.rl.dataset import Dataset, check
+from hunch.rl.recording import Recording
 
 
 def is_answers(file: Path) -> bool:

@@ -15,8 +15,9 @@ import numpy as np
 import hunch.envs
 from hunch.core import Agent, Episode, Transition
 from hunch.ranges import PositiveInt, check_settings, stated
-from hunch.rl.dataset import Dataset, Recording
+from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import advance, world_of
+from hunch.rl.recording import Recording
 from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
