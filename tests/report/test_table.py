@@ -51,7 +51,8 @@ def test_each_of_several_models_has_a_verdict() -> None:
     """A model of a lower evidence level has one, too; controls have none."""
     writes = row("dqn-prior, pocket", "pocket", "L1", 0.9, 0.95, 0.93)
     assert verdict([*TABLE[1:], writes]) == [
-        "dqn-prior (L3) beats dqn-prior, random k: yes; beats dqn-prior, words: no; beats dqn-prior, pocket: no",
+        "dqn-prior (L3) beats dqn-prior, random k: yes; beats dqn-prior, words: no; "
+        "beats dqn-prior, pocket: no",
         "dqn-prior, pocket (L1) beats dqn-prior: yes; beats dqn-prior, random k: yes; "
         "beats dqn-prior, words: yes",
     ]
