@@ -97,6 +97,11 @@ def test_the_divergence_is_measured_from_a_reference(models):
         assert torch.equal(acting.evaluate(STATES, decisions).logprobs, now.logprobs)
         assert (now.logprobs - before.logprobs).abs().max() > 1e-3
     assert policy(models).expected(STATES, decisions) is None
+    random = TextPolicy(
+        models[0], TextPolicyConfig(max_tokens=8, width=8, start="random"), 0, reference="start"
+    )
+    found = random.evaluate(STATES, decisions).logprobs
+    torch.testing.assert_close(random.expected(STATES, decisions), found, atol=1e-5, rtol=0)
 
 
 class TwoTurns(gymnasium.Env):

@@ -135,6 +135,7 @@ class Trainable(Metered, ABC):
         self._head = lru_cache(KNOWN)(self._cut)
         self._start: Start = "weights"
         self._first = {name: weight.clone() for name, weight in self.state_dict().items()}
+        self._begun = self._first
 
     @property
     def name(self) -> str:
@@ -401,19 +402,21 @@ class Trainable(Metered, ABC):
                 self.network.load_state_dict(type(self.network)(self.network.config).state_dict())
         elif start == "shuffled":
             _shuffle(self.network, seed)
+        own = self.state_dict().items()
+        self._begun = self._first if start == "weights" else {name: weight.clone() for name, weight in own}
 
     @contextmanager
     def held(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
         """Use other trained weights within a ``with`` block, without copying them.
 
         Args:
-            weights: As :meth:`state_dict` returned them. Default: those before all training.
+            weights: As :meth:`state_dict` returned them. Default: those after the last :meth:`restart`.
         """
         trained = self._trained()
         own = {name: weight.data for name, weight in trained.items()}
         try:
             for name, weight in trained.items():
-                weight.data = (weights or self._first)[name]
+                weight.data = (weights or self._begun)[name]
             yield
         finally:
             for name, weight in trained.items():
