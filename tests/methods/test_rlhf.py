@@ -426,7 +426,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "lines", "said"),
     [
-        (["rlhf", "--labels", "FILE"], '{"prompt": "a", "chosen": "b"}', "has no 'rejected'|has no rejected"),
+        (["rlhf", "--labels", "FILE"], '{"prompt": "a", "chosen": "b"}', "needs chosen and rejected"),
         (["rlhf", "--labels", "FILE"], '{"prompt": "a", "chosen": "b", "rejected": "b"}', "equal"),
         (["rlhf", "--labels", "judge", "--principles", "FILE"], "\n \n", "holds no principle"),
         (["rlhf", "--principles", "FILE"], "Be brief.", "set labels to judge"),
@@ -440,7 +440,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
         (
             ["offline-rlhf", "--data", "FILE"],
             '{"prompt": "a", "chosen": "b", "rejected": "b"}',
-            "both texts are equal",
+            "two different texts",
         ),
         (
             ["offline-rlhf", "--data", "FILE", "--request", "7"],

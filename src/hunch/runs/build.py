@@ -15,6 +15,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure
 from hunch.rl.episodes import world_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.answers import read_data
 from hunch.runs.config import RunConfig
 from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, read_checkpoint, restoring
 from hunch.runs.folder import differences, leaves
@@ -94,18 +95,10 @@ def recorded(config: RunConfig) -> Dataset | None:
     from hunch.rl import dataset
 
     if Path(config.data).is_file():
-        return _from_file(Path(config.data), config.env, config.env_options)
+        return read_data(Path(config.data), config.env, config.env_options)
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
     return data
-
-
-def _from_file(file: Path, env: str, options: Mapping[str, Any]) -> Dataset:
-    """Read answers in TRL's columns, or episodes as JSON lines."""
-    from hunch.rl.answers import is_answers, read_answers
-    from hunch.rl.dataset import read_json_lines
-
-    return (read_answers if is_answers(file) else read_json_lines)(file, env, options)
 
 
 def tasks(config: RunConfig, data: Dataset | None) -> dict[str, Any]:

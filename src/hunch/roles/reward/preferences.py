@@ -5,14 +5,14 @@ A preference is the share that the first text gets: 1, 0, or 0.5 for a tie.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, State, Transition, UsageError
+from hunch.envs.prompts import read, shown
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.roles.reward.comparer import TARGETS, Comparer
@@ -117,41 +117,28 @@ def read_principles(file: str) -> tuple[str, ...]:
     Raises:
         UsageError: if there are none.
     """
-    lines = tuple(line.strip() for line in _read(file).splitlines() if line.strip())
+    try:
+        lines = tuple(line.strip() for line in Path(file).read_text().splitlines() if line.strip())
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{file} cannot be read: name a file with a principle a line.") from error
     if not lines:
         raise UsageError(f"{file} holds no principle: write one a line.")
     return lines
 
 
-def read_pairs(file: str, task: str = "") -> list[Compared]:
+def read_pairs(file: str) -> list[Compared]:
     """Read compared texts in TRL's columns: a line of JSON each, with ``prompt``, ``chosen``, ``rejected``.
 
     Raises:
         UsageError: if there are none, or a line is not of this kind.
     """
     found = list[Compared]()
-    for number, line in enumerate(_read(file).splitlines(), 1):
-        try:
-            row: Mapping[str, Any] = json.loads(line)
-            texts = [row[name] for name in ("prompt", "chosen", "rejected")]
-        except (ValueError, KeyError, TypeError) as error:
-            problem = f"it has no {error}" if isinstance(error, KeyError) else "it is no object in JSON"
-            raise UsageError(f"Line {number} of {file} holds no pair of texts: {problem}.") from None
-        if not all(isinstance(text, str) for text in texts):
-            raise UsageError(f"Line {number} of {file} holds no pair of texts: prompt and both are texts.")
-        found.append(Compared(State(texts[0], task), texts[1], texts[2], 1.0))
-    if not found:
-        raise UsageError(f"{file} holds no pair of texts.")
+    for number, row in enumerate(read(file, "chosen"), 1):
+        both = row["chosen"], row.get("rejected")
+        if not all(isinstance(text, str) for text in both):
+            raise UsageError(f"Line {number} of {file} needs chosen and rejected, two texts.")
+        found.append(Compared(State(shown(row["prompt"])), str(both[0]), str(both[1]), 1.0))
     return found
-
-
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is no text.") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
 
 
 def require_contrast(pairs: Sequence[Compared], shares: bool = True) -> None:
