@@ -12,7 +12,8 @@ from typing import Any
 
 from hunch.core import UsageError
 from hunch.envs.prompts import read, shown
-from hunch.rl.dataset import Dataset, Recording, check, read_json_lines
+from hunch.rl.dataset import Dataset, check, read_json_lines
+from hunch.rl.recording import Recording
 
 
 def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
