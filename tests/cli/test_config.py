@@ -166,5 +166,7 @@ def test_a_run_on_recorded_data_repeats_too(hunch, tmp_path):
     assert hunch("run", "bc", *line, "--out", "first")[0] == 0
     assert hunch("run", "--config", "first", "--out", "again")[0] == 0
     library.train(**read_config("first") | {"out": "python"})
-    first, *others = ((tmp_path / out / "episodes.jsonl").read_bytes() for out in ("first", "again", "python"))
+    first, *others = (
+        (tmp_path / out / "episodes.jsonl").read_bytes() for out in ("first", "again", "python")
+    )
     assert others == [first, first]
