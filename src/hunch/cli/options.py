@@ -14,20 +14,16 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dat
 from itertools import pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 
 from hunch import methods
-from hunch.cli.wrong import with_values
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
-from hunch.methods.settings import as_tuples, changed
-from hunch.ranges import check_settings, check_value
+from hunch.ranges import check_settings
 from hunch.runs.config import RunConfig, Setting
-from hunch.runs.settings_file import read_settings
-from hunch.suggest import suggest
 
 
 def read(cls: Any, **options: Any) -> Any:
@@ -162,6 +158,7 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     later and overrides it.
     """
     from hunch.cli.help import of_method
+    from hunch.cli.wrong import with_values
 
     names = {m.prefix: {option.flag for option in of_method(m, arguments)} for m in found}
     shared, rest = list[str](), list[str]()
@@ -184,40 +181,20 @@ def split_config(arguments: Sequence[str]) -> tuple[list[str], list[str], dict[s
         The names, by default those in the file; the other arguments; and the settings in the file.
     """
     names = list(takewhile(lambda token: not token.startswith("-"), arguments))
-    rest, given = list[str](), dict[str, Any]()
-    for token, values in with_values(arguments[len(names) :]):
-        flag, equals, file = token.partition("=")
-        if flag != "--config":
-            rest += [token, *values]
-        elif not (equals or values):
-            raise UsageError("--config needs a value.")
-        else:
-            given, rest = read_settings(file if equals else values[0]), rest + values[not equals :]
-    named = given.pop("method", ())
-    return names or ([named] if isinstance(named, str) else list(named)), rest, given
+    if not any(token.partition("=")[0] == "--config" for token in arguments):
+        return names, list(arguments[len(names) :]), {}
+    from hunch.cli.config_file import read_line
+
+    return read_line(names, arguments[len(names) :])
 
 
-def with_defaults(cls: Any, values: Mapping[str, Any], prefix: str = "") -> Any:
-    """Return a dataclass of options with values of a file as defaults.
+def with_defaults(cls: Any, values: Mapping[str, Any]) -> Any:
+    """Return a dataclass of options with values of a file as defaults."""
+    if not values:
+        return cls
+    from hunch.cli.config_file import with_values_of
 
-    Raises:
-        UsageError: if there is no such option, or a value has the wrong type.
-    """
-    hints, entries = get_type_hints(cls, include_extras=True), []
-    for name, value in values.items():
-        if name not in hints or name == "config":
-            raise UsageError(f"There is no setting {prefix}{name}; {suggest(name, list(hints))}")
-        hint, value = hints[name], as_tuples(value)
-        if is_dataclass(hint) and isinstance(value, Mapping):
-            inner = with_defaults(hint, value, f"{prefix}{name}.")
-            entries.append((name, inner, field(default_factory=inner)))
-            continue
-        if get_origin(hint) is tuple and isinstance(value, str):
-            value = (value,)
-        check_value(prefix + name, value, hint)
-        value = Path(value) if Path in get_args(hint) and isinstance(value, str) else value
-        entries.append((name, hint, field(default=value)))
-    return make_dataclass(cls.__name__, entries, bases=(cls,), frozen=True, kw_only=True)
+    return with_values_of(cls, values)
 
 
 def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> Any:
@@ -243,8 +220,12 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
     if learner:
         _refuse_other_learners(method, learner, arguments)
     usual = replace(method.config_class(), **method.agent_class.fixed)
-    start = changed(usual, given, method.name)
-    check_settings(start)
+    start = usual
+    if given:
+        from hunch.runs.settings_file import changed
+
+        start = changed(usual, given, method.name)
+        check_settings(start)
     hidden = unseen(method, learner)
     for name in hidden:
         if name != "lm" and attrgetter(name)(start) != attrgetter(name)(usual):

@@ -56,7 +56,7 @@ class Asking:
         top_p: See :class:`~hunch.lm.base.Sampling`.
         stop: What ends the answer of a model that continues text.
         fields: Fields of a prompt that only this role has.
-        role: The role, of :data:`hunch.lm.usage.ANSWERS`.
+        role: The role, of :data:`hunch.lm.remedies.ANSWERS`.
 
     Raises:
         UsageError: if the model does not know the reasoning effort, or the prompt cannot be used.

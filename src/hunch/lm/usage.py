@@ -20,28 +20,6 @@ PATIENCE: Final = 50
 """Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
 SHOWN: Final = 120
 """Characters of an answer that a message quotes."""
-ANSWERS: Final = {
-    "prior": "has to name an action of the list",
-    "judge": "has to say yes or no",
-    "preference": "has to be 1, 2 or none",
-    "goal": "has to name things of the list, one per line",
-    "planner": "has to name a skill of the list",
-    "policy": "has to name an action of the list, the last one if there are several questions",
-    "world-model": "has to go on in the form of the examples",
-    "writer": "has to hold the whole function, best in a fence",
-}
-"""What an answer has to be, by role."""
-
-
-REMEDY: Final = "more max-tokens, or your own words as prompt, may help"
-
-
-def remedy(role: str) -> str:
-    """Return what helps if the answers of a model in a role cannot be read."""
-    return (
-        f"an answer {ANSWERS[role]}; 'hunch lm SPEC --ask {role} --env ID' shows the prompt and how the "
-        f"answer is read; {REMEDY}"
-    )
 
 
 @dataclass(slots=True)
@@ -210,7 +188,7 @@ def count_fallbacks(
         patience: Answers in a row without a usable one after which the run stops, if all of them were
             empty or most of all answers so far were of no use; None for no limit.
         abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
-        role: The role that the model fills, of :data:`ANSWERS`.
+        role: The role that the model fills, :data:`hunch.lm.remedies.ANSWERS`.
 
     Raises:
         HunchError: if there are so many.
@@ -232,9 +210,9 @@ def count_fallbacks(
         model.usage.silent += SILENT if row == SILENT else row > SILENT
         hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
         if patience is not None and row >= patience and hopeless and not model.patient:
-            raise HunchError(f"{_row(model, text)}, so the run stops: {remedy(role)}.")
+            raise HunchError(f"{_row(model, text)}, so the run stops: {_remedy(role)}.")
         if row == SILENT:
-            warnings.warn(f"{_row(model, text)}: {remedy(role)}.", HunchWarning, stacklevel=3)
+            warnings.warn(f"{_row(model, text)}: {_remedy(role)}.", HunchWarning, stacklevel=3)
 
 
 def show(model: object, role: str, answers: Sequence[str], read: Sequence[object]) -> None:
@@ -242,6 +220,12 @@ def show(model: object, role: str, answers: Sequence[str], read: Sequence[object
     if listener := getattr(model, "listener", None):
         for answer, meaning in zip(answers, read, strict=True):
             listener(role, answer, meaning)
+
+
+def _remedy(role: str) -> str:
+    from hunch.lm.remedies import remedy
+
+    return remedy(role)
 
 
 def _row(model: Metered, text: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 from hunch.core import UsageError
 from hunch.lm.asking import with_digests
@@ -12,7 +12,6 @@ from hunch.ranges import check_settings
 from hunch.suggest import suggest
 
 Filling = TypeVar("Filling")
-Config = TypeVar("Config")
 
 
 def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
@@ -33,33 +32,6 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
     config = replace(config or agent.config_class(), **{**options, **agent.fixed})
     check_settings(config)
     return with_digests(config)
-
-
-def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str = "") -> Config:
-    """Return settings with some of them changed; nested ones are dictionaries, and lists become tuples.
-
-    Args:
-        config: A dataclass of settings.
-        values: The new values by name.
-        owner: Whose settings they are, for an error.
-        prefix: Prefix of the names in an error.
-
-    Raises:
-        UsageError: on an unknown name.
-    """
-    known, new = [entry.name for entry in fields(cast("Any", config))], {}
-    for name, value in values.items():
-        if name not in known:
-            raise UsageError(f"{owner} has no option {prefix}{name}; {suggest(name, known)}")
-        inner = getattr(config, name)
-        nested = is_dataclass(inner) and isinstance(value, Mapping)
-        new[name] = changed(inner, value, owner, f"{prefix}{name}.") if nested else as_tuples(value)
-    return cast("Config", replace(cast("Any", config), **new))
-
-
-def as_tuples(value: Any) -> Any:
-    """Return a value of a file with tuples in place of its lists."""
-    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def models_of(**fillings: Any) -> dict[str, Any]:

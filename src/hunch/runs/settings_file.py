@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from hunch import methods
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
-from hunch.methods.settings import as_tuples, changed
+from hunch.suggest import suggest
+
+Config = TypeVar("Config")
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -72,6 +75,33 @@ def read_config(path: str | Path) -> dict[str, Any]:
     if "budget" in settings:
         settings["budget"] = changed(Budget(), settings["budget"], "The budget")
     return settings | options
+
+
+def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str = "") -> Config:
+    """Return settings with some of them changed; nested ones are dictionaries, and lists become tuples.
+
+    Args:
+        config: A dataclass of settings.
+        values: The new values by name.
+        owner: Whose settings they are, for an error.
+        prefix: Prefix of the names in an error.
+
+    Raises:
+        UsageError: on an unknown name.
+    """
+    known, new = [entry.name for entry in fields(cast("Any", config))], {}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"{owner} has no option {prefix}{name}; {suggest(name, known)}")
+        inner = getattr(config, name)
+        nested = is_dataclass(inner) and isinstance(value, Mapping)
+        new[name] = changed(inner, value, owner, f"{prefix}{name}.") if nested else as_tuples(value)
+    return cast("Config", replace(cast("Any", config), **new))
+
+
+def as_tuples(value: Any) -> Any:
+    """Return a value of a file with tuples in place of its lists."""
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def _yaml(text: str) -> Any:

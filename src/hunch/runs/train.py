@@ -13,7 +13,7 @@ from hunch import methods
 from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget
-from hunch.methods.settings import changed, configure
+from hunch.methods.settings import configure
 from hunch.rl import episodes as whole
 from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
@@ -25,6 +25,7 @@ from hunch.runs.execute import Given, execute
 from hunch.runs.execute import threads as limited
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
+from hunch.runs.settings_file import changed
 from hunch.runs.trained import Trained, require_agent
 
 Data: TypeAlias = str | Path | Recorded | None
