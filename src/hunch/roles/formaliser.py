@@ -36,11 +36,10 @@ class Formaliser:
     Args:
         lm: A model that generates.
         readings: Readings of a text.
-        round_trip: Also drop readings that the model, asked for English again, words differently.
     """
 
-    def __init__(self, lm: LanguageModel, readings: int = 5, *, round_trip: bool = False) -> None:
-        self.lm, self.readings, self.round_trip = lm, readings, round_trip
+    def __init__(self, lm: LanguageModel, readings: int = 5) -> None:
+        self.lm, self.readings = lm, readings
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """Return the reading of each text."""
@@ -49,17 +48,11 @@ class Formaliser:
 
     def _voted(self, text: str, answers: Sequence[str]) -> Reading:
         found = [goal for answer in answers if (goal := _parsed(answer, text)) is not None]
-        if self.round_trip:
-            found = [goal for goal in found if self._returns(goal, text)]
         votes = Counter([goal for goal in found if counter_model(goal) is None] or found)
         if not votes:
             return Reading(None, 0.0)
         goal, n = votes.most_common(1)[0]
         return Reading(goal, n / len(answers))
-
-    def _returns(self, goal: Goal, text: str) -> bool:
-        worded = self.lm.generate([back(goal)], 1, Sampling(max_tokens=500, temperature=0.0))[0][0]
-        return worded.split() == text.split()
 
 
 def _parsed(answer: str, text: str) -> Goal | None:
@@ -79,12 +72,4 @@ def prompt(text: str) -> str:
         "Write each statement in symbols: A -> B for if A then B, A & B, A | B, ~A for it is not the case "
         "that A, commas between what is supposed, and |- before what is to be shown.\n\n"
         f"English: {english(_EXAMPLE)}\nSymbols: {_EXAMPLE}\n\nEnglish: {text}\nSymbols: "
-    )
-
-
-def back(goal: Goal) -> str:
-    """Return the prompt that a model continues with the statement in English."""
-    return (
-        "Write each statement in English.\n\n"
-        f"Symbols: {_EXAMPLE}\nEnglish: {english(_EXAMPLE)}\n\nSymbols: {goal}\nEnglish: "
     )

@@ -31,7 +31,7 @@ class Rule:
     def _priors(self, goal: Goal) -> FloatArray:
         safe = [tactic.name in SAFE or (tactic.name == "use" and s[0].closed) for tactic, s in tactics(goal)]
         weights = np.where(safe, 100.0, 1.0)
-        return weights / max(1.0, weights.sum())
+        return np.asarray(weights / max(1.0, weights.sum()))
 
 
 class PolicyOnly:

@@ -2,9 +2,9 @@
 
 A tactic has a formula (the conclusion, or a hypothesis) with two parts. The features say what their
 connectives are and how each part stands to the goal: whether it is a hypothesis or the conclusion, and
-whether other hypotheses lead to it or need it. They do not depend on names of atoms or on the order of
-hypotheses. Each tactic has a vector; the mean over the goal's tactics tells each of them of the others, and
-gives the value.
+whether other hypotheses lead to it or need it; and how near each subgoal is to its end. They do not depend on
+names of atoms or on the order of hypotheses. Each tactic has a vector; the mean over the goal's tactics tells
+each of them of the others, and gives the value.
 """
 
 from __future__ import annotations
@@ -61,6 +61,22 @@ def _atoms(formula: Formula) -> frozenset[str]:
     return frozenset(formula.atoms)
 
 
+@lru_cache(maxsize=1 << 16)
+def _ahead(goal: Goal) -> tuple[float, ...]:
+    """How near a subgoal is to its end: closed; or whether hypotheses lead to its conclusion, and how soon."""
+    if goal.closed:
+        return (1.0, 0.0, 0.0, 0.0, 0.0)
+    scene = _Scene(goal)
+    leads = min(scene.ends[goal.conclusion], 3) / 3
+    return (
+        0.0,
+        float(goal.conclusion in scene.ready),
+        len(scene.ready) / 4,
+        leads,
+        float(FALSE in scene.ready),
+    )
+
+
 class _Scene:
     """What the parts of a goal's formulas are compared with."""
 
@@ -72,8 +88,11 @@ class _Scene:
         self.ends = Counter(end for formula in known for end in _ends(formula))
         ready = {formula.parts[1] for formula in rules if formula.parts[0] in self.known}
         self.ready = ready | {part for f in known if f.op == "&" for part in f.parts}
-        self.all = (len(known) / 8, goal.size / 24, len(ready) / 4, float(self.wanted in self.ready))
-        self.all += _alone(self.wanted)
+        size = sum(formula.size for formula in goal.formulas)
+        self.all: tuple[float, ...] = (
+            *(len(known) / 8, size / 24, len(ready) / 4, float(self.wanted in self.ready)),
+            *_alone(self.wanted),
+        )
 
     def seen(self, part: Formula) -> tuple[float, ...]:
         """How a part stands to the goal."""
@@ -97,7 +116,8 @@ class _Scene:
         yield from (*_alone(formula), *self.seen(formula))
         for part in parts:
             yield from (*_alone(part), *self.seen(part))
-        yield float(all(goal.closed for goal in left))
+        for i in range(2):
+            yield from _ahead(left[i]) if i < len(left) else (0.0,) * 5
         yield from self.all
 
 

@@ -72,7 +72,7 @@ class Proof(TextEnv):
         self.whole, self.english = whole, english
         self.theorems = (_theorem(statement),) if statement else _pool(pool, theorems, pool_seed, held_out)
         if whole:
-            self.offers, self.manual = ("free_text", "events"), MANUAL
+            self.offers, self.manual = ("free_text", "events"), MANUAL  # type: ignore[misc, assignment]
             self.problem = Statements(tuple(map(self._stated, self.theorems)))
         self.goal, self.goals = self.theorems[0], self.theorems[:1]
 

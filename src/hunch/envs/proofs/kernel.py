@@ -121,7 +121,7 @@ def _parts(known: Context, term: Term, op: str) -> tuple[Formula, Formula]:
 
 def written(term: Term) -> str:
     """Return a term as text."""
-    return term if isinstance(term, str) else f"({' '.join(map(written, term))})"
+    return f"({' '.join(map(written, term))})" if isinstance(term, tuple) else str(term)
 
 
 def read(text: str) -> Term:

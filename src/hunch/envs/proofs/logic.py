@@ -65,21 +65,6 @@ def implies(left: Formula, right: Formula) -> Formula:
     return Formula("->", (left, right))
 
 
-def both(left: Formula, right: Formula) -> Formula:
-    """Return ``left & right``."""
-    return Formula("&", (left, right))
-
-
-def either(left: Formula, right: Formula) -> Formula:
-    """Return ``left | right``."""
-    return Formula("|", (left, right))
-
-
-def iff(left: Formula, right: Formula) -> Formula:
-    """Return ``(left -> right) & (right -> left)``."""
-    return both(implies(left, right), implies(right, left))
-
-
 class Goal(NamedTuple):
     """What is to be proved: the conclusion, from hypotheses that are sorted and differ."""
 
@@ -106,11 +91,6 @@ class Goal(NamedTuple):
         return self.conclusion in self.hypotheses or FALSE in self.hypotheses
 
     @property
-    def size(self) -> int:
-        """Number of connectives."""
-        return sum(formula.size for formula in self.formulas)
-
-    @property
     def atoms(self) -> tuple[str, ...]:
         """The names of the atoms, sorted."""
         return tuple(sorted({atom for formula in self.formulas for atom in formula.atoms}))
@@ -124,7 +104,6 @@ class Goal(NamedTuple):
 
 _TOKEN: Final = re.compile(r"\s*(?:(<->|->|\|-|[&|~(),]|[A-Za-z_]\w*)|$)", re.ASCII)
 _BINDS: Final[Mapping[str, int]] = {"<->": 1, "->": 2, "|": 3, "&": 4}
-_MAKE: Final = {"<->": iff, "->": implies, "|": either, "&": both}
 
 
 def _text(formula: Formula, level: int) -> str:
@@ -153,6 +132,12 @@ def read(text: str, most: int = MOST_ATOMS) -> Goal:
     if len(goal.atoms) > most:
         raise UsageError(f"The statement has {len(goal.atoms)} atoms; {most} are allowed.")
     return goal
+
+
+def _made(op: str, left: Formula, right: Formula) -> Formula:
+    if op == "<->":
+        return Formula("&", (implies(left, right), implies(right, left)))
+    return Formula(op, (left, right))
 
 
 class _Reader:
@@ -185,9 +170,9 @@ class _Reader:
             raise UsageError(f"The statement nests formulas more than {MOST_DEPTH} deep.")
         left = self._simple()
         while (binds := _BINDS.get(self.token, 0)) >= level:
-            make = _MAKE[self.token]
+            op = self.token
             self._next()
-            left = make(left, self.formula(binds))
+            left = _made(op, left, self.formula(binds))
         self.depth -= 1
         return left
 

@@ -7,8 +7,8 @@
     use h        prove the left side of an implication, then the goal with its right side
 
 A goal without anything left to do is closed: its conclusion, or ``false``, is a hypothesis. ``intro``,
-``split`` and ``cases`` lose nothing; the others may lead to goals that cannot be proved. ``use h`` keeps h for
-its left side, so goals may return: a search has to cut circles.
+``split`` and ``cases`` lose nothing; the others may lead to goals that cannot be proved. ``use h`` keeps h
+for its left side, so goals may return: a search has to cut circles.
 """
 
 from __future__ import annotations

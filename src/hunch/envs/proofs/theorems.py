@@ -2,23 +2,23 @@
 
 A random statement is kept if it is a theorem, if its hypotheses do not contradict each other, and if it is
 none without one of them, for two of them at least. Otherwise many proofs would be of the kind "from false,
-anything", or of one step. Statements that differ by the names of atoms only are one: each is written in its canonical form. A hash of that form decides
-whether it is for training or held out, so no pool for training, of any seed, shares a theorem with one that
-is held out.
+anything", or of one step. Statements that differ by the names of atoms only are one: each is written in its
+canonical form. A hash of that form decides whether it is for training or held out, so no pool for training,
+of any seed, shares a theorem with one that is held out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from itertools import groupby, pairwise, permutations, product
+from itertools import groupby, permutations, product
+from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hunch.core import UsageError
-from hunch.envs.proofs.logic import FALSE, Formula, Goal, both, either, iff, implies, read, witness
+from hunch.envs.proofs.logic import FALSE, Formula, Goal, implies, read, witness
 
 Pool: TypeAlias = Literal["easy", "hard", "mixed", "large", "textbook"]
 
@@ -66,19 +66,13 @@ def pool(kind: Pool, n: int, seed: int, *, held_out: bool = False) -> tuple[Goal
 
     Args:
         kind: Size of the statements; ``mixed`` is a third easy and the rest hard, in this order, and
-            ``textbook`` takes the first ones of the families.
-        n: Number of theorems.
+            ``textbook`` has its own list.
+        n: Number of theorems; at most, for ``textbook``.
         seed: Seed of what is drawn.
         held_out: Draw from the half of all theorems that is never trained on.
-
-    Raises:
-        UsageError: if there are fewer textbook theorems.
     """
     if kind == "textbook":
-        known = textbook()
-        if n > len(known):
-            raise UsageError(f"There are {len(known)} textbook theorems, not {n}.")
-        return tuple(known.values())[:n]
+        return tuple(textbook().values())[:n]
     if kind == "mixed":
         easy = n // 3
         return _drawn("easy", easy, seed, held_out) + _drawn("hard", n - easy, seed, held_out)
@@ -186,83 +180,9 @@ def _replaced(formula: Formula, place: int, new: Formula) -> Formula:
     return Formula(formula.op, tuple(parts))
 
 
-# ---- textbook families ------------------------------------------------------------------------------------
-
-
-def _joined(op: Callable[[Formula, Formula], Formula], parts: list[Formula]) -> Formula:
-    *rest, last = parts
-    for part in reversed(rest):
-        last = op(part, last)
-    return last
-
-
-def _numbered(letter: str, n: int, first: int = 0) -> list[Formula]:
-    return [Formula(f"{letter}{i}") for i in range(first, first + n)]
-
-
-def de_bruijn(n: int) -> Goal:
-    """With an odd number of atoms, if any two neighbours in a circle are equal, all hold: all hold."""
-    atoms = _numbered("p", 2 * n + 1)
-    every = _joined(both, atoms)
-    pairs = zip(atoms, atoms[1:] + atoms[:1], strict=True)
-    return Goal.of([implies(iff(one, other), every) for one, other in pairs], every)
-
-
-def pigeons(n: int) -> Goal:
-    """With n + 1 pigeons in n holes, two share a hole."""
-    sits = [_numbered(f"o{pigeon}_", n) for pigeon in range(n + 1)]
-    shared = [both(sits[i][hole], sits[j][hole]) for hole in range(n) for i in range(n + 1) for j in range(i)]
-    return Goal.of([_joined(either, holes) for holes in sits], _joined(either, shared))
-
-
-def contractions(n: int) -> Goal:
-    """A proof that has to use its hypothesis n times."""
-    atoms, f = _numbered("p", n), Formula("f")
-    every, some = _joined(both, atoms), _joined(either, [implies(atom, f) for atom in atoms])
-    return Goal.of([implies(either(every, some), f)], f)
-
-
-def long_normal(n: int) -> Goal:
-    """A proof whose normal form grows as 2^n."""
-    atoms = _numbered("p", n + 1)
-    steps = [implies(b, implies(b, a)) for a, b in pairwise(atoms)]
-    return Goal.of([atoms[-1], *steps], atoms[0])
-
-
-def korn_kreitz(n: int) -> Goal:
-    """Nested implications that refute each other."""
-    a, b, f = _numbered("a", n + 1), _numbered("b", n + 1), Formula("f")
-    steps = [implies(implies(b[i], a[i + 1]), a[i]) for i in range(n)]
-    return Goal.of([implies(a[0], f), implies(implies(b[n], b[0]), a[n]), *steps], f)
-
-
-def equivalences(n: int) -> Goal:
-    """A chain of equivalences, and the same backwards."""
-    atoms = _numbered("a", n)
-    forth, back = atoms[0], atoms[-1]
-    for atom in atoms[1:]:
-        forth = iff(forth, atom)
-    for atom in reversed(atoms[:-1]):
-        back = iff(atom, back)
-    return Goal((), iff(forth, back))
-
-
-_FAMILIES: Final = (contractions, long_normal, korn_kreitz, equivalences, de_bruijn, pigeons)
-_SHORT: Final[Mapping[str, str]] = {
-    "composition": "p -> q, q -> r |- p -> r",
-    "currying": "p & q -> r |- p -> q -> r",
-    "cases": "p -> r, q -> r, p | q |- r",
-    "contraposition": "p -> q |- ~q -> ~p",
-    "double negation": "p |- ~~p",
-    "triple negation": "~~~p |- ~p",
-    "excluded middle, twice denied": "~~(p | ~p)",
-    "de Morgan": "~p & ~q |- ~(p | q)",
-    "distribution": "p & (q | r) |- p & q | p & r",
-    "Peirce, twice denied": "~~(((p -> q) -> p) -> p)",
-}
-
-
 def textbook() -> dict[str, Goal]:
-    """Return short textbook theorems, and the families up to a size at which a search can still hope."""
-    named = {name: read(text) for name, text in _SHORT.items()}
-    return named | {f"{family.__name__} {n}": family(n) for n in (1, 2) for family in _FAMILIES}
+    """Return textbook theorems by name: short ones, and the smallest of families that are used to compare
+    provers.
+    """
+    lines = Path(__file__).with_name("textbook.txt").read_text().splitlines()
+    return {name: read(text) for name, _, text in (line.partition(": ") for line in lines)}

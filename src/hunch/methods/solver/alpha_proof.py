@@ -56,8 +56,6 @@ from hunch.roles.guide import VALUE, LanguageGuide, PolicyOnly, Rule
 if TYPE_CHECKING:
     from hunch.roles.guide_network import GuideNetwork, Lesson
 
-MOST_ATOMS = 100
-"""Most atoms of a statement that the agent reads back from its own store."""
 FAILURES = 5
 """Goals of an open tree whose value is learnt to be 0."""
 
@@ -198,7 +196,7 @@ class AlphaProof(Agent):
         goals = {text: self._goal(text) for text in texts}
         self._disprove(goals)
         due = [goal for text, goal in goals.items() if goal is not None and text not in self.refuted]
-        due = list(dict.fromkeys([*due, *(read(text, MOST_ATOMS) for text in self.extra)]))
+        due = list(dict.fromkeys([*due, *(read(text) for text in self.extra)]))
         budget = self.config.budget
         if self.config.curriculum and (open_ := [goal for goal in due if str(goal) not in self.stored]):
             budget, due = budget * len(due) // len(open_), open_
@@ -212,9 +210,8 @@ class AlphaProof(Agent):
     def _goal(self, text: str) -> Goal | None:
         """The statement that a text makes; None if the formaliser has no reading of it."""
         if text not in self.goals:
-            reader = self.formaliser
-            formal = reader is None or "|-" in text
-            self.goals[text] = read(text, MOST_ATOMS) if formal else reader.read([text])[0].goal
+            reader = None if "|-" in text else self.formaliser
+            self.goals[text] = reader.read([text])[0].goal if reader else read(text)
         return self.goals[text]
 
     def _disprove(self, goals: Mapping[str, Goal | None]) -> None:
@@ -275,7 +272,7 @@ class AlphaProof(Agent):
     def _check(self) -> None:
         for text, (_, _, proof) in self.stored.items():
             try:
-                kernel.check(read(text, MOST_ATOMS), proof)
+                kernel.check(read(text), proof)
             except kernel.ProofError as error:
                 raise HunchError(f"The kernel refuses the stored proof of {text!r}: {error}") from None
 
@@ -284,14 +281,14 @@ class AlphaProof(Agent):
         from hunch.roles.guide_network import Lesson
 
         rng = np.random.default_rng([self.seed, self.round])
-        proved = [(read(text, MOST_ATOMS), Stored(*own)) for text, own in self.stored.items()]
+        proved = [(read(text), Stored(*own)) for text, own in self.stored.items()]
         if self.config.targets == "shuffled":
             drawn = [int(rng.integers(len(tactics(goal)))) for goal, _ in proved]
             proved = [(g, own._replace(tactic=i)) for (g, own), i in zip(proved, drawn, strict=True)]
         lessons = [Lesson(goal, own.tactic, self.config.gamma ** (own.size - 1)) for goal, own in proved]
         failed = [text for text in dict.fromkeys(self.failed) if text not in self.stored]
         chosen = rng.permutation(len(failed))[: len(lessons) // 2]
-        return lessons + [Lesson(read(failed[i], MOST_ATOMS), -1, 0.0) for i in chosen]
+        return lessons + [Lesson(read(failed[i]), -1, 0.0) for i in chosen]
 
     def _vary(self) -> None:
         """Draw variants of statements that are open, once."""
