@@ -88,7 +88,7 @@ def metamath(theorems, folder):
     command = ["metamath", "read theorems.mm", "verify proof *", "exit"]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert f"{len(theorems)} are $p" in run.stdout
-    return set(re.findall(r'label "(thm\d+)", type "\$p"', run.stdout))
+    return set(re.findall(r'label\s+"(thm\d+)",\s+type\s+"\$p"', run.stdout))
 
 
 def test_metamath_accepts_every_proof(proved, tmp_path):

@@ -56,8 +56,8 @@ class Proof(TextEnv):
     def __init__(
         self,
         *,
-        pool: Pool = "hard",
-        theorems: PositiveInt = 200,
+        pool: Pool = "easy",
+        theorems: PositiveInt = 100,
         pool_seed: NonNegativeInt = 0,
         held_out: bool = False,
         statement: str = "",
@@ -121,13 +121,13 @@ class Proof(TextEnv):
             return Outcome(shown(goal) + others, (), reward - left, True, event="No tactic is left.")
         return Outcome(shown(goal) + others, actions, reward)
 
-    def _raw(self) -> tuple[Goal, ...] | None:
-        return None if self.whole else self.goals
+    def _raw(self) -> tuple[str, ...] | None:
+        return None if self.whole else tuple(map(str, self.goals))
 
     def _place(self, raw: Any) -> Outcome:
         if self.whole:
             raise UsageError("A whole proof is one step: there is no state to continue from.")
-        self.goals = raw
+        self.goals = tuple(map(read, raw))
         return self._outcome()
 
 
