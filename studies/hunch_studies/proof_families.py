@@ -1,7 +1,7 @@
 """Textbook families of theorems, of any size; Hunch's pool ``textbook`` holds the smallest of each.
 
-The families are those by which provers of intuitionistic logic are compared: Raths, Otten and Kreitz, "The ILTP
-Problem Library for Intuitionistic Logic", 2007.
+The families are those by which provers of intuitionistic logic are compared: Raths, Otten and Kreitz, "The
+ILTP Problem Library for Intuitionistic Logic", 2007.
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ def _attempted(arm: str, guide: AlphaProof, goal: Goal, others: list[str], seed:
         return tree.expansions if tree.root.proof else None
     agent = AlphaProof(budget=BUDGET, updates=100, variants=VARIANTS * (arm == "variants"))
     agent.begin(World(problem=Statements((str(goal),))), seed)
-    assert agent.network is not None and guide.network is not None
-    agent.network.network.load_state_dict(guide.network.network.state_dict())
+    if agent.network and guide.network:
+        agent.network.network.load_state_dict(guide.network.network.state_dict())
     for number in range(ROUNDS + 1):
         if agent.act([State(str(goal))])[0]:
             return agent.spent
@@ -244,8 +244,8 @@ STUDIES = {
         "Does a guide that learns from its own proofs prove more than a rule, at equal budgets?",
         "AlphaProof solved three of the five non-geometry problems of IMO 2024, at a silver-medal standard "
         "(Hubert et al., Nature 2025).",
-        "Propositional logic instead of Lean and mathlib; a network of 90,000 weights on features of formulas "
-        "instead of a language model; see the page.",
+        "Propositional logic instead of Lean and mathlib; a network of 90,000 weights on features of "
+        "formulas instead of a language model; see the page.",
         _parts,
         seeds=5,
     )

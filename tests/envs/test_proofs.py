@@ -139,7 +139,9 @@ def test_a_term_that_is_too_deep_or_none_at_all_is_refused():
     for _ in range(100_000):
         deep = ("fst", deep)
     assert not kernel.accepts(read("p |- p & p"), deep)
-    assert not any(kernel.accepts(read("p |- p & p"), odd) for odd in (("pair", 1, 2), (), ("fun",), ("let",)))
+    assert not any(
+        kernel.accepts(read("p |- p & p"), odd) for odd in (("pair", 1, 2), (), ("fun",), ("let",))
+    )
 
 
 def test_atoms_may_be_called_like_the_names_in_a_proof():

@@ -12,14 +12,12 @@ from hunch.envs.proofs import kernel
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.env import Statements
 from hunch.envs.proofs.logic import read
+from hunch.envs.proofs.tactics import tactics
 from hunch.envs.proofs.theorems import pool
 from hunch.methods.solver.alpha_proof import AlphaProof, nodes, search
-from hunch.rl.and_or import AndOr
-from hunch.rl.evaluator import Uniform
 from hunch.roles.formaliser import Formaliser
 from hunch.roles.guide import LanguageGuide, Rule
 from hunch.roles.guide_network import GuideNetwork, Lesson, features
-from hunch.envs.proofs.tactics import moves, tactics
 
 SMALL = {"budget": 16, "updates": 20, "width": 16}
 
@@ -71,10 +69,10 @@ def test_a_stored_proof_that_the_kernel_refuses_stops_the_run():
     agent.given = list(agent.texts)
     text = next(iter(agent.stored))
     saved = deepcopy(agent.state_dict())
-    agent.stored[text][2] = "h9"
+    agent.stored[text] = (0, 1, "h9")
     with pytest.raises(HunchError, match="The kernel refuses the stored proof"):
         agent.learn()
-    saved["stored"][text][2] = "(fst h1)"
+    saved["stored"][text] = (0, 1, "(fst h1)")
     again = begun(agent.texts)
     with pytest.raises(HunchError, match="The kernel refuses the stored proof"):
         again.load_state_dict(saved)
@@ -139,9 +137,10 @@ def test_a_model_that_scores_can_guide():
     goals = pool("easy", 6, 0)
     told, _ = LanguageGuide(model).evaluate([*goals, read("|- p")])
     assert [len(own) for own in told] == [len(tactics(goal)) for goal in [*goals, read("|- p")]]
-    rngs = [np.random.default_rng(0) for _ in goals]
-    same = [AndOr(budget=8).search(goals, moves, g, rngs) for g in (LanguageGuide(model), Uniform(tactics, 0.5))]
-    assert len(same[0]) == len(same[1])
+    agent = AlphaProof(budget=8, guide="lm", lm=model)
+    hunch.train(agent, env(), 12, progress=False)
+    assert agent.stored
+    assert agent.evidence == model.evidence
 
 
 def test_a_formaliser_reads_english_and_a_vote_reads_better():

@@ -63,7 +63,7 @@ def _atoms(formula: Formula) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _ahead(goal: Goal) -> tuple[float, ...]:
-    """How near a subgoal is to its end: closed; or whether hypotheses lead to its conclusion, and how soon."""
+    """How near a subgoal is to its end: closed, or whether and how soon hypotheses lead to its conclusion."""
     if goal.closed:
         return (1.0, 0.0, 0.0, 0.0, 0.0)
     scene = _Scene(goal)

@@ -1,7 +1,6 @@
 """``scripted:formaliser``: reads the English of :mod:`hunch.envs.proofs.english`, with an error dial.
 
-It parses the words, and takes each connective for another one with probability ``error``. Asked for English, it
-words the formula and errs in the same way.
+It parses the words, and takes each connective for another one with probability ``error``.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.proofs.english import english
-from hunch.envs.proofs.logic import FALSE, Formula, Goal, read
+from hunch.envs.proofs.logic import FALSE, Formula, Goal
 from hunch.lm.base import Model, sample_rng
 from hunch.suggest import suggest
 from hunch_studies.rules.model import RuleWriter
@@ -79,17 +77,14 @@ class FormaliserRule(RuleWriter):
         self.revision = f"1:{error}"
 
     def answer(self, prompt: str, sample: int) -> str:
-        """Answer the last line of a prompt: English after symbols, or symbols after English."""
+        """Return the symbols for the English in the line before the last."""
         rng = sample_rng(prompt, "formaliser", sample)
-        *_, asked, _ = prompt.split("\n")
-        what, _, text = asked.partition(": ")
         try:
-            goal = parsed(text) if what == "English" else read(text)
+            goal = parsed(prompt.split("\n")[-2].removeprefix("English: "))
         except UsageError:
             return "unreadable"
         own = [damaged(formula, self.error, rng) for formula in goal.formulas]
-        wrong = Goal.of(own[:-1], own[-1])
-        return str(wrong) if what == "English" else english(wrong)
+        return str(Goal.of(own[:-1], own[-1]))
 
 
 def load(name: str, dials: Mapping[str, float]) -> Model:

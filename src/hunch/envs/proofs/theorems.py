@@ -150,12 +150,12 @@ def variants(goal: Goal, n: int, rng: np.random.Generator) -> list[Goal]:
 def _changed(goal: Goal, rng: np.random.Generator) -> Goal:
     formulas = list(goal.formulas)
     i = int(rng.integers(len(formulas)))
-    if rng.random() < 0.3 and len(formulas) > 1 and i < len(formulas) - 1:
+    if i < len(formulas) - 1 and rng.random() < 0.3:
         return Goal.of(formulas[:i] + formulas[i + 1 : -1], goal.conclusion)
-    parts = [part for formula in formulas for part in _inside(formula)]
-    new = parts[int(rng.integers(len(parts)))]
-    places = list(_inside(formulas[i]))
-    formulas[i] = _replaced(formulas[i], int(rng.integers(len(places))), new)
+    old = list(_inside(formulas[i]))
+    new = [part for formula in formulas for part in _inside(formula)]
+    chosen = (parts[int(rng.integers(len(parts)))] for parts in (old, new))
+    formulas[i] = _replaced(formulas[i], *chosen)
     return Goal.of(formulas[:-1], formulas[-1])
 
 
@@ -165,19 +165,10 @@ def _inside(formula: Formula) -> Iterator[Formula]:
         yield from _inside(part)
 
 
-def _replaced(formula: Formula, place: int, new: Formula) -> Formula:
-    """Put ``new`` in the place of a part, counted as :func:`_inside` does."""
-    if not place:
+def _replaced(formula: Formula, old: Formula, new: Formula) -> Formula:
+    if formula == old:
         return new
-    place -= 1
-    parts = list(formula.parts)
-    for i, part in enumerate(parts):
-        size = sum(1 for _ in _inside(part))
-        if place < size:
-            parts[i] = _replaced(part, place, new)
-            break
-        place -= size
-    return Formula(formula.op, tuple(parts))
+    return Formula(formula.op, tuple(_replaced(part, old, new) for part in formula.parts))
 
 
 def textbook() -> dict[str, Goal]:

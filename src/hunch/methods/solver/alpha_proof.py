@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
@@ -29,7 +29,6 @@ import numpy as np
 from hunch.core import (
     Agent,
     EvidenceLevel,
-    Explanation,
     HunchError,
     Player,
     State,
@@ -78,7 +77,7 @@ class AlphaProofConfig:
     gamma: Share = 0.95
     """Value of a proof with n tactics: gamma to the power of n - 1 (ours)."""
     disprove: NonNegativeInt = 50
-    """Random Kripke models that are tried, after all assignments, to refute a statement; 0 for none."""
+    """Random Kripke models that are tried, after all assignments, to refute a statement."""
     curriculum: bool = False
     """Give the expansions of statements that are already proved to those that are still open."""
     variants: NonNegativeInt = 0
@@ -97,14 +96,6 @@ class AlphaProofConfig:
     """Model that writes English statements as formulas. Default: that of --lm."""
     readings: PositiveInt = 5
     """Readings of an English statement, which vote."""
-
-
-class Stored(NamedTuple):
-    """A proof that the kernel accepted: index of its first tactic, number of tactics, the term as text."""
-
-    tactic: int
-    size: int
-    proof: str
 
 
 class AlphaProof(Agent):
@@ -157,7 +148,8 @@ class AlphaProof(Agent):
         self.seed, self.round, self.spent = seed, 0, 0
         self.texts = world.problem.texts if isinstance(world.problem, Statements) else ()
         self.goals: dict[str, Goal | None] = {}
-        self.stored: dict[str, list[Any]] = {}
+        # By goal: index of the first tactic, number of tactics, and the term that the kernel accepted.
+        self.stored: dict[str, tuple[int, int, str]] = {}
         self.attempts: dict[str, str] = {}
         self.given: list[str] = []
         self.refuted: dict[str, str] = {}
@@ -193,33 +185,32 @@ class AlphaProof(Agent):
 
     def _attempt(self, texts: Sequence[str]) -> None:
         """Disprove or prove statements, side by side with the variants of open ones."""
-        goals = {text: self._goal(text) for text in texts}
-        self._disprove(goals)
-        due = [goal for text, goal in goals.items() if goal is not None and text not in self.refuted]
-        due = list(dict.fromkeys([*due, *(read(text) for text in self.extra)]))
+        goals = dict(zip(texts, self.statements(texts), strict=True))
+        for text, goal in goals.items():
+            if goal and not self.round and (world := counter_model(goal, self.config.disprove)):
+                self.refuted[text] = str(world)
+        due = [goal for text, goal in goals.items() if goal and text not in self.refuted]
+        due = list(dict.fromkeys([*due, *map(read, self.extra)]))
         budget = self.config.budget
         if self.config.curriculum and (open_ := [goal for goal in due if str(goal) not in self.stored]):
             budget, due = budget * len(due) // len(open_), open_
         for tree in search(self.config, self.guide, due, (self.seed, self.round), budget):
             self.spent += tree.expansions
             self._keep(tree)
-        for text, goal in goals.items():
-            own = self.stored.get(str(goal))
-            self.attempts[text] = own[2] if own else ""
+        self.attempts |= {text: self._proof(goal) for text, goal in goals.items()}
 
-    def _goal(self, text: str) -> Goal | None:
-        """The statement that a text makes; None if the formaliser has no reading of it."""
-        if text not in self.goals:
-            reader = None if "|-" in text else self.formaliser
-            self.goals[text] = reader.read([text])[0].goal if reader else read(text)
-        return self.goals[text]
+    def statements(self, texts: Sequence[str]) -> list[Goal | None]:
+        """Return the statements that texts make; None where the formaliser has no reading."""
+        new = [text for text in dict.fromkeys(texts) if text not in self.goals]
+        words = [text for text in new if self.formaliser and "|-" not in text]
+        found = self.formaliser.read(words) if self.formaliser and words else []
+        self.goals |= {text: reading.goal for text, reading in zip(words, found, strict=True)}
+        self.goals |= {text: read(text) for text in new if text not in self.goals}
+        return [self.goals[text] for text in texts]
 
-    def _disprove(self, goals: Mapping[str, Goal | None]) -> None:
-        for text, goal in goals.items():
-            if goal is not None and self.round == 0 and self.config.disprove:
-                world = counter_model(goal, self.config.disprove)
-                if world is not None:
-                    self.refuted[text] = str(world)
+    def _proof(self, goal: Goal | None) -> str:
+        """Return the proof of a statement; an empty text if it is not proved."""
+        return self.stored[str(goal)][2] if str(goal) in self.stored else ""
 
     def _keep(self, tree: Tree) -> None:
         """Store what was proved in a tree, and note goals that were tried in vain."""
@@ -239,7 +230,7 @@ class AlphaProof(Agent):
         written = term(goal, proof)
         if kernel.accepts(goal, written):
             tactic = [own for own, _ in tactics(goal)].index(proof.action)
-            self.stored[str(goal)] = list(Stored(tactic, proof.size, kernel.written(written)))
+            self.stored[str(goal)] = tactic, proof.size, kernel.written(written)
 
     # ---- learning -----------------------------------------------------------------------------------------
 
@@ -280,12 +271,12 @@ class AlphaProof(Agent):
         """What the stored proofs teach, and at most half as many goals that were tried in vain."""
         from hunch.roles.guide_network import Lesson
 
-        rng = np.random.default_rng([self.seed, self.round])
-        proved = [(read(text), Stored(*own)) for text, own in self.stored.items()]
-        if self.config.targets == "shuffled":
-            drawn = [int(rng.integers(len(tactics(goal)))) for goal, _ in proved]
-            proved = [(g, own._replace(tactic=i)) for (g, own), i in zip(proved, drawn, strict=True)]
-        lessons = [Lesson(goal, own.tactic, self.config.gamma ** (own.size - 1)) for goal, own in proved]
+        rng, lessons = np.random.default_rng([self.seed, self.round]), list[Lesson]()
+        for text, (tactic, size, _) in self.stored.items():
+            goal = read(text)
+            if self.config.targets == "shuffled":
+                tactic = int(rng.integers(len(tactics(goal))))
+            lessons.append(Lesson(goal, tactic, self.config.gamma ** (size - 1)))
         failed = [text for text in dict.fromkeys(self.failed) if text not in self.stored]
         chosen = rng.permutation(len(failed))[: len(lessons) // 2]
         return lessons + [Lesson(read(failed[i]), -1, 0.0) for i in chosen]
@@ -296,8 +287,8 @@ class AlphaProof(Agent):
             return
         rng = np.random.default_rng([self.seed, self.round, 1])
         for text, proof in self.attempts.items():
-            goal = self._goal(text)
-            if not proof and goal is not None and text not in self.refuted:
+            (goal,) = self.statements([text])
+            if not proof and goal and text not in self.refuted:
                 made = variants(goal, self.config.variants, rng)
                 self.extra += [str(v) for v in made if counter_model(v) is None]
 
@@ -306,11 +297,6 @@ class AlphaProof(Agent):
     def player(self, seed: int) -> Player:
         """Return a player that proves with the guide as it is."""
         return Prover(self, seed)
-
-    def explain(self, state: State) -> Explanation:
-        """Return the stored proof of a statement as a tree."""
-        own = self.stored.get(str(self._goal(state.observation)))
-        return Explanation(note=kernel.outline(own[2]) if own else "not proved yet")
 
     def records(self) -> list[dict[str, Any]]:
         """Return what became of each statement: proved, refuted with its witness, or open."""
@@ -321,11 +307,10 @@ class AlphaProof(Agent):
         read_as = {} if str(goal) == text else {"formula": str(goal) if goal else None}
         if text in self.refuted:
             return {**read_as, "result": "refuted", "witness": self.refuted[text]}
-        own = self.stored.get(str(goal))
-        if not own:
+        if not (proof := self._proof(goal)):
             return {**read_as, "result": "open"}
         result = "proved, but it is not what was meant" if text in self.unmeant else "proved"
-        return {**read_as, "result": result, "proof": own[2], "tree": kernel.outline(own[2])}
+        return {**read_as, "result": result, "proof": proof, "tree": kernel.outline(proof)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state, of which the kernel has to accept every proof."""
@@ -342,11 +327,11 @@ class Prover(Player):
     def act(self, states: Sequence[State]) -> list[str]:
         """Return the proof of each statement; an empty text if none was found."""
         agent = self.agent
-        goals = [agent._goal(state.observation) for state in states]
-        known = list(dict.fromkeys(goal for goal in goals if goal is not None))
+        goals = agent.statements([state.observation for state in states])
+        known = list(dict.fromkeys(goal for goal in goals if goal))
         trees = search(agent.config, agent.guide, known, (self.seed,), agent.config.budget)
         proofs = {goal: proof_text(goal, tree) for goal, tree in zip(known, trees, strict=True)}
-        return ["" if goal is None else proofs[goal] for goal in goals]
+        return [proofs[goal] if goal else "" for goal in goals]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Do nothing."""
