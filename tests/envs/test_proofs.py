@@ -218,6 +218,12 @@ def test_a_proof_by_tactics_is_a_success_of_the_environment():
         assert info["event"].startswith("Proved:\n")
 
 
+def test_a_proof_is_shown_as_a_tree():
+    assert kernel.outline("(fun x (case x y y z (absurd z)))") == (
+        "fun x\n  case y z\n    x\n    y\n    (absurd z)"
+    )
+
+
 def test_a_dead_end_costs_all_remaining_steps():
     env = hunch.make("hunch/Proof-v0", statement="p & q |- p | r", max_steps=10)
     env.reset()

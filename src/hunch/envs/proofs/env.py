@@ -33,7 +33,7 @@ class Proof(TextEnv):
     from a pool, or chosen by ``reset(options={"theorem": i})``.
 
     With ``whole`` the action is a whole proof as text, which :mod:`hunch.envs.proofs.kernel` judges: reward 1
-    if it proves the statement, 0 if not, and then ``info["event"]`` says why. Episode number k has theorem
+    if it proves the statement, 0 if not. The last observation is the proof as a tree, or why it is none. Episode number k has theorem
     number k of the pool, from the beginning again after the last.
 
     Args:
@@ -68,7 +68,7 @@ class Proof(TextEnv):
     ) -> None:
         super().__init__(1 if whole else max_steps, render_mode)
         if english and not whole:
-            raise UsageError("Statements are in English only with whole proofs: add --env.whole.")
+            raise UsageError("Statements are in English only with whole proofs: add --env.whole true.")
         self.whole, self.english = whole, english
         self.theorems = (_theorem(statement),) if statement else _pool(pool, theorems, pool_seed, held_out)
         if whole:
@@ -106,9 +106,9 @@ class Proof(TextEnv):
         try:
             kernel.check(self.goal, action)
         except kernel.ProofError as error:
-            return Outcome(self._stated(self.goal), None, 0.0, True, event=str(error))
+            return Outcome(str(error), None, 0.0, True, event=str(error))
         told = f"Proved:\n{kernel.outline(action)}"
-        return Outcome(self._stated(self.goal), None, 1.0, True, True, event=told)
+        return Outcome(told, None, 1.0, True, True, event=told)
 
     def _outcome(self, reward: float = 0.0) -> Outcome:
         if not self.goals:

@@ -33,6 +33,8 @@ PARTS: Final = {"fun": 2, "app": 2, "pair": 2, "fst": 1, "snd": 1}
 PARTS.update({"inl": 1, "inr": 1, "case": 5, "absurd": 1, "let": 3})
 """Number of parts of each rule."""
 
+_BINDS: Final = {"fun": (1,), "let": (1,), "case": (2, 4)}
+
 
 class ProofError(HunchError):
     """The text is no proof of the statement; the message says where and why."""
@@ -164,10 +166,11 @@ def _rule(parts: list[Term], place: int) -> Term:
 
 
 def outline(proof: Term | str, depth: int = 0) -> str:
-    """Return a proof as a tree, a rule on each line, its parts below it."""
-    term = read(proof) if isinstance(proof, str) else proof
+    """Return a proof as a tree: a rule and the names that it binds on each line, its parts below."""
+    term = read(proof) if isinstance(proof, str) and not depth else proof
     if isinstance(term, str) or all(isinstance(part, str) for part in term):
         return "  " * depth + written(term)
-    names = [part for part in term if isinstance(part, str)]
-    below = [outline(part, depth + 1) for part in term if not isinstance(part, str)]
-    return "\n".join(["  " * depth + " ".join(names), *below])
+    bound = _BINDS.get(str(term[0]), ())
+    line = " ".join(map(written, (term[0], *(term[i] for i in bound))))
+    below = [outline(part, depth + 1) for i, part in enumerate(term) if i and i not in bound]
+    return "\n".join(["  " * depth + line, *below])
