@@ -28,6 +28,7 @@ _MODULES = {
     "reporter": "reporter",
     "plan4mc": "plan4mc",
     "spring": "spring",
+    "proofs": "proofs",
     "adapt": "adapt",
     "planbench": "planbench_page",
     "planbench-execution": "planbench_execution",

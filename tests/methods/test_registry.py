@@ -77,6 +77,8 @@ def small(method, spec=None):
         config = dataclasses.replace(config, episodes=2)  # what the checker records is short
     if method.name == "rewarded":
         config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
+    if method.name == "alpha-proof":
+        config = dataclasses.replace(config, budget=8, updates=3)
     config = methods.settings.configure(method.agent_class, config, {})
     generates = "generate" in method.models.get("lm", ())
     default = "scripted:icpi" if "ICPI" in method.environments else "scripted:frozenlake?error=0.3"
@@ -113,6 +115,9 @@ def test_every_method_keeps_the_contract(method, tmp_path):
     where = "hunch/Chain-v0" if "ICPI" in method.environments else "hunch/FrozenLake-v0"
     if method.environments == "design problems":
         return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
+    if method.environments == "proofs":
+        where = hunch.make("hunch/Proof-v0", pool="textbook", theorems=4, whole=True)
+        return methods.check(small(method), where, steps=9)
     if method.acts in ("text", "any"):
         file = tmp_path / "prompts.jsonl"
         row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}

@@ -110,6 +110,7 @@ _ENTRY_POINTS = {
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
     "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",
     "hunch/HomeGrid-v0": "hunch.envs.home_grid:HomeGrid",
+    "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
     "hunch/Bargaining-v0": "hunch.envs.bargaining:Bargaining",
     "hunch/TinyHanabi-v0": "hunch.envs.tiny_hanabi:TinyHanabi",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",

@@ -42,6 +42,7 @@ _FOLDERS = (
     ("reward", "rewarded kwon motif"),
     ("goal", "ellm task_explore rl_adapter"),
     ("reward", "count_bonus rnd"),
+    ("solver", "alpha_proof"),
 )
 _HOMES = {
     file.replace("_", "-"): f"{__name__}.{folder}.{file}".replace("..", ".")
