@@ -17,7 +17,6 @@ import numpy as np
 import hunch
 from hunch.core import Agent, Player, State, Transition, World
 from hunch.envs import make
-from hunch.envs.say_select import QUIT, SaySelect, all_deals
 from hunch.lm import load
 from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
 from hunch.methods.policy.ppo import PolicyAgent
@@ -34,6 +33,7 @@ from hunch.runs.files import BEST, read_checkpoint
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
 from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.say_select import QUIT, SaySelect, all_deals
 
 ENV: Final = "hunch/SaySelect-v0"
 STEPS: Final = 12_000

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.envs import make
-from hunch.envs.secret import VERBS
 from hunch.methods.planner.planner_actor_reporter import PlannerActorReporter
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
@@ -22,6 +21,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
 from hunch_studies.planners import SKILL, SKILLS, skills_part, table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
+from hunch_studies.worlds.secret import VERBS
 
 ID: Final = "hunch/SecretProperty-v0"
 ACTOR: Final = replace(SKILL, gamma=0.9, learning_rate=0.1)

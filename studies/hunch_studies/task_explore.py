@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.envs import make
-from hunch.envs.home_grid import THINGS
 from hunch.methods.goal.task_explore import TaskExplore, TaskExploreConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import area, over_pairs, over_seeds
@@ -25,6 +24,7 @@ from hunch.runs.execute import RunConfig, finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
+from hunch_studies.worlds.home_grid import THINGS
 
 ENV: Final = "hunch/HomeGrid-v0"
 BUDGETS: Final = (3_000, 10_000)

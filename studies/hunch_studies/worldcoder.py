@@ -14,7 +14,6 @@ import numpy as np
 
 import hunch
 from hunch import lm
-from hunch.envs.minigrid_numbers import Level
 from hunch.methods.program.worldcoder import WorldCoder, WorldCoderConfig
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Finished, Rollout
@@ -23,6 +22,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_lines
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
+from hunch_studies.worlds.minigrid_numbers import Level
 
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""

@@ -8,7 +8,6 @@ import hunch
 from hunch import lm, methods
 from hunch.core import State, UsageError, World
 from hunch.envs.craft import RULES
-from hunch.envs.home_grid import THINGS
 from hunch.lm.backends.bag_of_words import BagOfWords
 from hunch.methods.goal.rl_adapter import SUMMARIES, Mentor, MentorConfig, RLAdapter, comprehension
 from hunch.methods.goal.task_explore import TaskExplore
@@ -16,6 +15,7 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.temporal import parse, propositions
 from hunch_studies.rl_adapter import Rule, ToldByRule
 from hunch_studies.rules.mentor import MentorModel, suited
+from hunch_studies.worlds.home_grid import THINGS
 
 HOME = "hunch/HomeGrid-v0"
 WORDS = lm.load("bag-of-words")

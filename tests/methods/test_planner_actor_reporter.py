@@ -9,8 +9,8 @@ from tests.begun import begun
 import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, State
-from hunch.envs.secret import SIZE, THINGS, VERBS, Room, Subtask, draw, step
 from hunch.roles.planner.skills import Says, Skill
+from hunch_studies.worlds.secret import SIZE, THINGS, VERBS, Room, Subtask, draw, step
 
 ID = "hunch/SecretProperty-v0"
 

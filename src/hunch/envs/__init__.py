@@ -47,9 +47,11 @@ __all__ = [
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
-    *("hunch/Bulbs-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Gripper-v0"),
-    *("hunch/Logistics-v0", "hunch/Miconic-v0", "hunch/Pendulum-v0", "hunch/Strips-v0"),
-    *("hunch/TextCraft-v0", "hunch/Tug-v0"),
+    *("hunch/Bargaining-v0", "hunch/Bulbs-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0"),
+    *("hunch/Gripper-v0", "hunch/HomeGrid-v0", "hunch/Logistics-v0", "hunch/Miconic-v0"),
+    *("hunch/MiniGrid-v0", "hunch/Pendulum-v0", "hunch/SaySelect-v0", "hunch/SecretProperty-v0"),
+    *("hunch/SecretSkill-v0", "hunch/Strips-v0", "hunch/TextCraft-v0", "hunch/TinyHanabi-v0"),
+    *("hunch/Tug-v0"),
 )
 _HOMES = {
     "ContractError": "checker",
@@ -85,8 +87,6 @@ _ENTRY_POINTS = {
     "hunch/Overcooked-Salad-v0": "hunch.envs.overcooked.env:OvercookedSalad",
     "hunch/Kitchen-v0": "hunch.envs.kitchen.env:Kitchen",
     "hunch/KitchenSkill-v0": "hunch.envs.kitchen.env:KitchenSkill",
-    "hunch/SecretProperty-v0": "hunch.envs.secret:SecretProperty",
-    "hunch/SecretSkill-v0": "hunch.envs.secret:SecretSkill",
     "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",
     "hunch/DistractorChain-v0": "hunch.envs.icpi.chain:DistractorChain",
     "hunch/Maze-v0": "hunch.envs.icpi.maze:Maze",
@@ -108,14 +108,9 @@ _ENTRY_POINTS = {
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
-    "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",
-    "hunch/HomeGrid-v0": "hunch.envs.home_grid:HomeGrid",
     "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
-    "hunch/Bargaining-v0": "hunch.envs.bargaining:Bargaining",
-    "hunch/TinyHanabi-v0": "hunch.envs.tiny_hanabi:TinyHanabi",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
-    "hunch/SaySelect-v0": "hunch.envs.say_select:SaySelect",
     "hunch/Recipes-v0": "hunch.envs.recipes:Recipes",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hunch.envs.say_select import QUIT, WORDS
 from hunch_studies.rules.model import rule
+from hunch_studies.worlds.say_select import QUIT, WORDS
 
 
 @rule("partner")

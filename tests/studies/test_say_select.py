@@ -4,9 +4,9 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs.say_select import QUIT, all_deals
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.rollout import Rollout
+from hunch_studies.worlds.say_select import QUIT, all_deals
 
 ID = "hunch/SaySelect-v0"
 

@@ -5,9 +5,9 @@ import pytest
 
 import hunch
 from hunch.core import State, Transition, UsageError
-from hunch.envs.minigrid_numbers import LEVELS
 from hunch.rl.world_model import TrueCopy, alike, frozen, steps_of
 from hunch_studies.rules.dynamics import GRID_GOAL, GRID_MOVES, GRID_OPENED
+from hunch_studies.worlds.minigrid_numbers import LEVELS
 
 pytest.importorskip("minigrid")
 EARNS = {"empty": GRID_GOAL, "door-key": GRID_GOAL, "unlock": GRID_OPENED}

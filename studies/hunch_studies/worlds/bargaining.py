@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.spiel import load_game
 from hunch.ranges import NonNegativeInt, PositiveInt
+from hunch_studies.worlds.spiel import load_game
 
 THINGS: Final = ("book", "hat", "basketball")
 AGREE: Final = "agree"

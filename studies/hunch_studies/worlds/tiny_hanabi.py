@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.spiel import load_game
 from hunch.ranges import PositiveInt
+from hunch_studies.worlds.spiel import load_game
 
 BEST: Final = 10.0
 """The largest payoff; a pair that shares a code gets it in every deal."""

@@ -4,7 +4,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs.bargaining import AGREE, TOTAL
+from hunch_studies.worlds.bargaining import AGREE, TOTAL
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
