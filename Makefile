@@ -12,7 +12,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo test test-engine test-ray test-served lint check study docs bench clean
+.PHONY: setup demo test test-engine test-proofs test-ray test-served lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -44,8 +44,8 @@ test-served: setup
 	$(BIN)/python -m pytest -m served tests/lm/test_served.py
 
 lint: setup
-	$(BIN)/ruff check src pocket studies tests benchmarks
-	$(BIN)/ruff format --check src pocket studies tests benchmarks
+	$(BIN)/ruff check src pocket studies tests benchmarks examples
+	$(BIN)/ruff format --check src pocket studies tests benchmarks examples
 	$(BIN)/mypy
 
 # Style, types and the fast tests.
@@ -64,13 +64,17 @@ $(ENGINE)/.ready: constraints.txt
 test-engine: $(ENGINE)/.ready
 	$(ENGINE)/bin/python -m pytest -m engine tests/envs/test_household_*.py
 
+# Metamath and Coq against our kernel of proofs, where they are installed: "apt-get install metamath coq".
+test-proofs: setup
+	$(BIN)/python -m pytest -rs tests/studies/test_proof_judges.py
+
 # The published tables, in full: a day or more on two cores. Each goes on where it was stopped. Those of recorded answers need
 # the recordings: see their pages.
 study: setup
 	for name in priors-knowledge priors-online priors-offline priors-learned priors-transfer priors-k priors-temperature \
 		priors-cache priors-encoder icpi icpi-models icpi-roles abilities funsearch eureka text2reward code-policies code-world-models worldcoder \
 		game-models text-world-models kwon motif ellm saycan inner-monologue reporter plan4mc spring glam twosome \
-		gflan-prior instruct-rl likelihood-value task-explore rl-adapter; do \
+		gflan-prior instruct-rl likelihood-value task-explore rl-adapter proofs; do \
 		$(BIN)/hunch study $$name || exit 1; done
 
 bench: setup

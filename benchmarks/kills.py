@@ -29,7 +29,7 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
 from hunch.runs import folder, loop
 from hunch.runs.execute import RunConfig, execute, finished
-from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint, read_lines
+from hunch.runs.files import BEST, CHECKPOINT, file_of, kept_steps, read_checkpoint, read_lines
 
 LAKE = "hunch/FrozenLake-v0"
 RULE = "scripted:frozenlake?error=0.3&malformed=0.1"
@@ -50,6 +50,8 @@ RUNS = {
         env_options={"games": 2, "max_steps": 20},
         steps=300,
         envs=2,
+        keep_every=40,
+        keep_last=3,
         options=DQNPriorConfig(**SMALL),
     ),
     "zero-shot": RunConfig(
@@ -132,10 +134,11 @@ def differences(first: Path, second: Path) -> list[str]:
     ]
     if not same(*lines):
         found.append("metrics.jsonl")
-    for which in (CHECKPOINT, BEST):
+    kept = {step: file_of(step) for path in (first, second) for step in kept_steps(path)}
+    for which in (CHECKPOINT, BEST, *kept.values()):
         states = [read_checkpoint(path, which) or {} for path in (first, second)]
         names = (states[0].keys() | states[1].keys()) - {*CLOCK, "offsets"}
-        found += [f"{which.name}: {n}" for n in sorted(names) if not same(*(s.get(n) for s in states))]
+        found += [f"{which}: {n}" for n in sorted(names) if not same(*(s.get(n) for s in states))]
     results = [finished(path) for path in (first, second)]
     if None in results or not same(*(list(map(astuple, r.episodes)) for r in results if r)):
         found.append("summary.json")

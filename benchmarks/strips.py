@@ -13,18 +13,16 @@ import time
 
 import numpy as np
 
-from hunch.envs.strips import problems
-from hunch.envs.strips.env import Blocksworld, Ferry, Generated, Gripper, Logistics, Miconic
-from hunch.envs.strips.grounding import Ground, changing
-from hunch.envs.strips.pddl import Problem
+from hunch_studies.worlds.strips import problems
+from hunch_studies.worlds.strips.env import Ferry, Generated, Gripper, Logistics, Miconic
+from hunch_studies.worlds.strips.grounding import Ground, changing
+from hunch_studies.worlds.strips.pddl import Problem
 
 SECONDS, PLANS = 3.0, 10
 
 
 def main() -> None:
     for name, env in {
-        "Blocksworld, 4 blocks": Blocksworld(),
-        "Blocksworld, 10 blocks": Blocksworld(blocks=10),
         "Logistics, 3 cities of 3, 4 packages": Logistics(cities=3, locations=3, packages=4),
         "Gripper, 6 balls": Gripper(balls=6),
         "Ferry, 6 cars": Ferry(cars=6),

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 STEPS = 200
 
 
@@ -79,6 +80,31 @@ def test_notebooks_run(notebook, tmp_path, cache, monkeypatch):
     assert all(cell.execution_count for cell in book.cells if cell.cell_type == "code")
 
 
+def test_the_pages_of_notebooks_are_theirs():
+    sys.path.insert(0, str(DOCS / "_ext"))
+    from notebook import page
+
+    for notebook in (DOCS / "notebooks").glob("*.ipynb"):
+        text, pictures = page(notebook)
+        assert notebook.with_suffix(".md").read_text() == text, "run: python docs/_ext/notebook.py"
+        assert {name: (DOCS / "assets" / name).read_bytes() for name in pictures} == pictures
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_examples_run(example, tmp_path, cache):
+    for file in EXAMPLES:
+        (tmp_path / file.name).write_text(shortened(file.read_text()))
+    environment = {**os.environ, "HUNCH_CACHE": cache, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error::RuntimeWarning", example.name]
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_examples_are_those_of_the_pages(example):
+    assert example.read_text() in [code for page in PAGES for code in blocks(page)]
+
+
 def anchor(heading):
     return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")
 
@@ -128,3 +154,13 @@ def test_settings_of_dqn_prior_are_those_of_the_code():
     table = (DOCS / "methods" / "dqn_prior.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
     own = {name: value for name, value in settings(DQNPriorConfig()) if name not in DQNPrior.fixed}
     assert dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE)) == own
+
+
+def test_an_agent_of_ones_own_is_short():
+    """A page shows a whole method, with its row, in 100 lines, and a design problem in 40."""
+    (agent,) = (code for code in blocks(DOCS / "guides" / "your_method.md") if "METHOD = Method(" in code)
+    assert len(agent.splitlines()) <= 100
+    worked = (DOCS / "guides" / "worked_examples.md").read_text().partition("## A design problem")[2]
+    problem = re.findall(r"^```python\n(.*?)^```", worked, re.MULTILINE | re.DOTALL)[0]
+    assert "DesignProblem" in problem
+    assert len(problem.splitlines()) <= 40

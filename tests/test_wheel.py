@@ -110,6 +110,7 @@ def test_the_command_runs_from_the_wheel(site):
         (("lm", "scripted:judge"), "scripted:judge", "make setup"),
         (("run", "dqn", "--env", "hunch/Bulbs-v0"), "hunch/Bulbs-v0", "make setup"),
         (("envs", "hunch/Game24-v0"), "hunch/Game24-v0", "make setup"),
+        (("envs", "hunch/Strips-v0"), "hunch/Strips-v0", "make setup"),
         (("play", "hunch/Pendulum-v0"), "hunch/Pendulum-v0", "make setup"),
         ((RUN[0], "icpi", *RUN[1:], "scripted:icpi"), "scripted:icpi", "make setup"),
         ((RUN[0], "icpi", *RUN[1:], "pocket"), "'examples'", "pip install ./pocket"),

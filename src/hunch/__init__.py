@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hunch.audition.hearing import audition
     from hunch.runs.callbacks import Callback, StopAt
     from hunch.runs.evaluations import Evaluation
+    from hunch.runs.settings_file import read_config
     from hunch.runs.train import evaluate, train
     from hunch.runs.trained import Trained, load
 
@@ -47,6 +48,7 @@ __all__ = [
     "load",
     "make",
     "methods",
+    "read_config",
     "roles",
     "sandbox",
     "train",
@@ -57,6 +59,7 @@ _FILES = {
     "train": "evaluate train",
     "trained": "Trained load",
     "evaluations": "Evaluation",
+    "settings_file": "read_config",
 }
 _HOMES = {name: f"{__name__}.runs.{file}" for file, named in _FILES.items() for name in named.split()}
 

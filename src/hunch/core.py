@@ -327,8 +327,8 @@ class Source(Saved, Protocol):
 class Agent(Player, Source, Protocol):
     """A player that learns. What has a default here is optional in a subclass.
 
-    More is optional: ``saved``, ``models``, ``records_file`` (``records.jsonl``), ``files()`` (in the
-    run's folder, by name), ``group`` (neighbouring streams that begin alike), ``export(folder)`` of a model.
+    More is optional: ``saved``, ``models``, ``records_file``, ``files()`` (for the run's folder), ``group``
+    (neighbouring streams that begin alike), ``export(folder)`` of a model, ``player.figures()`` of its play.
     """
 
     @property

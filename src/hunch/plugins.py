@@ -1,15 +1,18 @@
 """What other packages add to Hunch by entry points: kinds of models, weights, commands and environments.
 
 The repository has two such packages beside this one: the studies, which are not published, and weights of
-pocket models. Where one is missing, whoever asks for a part of it is told how to get it.
+pocket models. Where one is missing, or a library of an extra, an error says how to get it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distribution, entry_points
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from hunch.core import UsageError
 
@@ -54,3 +57,22 @@ def of_pocket(part: str) -> UsageError:
         f"{part} comes with hunch-rl-pocket, which is not installed: "
         "get a checkout of Hunch and run 'pip install ./pocket' there."
     )
+
+
+def library(name: str, sentence: str, extra: str) -> Any:
+    """Import and return an optional module.
+
+    Raises:
+        UsageError: if it is missing: the sentence, and the command that installs its extra.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{sentence}: {install(extra)}.") from error
+
+
+def install(extra: str) -> str:
+    """Return the command that adds an extra to this Hunch: by the path of its clone or wheel, or by name."""
+    origin = json.loads(distribution("hunch-rl").read_text("direct_url.json") or "{}")
+    place = unquote(urlsplit(origin.get("url", "")).path) or "hunch-rl"
+    return f"pip install {'-e ' if origin.get('dir_info', {}).get('editable') else ''}'{place}[{extra}]'"

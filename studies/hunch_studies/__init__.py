@@ -18,6 +18,7 @@ _MODULES = {
     "priors-k": "priors",
     "priors-temperature": "priors",
     "priors-cache": "priors",
+    "in-context": "in_context",
     "priors-offline": "priors_offline",
     "priors-learned": "priors_learned",
     "priors-transfer": "priors_transfer",
@@ -27,6 +28,7 @@ _MODULES = {
     "reporter": "reporter",
     "plan4mc": "plan4mc",
     "spring": "spring",
+    "proofs": "proofs",
     "adapt": "adapt",
     "planbench": "planbench_page",
     "planbench-execution": "planbench_execution",
@@ -51,9 +53,11 @@ _MODULES = {
     "gflan-prior": "policies",
     "instruct-rl": "instruct_rl",
     "likelihood-value": "likelihood_value",
+    "audition": "audition",
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
+    "rlhf": "rlhf",
 }
 
 

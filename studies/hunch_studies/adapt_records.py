@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hunch.core import UsageError
-from hunch.envs.textcraft import Book, Held, Recipe, counted, craft
+from hunch_studies.worlds.textcraft import Book, Held, Recipe, counted, craft
 
 
 @dataclass(frozen=True)

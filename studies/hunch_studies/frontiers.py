@@ -1,9 +1,10 @@
 """Frontiers of the audition: what a method gains over its uninformed control, by the ability of its model.
 
-    hunch study frontiers
-    python -m hunch_studies.frontiers studies/frontiers > src/hunch/audition/frontiers.json
+    hunch study frontiers --out FOLDER
+    python -m hunch_studies.frontiers FOLDER src/hunch/audition/frontiers.json
 
-The models are rules with a dial for errors. Their ability is measured by the audition's own questions.
+The models are rules with a dial for errors. Their ability is measured by the audition's own questions. Errors
+that last are the same wrong answer in every state of a class, which every seed draws anew.
 """
 
 from __future__ import annotations
@@ -23,8 +24,14 @@ from hunch.audition.frontier import Errors, Frontier, Point
 from hunch.audition.roles import role_named
 from hunch.lm import load
 from hunch.methods.goal.ellm import ELLMConfig, SuggestionConfig
+from hunch.methods.in_context.icpi import ICPIConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.prior.instruct_q import InstructQConfig
+from hunch.methods.prior.likelihood_value import LikelihoodValueConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.methods.program.code_policy import CodePolicyConfig
+from hunch.methods.program.gif_mcts import GIFMCTSConfig
+from hunch.methods.program.worldcoder import WorldCoderConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.kwon import KwonConfig
 from hunch.report.table import final_return
@@ -34,15 +41,17 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import write_atomically
 from hunch.runs.result import Result
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Seeded, Study
 
 SEEDS: Final = 10
 ASKED: Final = 400
 """Questions by which the ability of a scripted model is measured."""
+QUESTIONS: Final = 10_001
+"""Their seed, which no audition uses."""
 DIALS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
-LASTING: Final = "systematic=1&error="
-"""The dial with which a rule errs always in the same states."""
 FILE: Final = "frontier.json"
+DRAW: Final = "&draw={}"
+"""Draws the states in which a model with lasting errors is wrong."""
 
 
 def learning(result: Result) -> float:
@@ -60,6 +69,37 @@ def achieved(result: Result) -> float:
     return final_return(result) / 16
 
 
+def winner(result: Result) -> float:
+    """Return the fitness of the best program."""
+    return max((e.episode_return for e in result.episodes if not np.isnan(e.episode_return)), default=0.0)
+
+
+def balanced(result: Result) -> float:
+    """Return the share of the 500 steps for which the best policy balances the pole."""
+    return winner(result) / 500
+
+
+@dataclass(frozen=True)
+class Dialled:
+    """A scripted model with a dial for its errors, from 0 to 1.
+
+    Attributes:
+        noise: Its spec with errors at random, with the fields ``{error}`` and ``{right}``, 1 - error.
+        lasts: Its spec with errors in fixed states; None if it has no such dial.
+        control: Spec of the uninformed model.
+    """
+
+    noise: str
+    lasts: str | None = None
+    control: str = "uniform"
+
+    def specs(self, errors: Errors) -> list[str]:
+        """Return the model at each place of the dial."""
+        form = self.noise if errors == "independent" else self.lasts
+        assert form is not None
+        return [form.format(error=dial, right=round(1 - dial, 2)) for dial in DIALS]
+
+
 @dataclass(frozen=True)
 class Bed:
     """A method in an environment.
@@ -68,77 +108,121 @@ class Bed:
         method: Name of the method.
         role: Role of its model.
         env: Id of the environment.
-        rule: The scripted model, without dials.
+        model: The scripted model.
         steps: Steps of a run.
         options: Settings of the method.
-        lasting: Settings in place of these for errors that last; None if dials alone make them last.
         measure: What a run has achieved.
         what: The same in words.
         settings: Other settings of the run.
+        asked: Environment in which the model's ability is measured. Default: the same.
     """
 
     method: str
     role: str
     env: str
-    rule: str
+    model: Dialled
     steps: int
     options: Any
     measure: Callable[[Result], float] = learning
     what: str = "success over the run"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    lasting: Any = None
+    asked: str = ""
 
     def title(self, errors: Errors) -> str:
         """Name of the part."""
         return f"{self.method} in {self.env.removeprefix('hunch/')}, {errors} errors"
 
-    def models(self, errors: Errors) -> list[str]:
-        """The scripted models."""
-        alone = errors == "independent" or self.lasting is not None
-        return [f"{self.rule}?{'error=' if alone else LASTING}{dial}" for dial in DIALS]
-
     def arms(self, errors: Errors, scale: Scale) -> tuple[Arm, ...]:
         """The uninformed control, and the method with each model."""
-        options = self.lasting if errors == "lasting" and self.lasting is not None else self.options
-        steps = scale.steps(self.steps)
-        config = RunConfig(method=self.method, env=self.env, steps=steps, options=options, **self.settings)
+        steps = min(self.steps, scale.steps(self.steps))
+        config = RunConfig(
+            method=self.method, env=self.env, steps=steps, options=self.options, **self.settings
+        )
         if config.eval_every:
             config = replace(config, eval_every=steps)
-        models = ["uniform", *self.models(errors)]
-        return tuple(Arm(model, replace(config, lm=model)) for model in models)
+        models = self.model.specs(errors)
+        made = [
+            Arm(spec, replace(config, lm=spec))
+            if errors == "independent"
+            else Seeded(spec, replace(config, lm=spec), partial(_own_draw, spec))
+            for spec in models
+        ]
+        return (Arm(CONTROL, replace(config, lm=self.model.control)), *made)
+
+
+def _own_draw(spec: str, seed: int) -> dict[str, Any]:
+    return {"lm": spec + DRAW.format(seed)}
+
+
+CONTROL: Final = "control"
+
+
+def _rule(name: str) -> Dialled:
+    return Dialled(f"scripted:{name}?error={{error}}", f"scripted:{name}?systematic=1&error={{error}}")
 
 
 _TABLE = QLearningConfig(epsilon=(1.0, 0.05, 2_500))
 _EXPLORE = QLearningConfig(epsilon=(1.0, 0.1, 3_000))
-_NOISE, _LASTS = JudgeConfig(temperature=1.0), JudgeConfig(temperature=0.0)
 _JUDGED: dict[str, Any] = {
     "method": "kwon",
     "role": "judge",
-    "rule": "scripted:judge",
+    "model": _rule("judge"),
     "steps": 5_000,
-    "options": KwonConfig(table=_TABLE, judge=_NOISE),
-    "lasting": KwonConfig(table=_TABLE, judge=_LASTS),
+    "options": KwonConfig(table=_TABLE, judge=JudgeConfig(temperature=1.0)),
     "measure": tried,
     "what": "success of the trained policy",
     "settings": {"eval_every": 1, "eval_episodes": 200},
 }
-_LAKE = DQNPriorConfig(encoder="phrases", update_every=1)
+_WEIGHED = LikelihoodValueConfig(floor=0.1, epsilon=(0.1, 0.1, 1))
+_LEANS = InstructQConfig(learning_rate=0.1)
+_LAKE, _SALAD = "hunch/FrozenLake-v0", "hunch/Overcooked-Salad-v0"
+_CODE = "hunch/WorldModelCode-v0"
+_WRITER = Dialled(
+    "scripted:modeller?bugs={error}&crash={error}&repair={right}&break={error}",
+    "scripted:modeller?bugs=0&repair=1&blind={error}",
+    "scripted:mutator",
+)
+_CODER = replace(_WRITER, control="scripted:modeller?malformed=1")
+"""WorldCoder has no first program that could be changed at random."""
 BEDS: Final = (
     Bed(env="hunch/MatrixGame-v0", **_JUDGED),
     Bed(env="hunch/Ultimatum-v0", **_JUDGED),
-    Bed("zero-shot", "policy", "hunch/FrozenLake-v0", "scripted:frozenlake", 2_000, ZeroShotConfig()),
-    Bed("zero-shot", "policy", "hunch/Overcooked-Salad-v0", "scripted:kitchen", 2_000, ZeroShotConfig()),
-    Bed("dqn-prior", "prior", "hunch/FrozenLake-v0", "scripted:frozenlake", 2_000, _LAKE),
+    Bed("zero-shot", "policy", _LAKE, _rule("frozenlake"), 2_000, ZeroShotConfig()),
+    Bed("zero-shot", "policy", _SALAD, _rule("kitchen"), 2_000, ZeroShotConfig()),
+    Bed("likelihood-value", "policy", _LAKE, _rule("frozenlake"), 500, _WEIGHED),
+    Bed("instruct-q", "policy", _LAKE, _rule("frozenlake"), 500, _LEANS),
+    Bed(
+        "dqn-prior",
+        "prior",
+        _LAKE,
+        _rule("frozenlake"),
+        800,
+        DQNPriorConfig(encoder="phrases", update_every=1),
+    ),
     Bed(
         "ellm",
         "goal",
         "hunch/Craft-v0",
-        "scripted:suggest",
+        Dialled("scripted:suggest?error={error}", "scripted:suggest?lasting={error}"),
         6_000,
         ELLMConfig(table=_EXPLORE, suggestions=SuggestionConfig()),
         achieved,
         "share of the achievements per episode",
     ),
+    Bed("icpi", "world-model", "hunch/Chain-v0", _rule("icpi-nearest"), 200, ICPIConfig()),
+    Bed("icpi", "world-model", "hunch/Maze-v0", _rule("icpi-nearest"), 200, ICPIConfig()),
+    Bed("gif-mcts", "writer", _CODE, _WRITER, 20, GIFMCTSConfig(give_up=0), winner, "fitness of the best"),
+    Bed(
+        "code-policy",
+        "writer",
+        "hunch/PolicyCode-v0",
+        _WRITER,
+        10,
+        CodePolicyConfig(give_up=0),
+        balanced,
+        "steps of balance of the best, of 500",
+    ),
+    Bed("worldcoder", "writer", _LAKE, _CODER, 300, WorldCoderConfig(), asked=_CODE),
 )
 ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting")
 
@@ -148,7 +232,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part(bed.title(errors), bed.arms(errors, scale), measure=partial(_measured, bed, errors))
         for bed in BEDS
         for errors in ERRORS
-        if errors == "independent" or bed.method != "ellm"  # its rule has one kind of error
+        if errors == "independent" or bed.model.lasts
     ]
 
 
@@ -160,19 +244,20 @@ def _measured(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folde
     lines += [
         f"| `{p.model}` | {p.ability:.2f} | {p.gain:.2f} [{p.low:.2f}, {p.high:.2f}] |" for p in found.points
     ]
-    return f"Gain in {bed.what}, paired by seed, with Student's 95 % interval.\n\n" + "\n".join(lines)
+    spread = "Student's 95 % interval" if errors == "independent" else "the range over the draws"
+    return f"Gain in {bed.what}, paired by seed, with {spread}.\n\n" + "\n".join(lines)
 
 
 def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder: Path) -> Frontier:
     """Return the frontier of finished runs; the first arm is the uninformed control."""
-    scores = {
-        arm.label: [bed.measure(r) for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
-        for arm in listed
-    }
-    control = scores.pop("uniform")
-    points = [_point(bed, model, own, control) for model, own in scores.items()]
-    nothing = Point("uniform", ability(bed, "uniform"), 0.0, 0.0, 0.0)
-    ordered = tuple(sorted([nothing, *points], key=lambda p: p.ability))
+    runs = {arm: [finished(job.folder) for job in jobs([arm], seeds, folder)] for arm in listed}
+    control, *models = ([bed.measure(r) for r in own if r] for own in runs.values())
+    asked, questions = bed.asked or bed.env, _questions(bed, errors)
+    points = [Point(bed.model.control, _ability(bed, questions, [bed.model.control]), 0.0, 0.0, 0.0)]
+    for arm, own in zip(listed[1:], models, strict=True):
+        drawn = list(dict.fromkeys(arm.at(seed).lm for seed in range(seeds)))
+        gains = [a - b for a, b in zip(own, control, strict=True)]
+        points.append(Point(arm.label, _ability(bed, questions, drawn), *_spread(gains, errors)))
     code = subprocess.run(
         ["git", "-C", str(Path(__file__).parent), "log", "-1", "--format=%cs"],
         capture_output=True,
@@ -180,26 +265,53 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
         check=False,
     ).stdout.strip()
     return Frontier(
-        bed.method, bed.role, bed.env, errors, bed.what, listed[0].config.steps, len(control), code, ordered
+        bed.method,
+        bed.role,
+        bed.env,
+        asked,
+        errors,
+        bed.what,
+        listed[0].config.steps,
+        len(control),
+        code,
+        tuple(sorted(points, key=lambda p: p.ability)),
     )
 
 
-def _point(bed: Bed, model: str, own: Sequence[float], control: Sequence[float]) -> Point:
-    lead = over_pairs([a - b for a, b in zip(own, control, strict=True)])
-    return Point(model, ability(bed, model), lead.value, lead.low, lead.high)
+def _spread(gains: Sequence[float], errors: Errors) -> tuple[float, float, float]:
+    """Return the mean gain with its interval; with errors that last, with the range of the draws.
+
+    A model has one draw of the states in which it is always wrong, so the interval of their mean says little.
+    """
+    lead = over_pairs(gains)
+    return (
+        (lead.value, lead.low, lead.high) if errors == "independent" else (lead.value, min(gains), max(gains))
+    )
 
 
-def ability(bed: Bed, model: str) -> float:
-    """Return a model's ability by the questions of the audition, drawn by a seed that no audition uses."""
+def _questions(bed: Bed, errors: Errors) -> Any:
+    """Draw the audition's questions; fewer where several models answer them, or programs are run."""
     role = role_named(bed.role)
-    place = next(own for own in role.beds if own.env == bed.env)
-    return role.ask(load(model, cache=None), place, ASKED, 10_001).ability
+    place = next(own for own in role.beds if own.env == (bed.asked or bed.env))
+    n = ASKED if bed.role != "writer" else ASKED // 4
+    return role.draw(place, n if errors == "independent" else n // 4, QUESTIONS)
 
 
-def main(folder: str) -> None:
-    """Print the frontiers of a study's folder as the package keeps them."""
-    files = sorted(Path(folder).glob(f"*/{FILE}"))
-    print(json.dumps([json.loads(file.read_text()) for file in files], indent=1))
+def _ability(bed: Bed, questions: Any, models: Sequence[str]) -> float:
+    """Return the mean ability of models."""
+    ask = role_named(bed.role).ask
+    return float(np.mean([ask(load(model, cache=None), questions, QUESTIONS).ability for model in models]))
+
+
+def main(folder: str, stored: str) -> None:
+    """Put the frontiers of a study's folder among those that the package keeps."""
+    found = [json.loads(file.read_text()) for file in sorted(Path(folder).glob(f"*/{FILE}"))]
+    rows = {_key(row): row for row in [*json.loads(Path(stored).read_text()), *found]}
+    write_atomically(Path(stored), (json.dumps(list(rows.values()), indent=1) + "\n").encode())
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["method"], row["env"], row["errors"]
 
 
 STUDIES = {
@@ -207,11 +319,12 @@ STUDIES = {
         name="frontiers",
         question="How good must the model in a role be before the loop pays?",
         published="Nothing: these curves are ours. They are what `hunch audition` holds a model against.",
-        deviations="Scripted models err at random, or always in the same states; real models do both.",
+        deviations="Scripted models err at random, or always in the same states; real models do both. Errors "
+        "that last are in other states for every seed.",
         parts=_parts,
         seeds=SEEDS,
     )
 }
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

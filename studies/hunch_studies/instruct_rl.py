@@ -15,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 import hunch
-from hunch.core import Agent, Player, State, Transition, UsageError, World
+from hunch.core import Agent, Player, State, Transition, World
 from hunch.envs import make
 from hunch.envs.say_select import QUIT, SaySelect, all_deals
 from hunch.lm import load
 from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
 from hunch.methods.policy.ppo import PolicyAgent
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
+from hunch.plugins import library
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
@@ -319,11 +320,8 @@ def draw(shown: Mapping[str, Choices], path: Path) -> str:
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from None
-    figure = Figure(figsize=(3.2 * len(shown), 3.6), layout="constrained")
+    matplotlib = library("matplotlib.figure", "Pictures need matplotlib", "plot")
+    figure = matplotlib.Figure(figsize=(3.2 * len(shown), 3.6), layout="constrained")
     for axes, (label, choices) in zip(figure.subplots(1, len(shown)), shown.items(), strict=True):
         cells = np.array([0 if c == QUIT else int(c.split()[1]) for c in choices.values()]).reshape(5, 6).T
         axes.imshow(cells, cmap="Blues", vmin=0, vmax=8)

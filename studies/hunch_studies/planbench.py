@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.envs.strips.pddl import Atom
-from hunch.envs.strips.task import Task
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch_studies.planbench_bandit import Policy, Solved, bandit, matrix
 from hunch_studies.recordings.planbench import Answer, Recording, Repair, recordings, repaired
 from hunch_studies.recordings.statements import Statement
+from hunch_studies.worlds.strips.pddl import Atom
+from hunch_studies.worlds.strips.task import Task
 
 RENAMED = ("mystery_", "random_", "obfuscated_randomized_", "obfuscated_deceptive_")
 """Prefix of the name of a domain with renamed actions and objects."""

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.strips.pddl import Atom
-from hunch.envs.strips.task import Task
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch_studies.recordings.planbench import Recording, executions, records
 from hunch_studies.recordings.statements import read_execution
 from hunch_studies.study import Part, Scale, Study
+from hunch_studies.worlds.strips.pddl import Atom
+from hunch_studies.worlds.strips.task import Task
 
 STILL = "none: nothing changes"
 """The control: the initial state, unchanged."""

@@ -19,7 +19,7 @@ from hunch.envs import make
 from hunch.lm import registry, require
 from hunch.lm.backends.weights import libraries, one_thread
 from hunch.rl.episodes import play
-from hunch.runs.compare import environment, thread_limits
+from hunch.runs.processes import environment, thread_limits
 from hunch_studies.priors import PICK, dqn_prior
 from hunch_studies.study import Part, Scale, Study, kept
 

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hunch.envs.design.cap_set import KNOWN, CapSet, grow
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.method import Method
+from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.writer.programs import Attempt, Mutator, best, same
@@ -94,13 +95,17 @@ def attempts_of(run: Path) -> list[Attempt]:
     return [Attempt.read(line) for line in read_lines(run / "programs.jsonl")]
 
 
-class Mutated(FunSearch):
-    """FunSearch with the mutator as its writer, which no text is shown."""
+class Mutating(ProgramAgent):
+    """An agent with the mutator as its writer, which no text is shown."""
 
     @classmethod
-    def build(cls, config: Any, models: Mapping[str, Any]) -> Mutated:
+    def build(cls, config: Any, models: Mapping[str, Any]) -> Self:
         """Let the mutator write."""
         return cls(Mutator(), config)
+
+
+class Mutated(Mutating, FunSearch):
+    """FunSearch with the mutator as its writer."""
 
 
 MUTATED = Method(

@@ -21,10 +21,10 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.design.code import extract, flaw
-from hunch.envs.strips.pddl import Atom, Problem, read, read_domain, read_problem
-from hunch.envs.strips.task import Task
 from hunch.sandbox import ProgramError, ProgramTimeout, Sandbox
 from hunch_studies.study import Part, Scale, Study
+from hunch_studies.worlds.strips.pddl import Atom, Problem, read, read_domain, read_problem
+from hunch_studies.worlds.strips.task import Task
 
 _CHAT = re.compile(r"pg3-(.+)_(\d+)_([^_]+)$")
 _TURN = re.compile(r"(\d+)-response\.txt$")

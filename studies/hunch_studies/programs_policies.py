@@ -5,7 +5,6 @@ hunch study code-policies
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +14,10 @@ from hunch.envs.design.policy import PolicyCode
 from hunch.methods.method import Method
 from hunch.methods.program.code_policy import CodePolicy, CodePolicyConfig
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.writer.programs import Mutator, best
+from hunch.roles.writer.programs import best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch_studies.programs_funsearch import attempts_of, tried
+from hunch_studies.programs_funsearch import Mutating, attempts_of, tried
 from hunch_studies.study import Part, Scale, Study, runs_of
 
 __all__ = ["MUTATED", "STUDIES", "Mutated"]
@@ -44,13 +43,8 @@ STREAMS = 4
 """Programs per batch."""
 
 
-class Mutated(CodePolicy):
+class Mutated(Mutating, CodePolicy):
     """A search of policies with the mutator as its writer."""
-
-    @classmethod
-    def build(cls, config: Any, models: Mapping[str, Any]) -> Mutated:
-        """Let the mutator write."""
-        return cls(Mutator(), config)
 
 
 MUTATED = Method(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hunch.core import UsageError
+from hunch.plugins import library
 from hunch.report.curves import COLOURS
 from hunch.rl.calibration import Bin
 from hunch.rl.statistics import over_episodes
@@ -20,11 +20,8 @@ def draw_reliability(bins: Sequence[Bin], path: Path, title: str) -> Path:
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
-    figure = Figure(figsize=(5.4, 5.0), layout="constrained", dpi=150)
+    matplotlib = library("matplotlib.figure", "Pictures need matplotlib", "plot")
+    figure = matplotlib.Figure(figsize=(5.4, 5.0), layout="constrained", dpi=150)
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], "--", color="0.6", linewidth=1)
     for told, came, n in bins:

@@ -17,13 +17,13 @@ import numpy as np
 from hunch.core import EvidenceLevel
 from hunch.envs.craft import RULES
 from hunch.methods import find
+from hunch.methods.goal.adapter import Sayer
 from hunch.methods.goal.rl_adapter import (
     SUMMARIES,
     Mentor,
     MentorConfig,
     RLAdapter,
     RLAdapterConfig,
-    Sayer,
 )
 from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig

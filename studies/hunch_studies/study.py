@@ -15,18 +15,10 @@ from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
-from hunch.runs.compare import (
-    Arm,
-    Job,
-    Outcome,
-    compare,
-    environment,
-    jobs,
-    refuse_others,
-    thread_limits,
-)
+from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, read_lines, write_atomically
+from hunch.runs.processes import environment, thread_limits
 from hunch.seal import sealed_json
 from hunch_studies.transfer import Transfer, carry_out
 

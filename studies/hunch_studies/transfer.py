@@ -13,9 +13,10 @@ from typing import Any
 
 from hunch.core import HunchError
 from hunch.rl.statistics import Estimate, over_seeds
-from hunch.runs.compare import Job, environment, folder_name, processors, thread_limits
+from hunch.runs.compare import Job, folder_name
 from hunch.runs.evaluate import Score, Trial, evaluate_run
 from hunch.runs.files import write_atomically
+from hunch.runs.processes import environment, processors, thread_limits
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from hunch.lm import registry
+from hunch.plugins import install
 
 RUN = ("run", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "uniform")
 COMPARE = ("compare", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "uniform")
@@ -99,7 +100,7 @@ BAD = [
         ("run", "dqn", "--env", "broken:X-v0"),
         "broken, which should register X-v0, cannot be imported: ValueError",
     ),
-    (("run", "dqn", "--env", "json:X-v0"), "Importing json registers no environment 'X-v0'"),
+    (("run", "dqn", "--env", "json:X-v0"), "json has no class 'X-v0' and registers no such environment"),
     (
         ("run", "funsearch", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:mutator"),
         "funsearch writes programs",
@@ -233,7 +234,7 @@ def test_too_little_memory_is_a_sentence(hunch):
 def test_a_missing_extra_is_named(hunch, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch", None)
     code, _, errors = hunch(*RUN, *SMALL, "--out", "r")
-    assert (code, errors) == (1, "hunch: This needs torch: pip install 'hunch-rl[torch]'.\n")
+    assert (code, errors) == (1, f"hunch: This needs torch: {install('torch')}.\n")
     assert not (tmp_path / "r").exists()
 
 

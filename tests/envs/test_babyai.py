@@ -17,6 +17,7 @@ import hunch.envs
 from hunch.core import UsageError
 from hunch.envs.babyai.env import GoToLocal, GoToRedBall, OneRoomS8, PickupDist, PutNextLocal
 from hunch.envs.babyai.words import ACTIONS, describe, prompt
+from hunch.plugins import install
 
 RIGHT, DOWN, LEFT, UP = range(4)
 KINDS = {"ball": Ball, "box": Box, "key": Key}
@@ -444,7 +445,7 @@ def test_minigrid_is_loaded_late_and_says_nothing():
 
 def test_a_missing_minigrid_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "minigrid.envs.babyai", None)
-    with pytest.raises(UsageError, match=re.escape("pip install 'hunch-rl[minigrid]'")):
+    with pytest.raises(UsageError, match=re.escape(install("minigrid"))):
         hunch.envs.make("hunch/BabyAI-GoToRedBall-v0")
 
 

@@ -22,8 +22,9 @@ FREE = (
     "hunch/RewardDesign",
     "hunch/WorldModelCode",
     "hunch/TextCraft",
+    "hunch/Recipes",
     "hunch/Prompts",
-)  # any text: tests/envs/test_design_problems, test_textcraft, tests/methods/test_tune
+)  # any text: test_design_problems, test_recipes, tests/studies/test_textcraft, tests/methods/test_tune
 # They need an extra and have tests of their own.
 EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]

@@ -89,17 +89,38 @@ def test_importing_loads_no_environment():
     assert result.stdout.strip() == "[]"
 
 
+GAME = """
+import gymnasium
+from hunch.envs.base import Outcome, TextEnv
+
+
+class Game(TextEnv):
+    '''Say yes.'''
+
+    def __init__(self, tries: int = 3): super().__init__(max_steps=tries)
+    def _begin(self, options): return Outcome('Well?', ('yes', 'no'))
+    def _move(self, action): return Outcome('So.', ('yes', 'no'), 1.0, action == 'yes', True)
+"""
+
+
 def test_a_users_own_module_is_imported_by_its_name(tmp_path, monkeypatch):
-    (tmp_path / "my_game.py").write_text(
-        "import gymnasium\n"
-        "from hunch.envs.base import Outcome, TextEnv\n"
-        "class Game(TextEnv):\n"
-        "    '''Say yes.'''\n"
-        "    def __init__(self): super().__init__(max_steps=3)\n"
-        "    def _begin(self, options): return Outcome('Well?', ('yes', 'no'))\n"
-        "    def _move(self, action): return Outcome('So.', ('yes', 'no'), 1.0, action == 'yes', True)\n"
-        "gymnasium.register('mine/Game-v0', Game)\n"
-    )
+    (tmp_path / "my_game.py").write_text(f"{GAME}\ngymnasium.register('mine/Game-v0', Game)\n")
     monkeypatch.syspath_prepend(tmp_path)
     env = hunch.envs.make("my_game:mine/Game-v0")
     assert env.reset(seed=0)[1]["actions"] == ("yes", "no")
+
+
+def test_a_users_own_class_needs_no_registration(tmp_path, monkeypatch):
+    (tmp_path / "own_game.py").write_text(GAME)
+    monkeypatch.syspath_prepend(tmp_path)
+    env = hunch.envs.make("own_game:Game", tries=5)
+    assert env.reset(seed=0)[1]["actions"] == ("yes", "no")
+    assert hunch.envs.full_id(env.unwrapped.spec) == "own_game:Game"
+    with pytest.raises(UsageError, match="own_game:Game has no option 'time'; did you mean 'tries'"):
+        hunch.envs.make("own_game:Game", time=5)
+    out = tmp_path / "run"
+    result = hunch.train("dqn", "own_game:Game", steps=20, out=out)
+    assert result.steps == 20
+    assert hunch.load(out).predict("Well?", {"actions": ("yes", "no")}) in ("yes", "no")
+    with pytest.raises(UsageError, match="own_game has no class 'Gone'"):
+        hunch.envs.make("own_game:Gone")

@@ -114,6 +114,12 @@ PLAYTHROUGHS = {
     "mini_invaders_landed": ("hunch/MiniInvaders-v0", {}, macros(2, 1)),
     "point_mass": ("hunch/PointMass-v0", {}, macros(0, 0, 1, 1, 0)),
     "point_mass_truncated": ("hunch/PointMass-v0", {"hints": False}, macros()),
+    "proof": ("hunch/Proof-v0", {"pool": "textbook", "max_steps": 4}, macros(0, 0, 0, 1)),
+    "proof_by_hand": (
+        "hunch/Proof-v0",
+        {"statement": "p -> q | r, q -> s |- p -> s | r"},
+        said("intro", "use h1", "cases h3", "left", "use h1", "right"),
+    ),
     "tug": ("hunch/Tug-v0", {}, macros(0, 0, 1, 2, 2, 1)),
     "bulbs": ("hunch/Bulbs-v0", {"hints": False}, macros(0, 1, 2)),
     "cart_pole_balanced": ("hunch/CartPole-v0", {"max_steps": 12}, balance),

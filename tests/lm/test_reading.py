@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hunch.lm.answers.reading import read_line, read_lines, read_option, spoken
+from hunch.lm.answers.lines import read_line, read_lines, spoken
+from hunch.lm.answers.reading import read_option
 
 TABLE = json.loads((Path(__file__).parent / "answers.json").read_text())
 RIGHT = [(answer, option, group["options"]) for group in TABLE.values() for answer, option in group["right"]]

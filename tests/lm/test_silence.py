@@ -9,10 +9,14 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.cli.main import main
-from hunch.core import HunchError, HunchWarning, State, Transition
+from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm.base import Model
-from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks
+from hunch.lm.budget import Ledger
+from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks, patient
+from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
+from hunch.runs.execute import RunConfig, execute
+from hunch.runs.files import read_lines
 from hunch_studies.rules.model import REFUSAL
 
 STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
@@ -127,3 +131,74 @@ def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path, capsys)
     assert "answers in long rows could not be used" in capsys.readouterr().out
     assert "long rows" in (out / "verdict.txt").read_text()
     assert json.loads((out / "table.json").read_text())[0]["silent"] >= SILENT
+
+
+class Stops:
+    """Ends a sitting after so many lines of metrics."""
+
+    def __init__(self, lines):
+        self.left = lines
+
+    def __call__(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+def sittings(out, lines):
+    """Go on with a run until it ends in an error; return that, the steps, and the figures of answers."""
+    config = RunConfig(
+        method="zero-shot",
+        env="hunch/FrozenLake-v0",
+        lm="scripted:first?refusal=0.95",
+        steps=2000,
+        options=ZeroShotConfig(prior=PriorConfig(patience=35)),
+    )
+    ended = ""
+    while not ended:
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                execute(config, out, stop=Stops(lines))
+            except HunchError as error:
+                ended = str(error)
+    last = read_lines(out / "metrics.jsonl")[-1]
+    return ended, last["step"], [last["usage"][name] for name in ("fallbacks", "silent")]
+
+
+@pytest.mark.parametrize("lines", [1, 4])
+def test_a_run_that_goes_on_counts_its_rows_on(tmp_path, lines):
+    """It stops where the uninterrupted one does: a row that was cut by a kill is one row."""
+    whole = sittings(tmp_path / "whole", 10_000)
+    assert "35 answers" in whole[0]
+    assert sittings(tmp_path / "parts", lines) == whole
+
+
+def test_what_a_killed_run_asks_again_is_counted_once(tmp_path):
+    model = lm.Cached(Parrot(""))
+    ledger = Ledger({"lm": model}, journal=tmp_path / "asked.json")
+    count_fallbacks(model, [("", False)] * 15)
+    kept, before = ledger.answered(), ledger.total()
+    with ledger.enforced(), pytest.warns(HunchWarning):
+        count_fallbacks(model, [("", False)] * 10)
+    model = lm.Cached(Parrot(""))
+    again = Ledger({"lm": model}, journal=tmp_path / "asked.json")
+    again.resume(ledger.by_name(), kept)
+    assert again.total() == before
+    with pytest.warns(HunchWarning, match="20 answers"):
+        count_fallbacks(model, [("", False)] * 10)
+    assert again.total() == ledger.total()
+
+
+def test_an_audition_counts_silence_and_does_not_stop():
+    own = prior("")
+    with pytest.warns(HunchWarning), patient(own.lm):
+        propose(own, 3 * PATIENCE)
+    assert own.lm.usage.fallbacks == 3 * PATIENCE
+    with pytest.raises(HunchError, match="so the run stops"):
+        propose(own, PATIENCE)
+
+
+def test_the_remedy_is_that_of_the_role():
+    judge = Judge(lm.Cached(Parrot("")), JudgeConfig())
+    judge.begin(World(), 0)
+    with pytest.warns(HunchWarning, match="has to say yes or no; 'hunch lm SPEC --ask judge --env ID'"):
+        judge.read([""] * SILENT)

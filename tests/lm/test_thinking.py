@@ -10,9 +10,12 @@ from tests.lm.test_lies import Liar
 
 import hunch
 from hunch import lm
+from hunch.cli.ask import AnsweredError, FirstAnswer
 from hunch.cli.main import main
-from hunch.core import HunchError, HunchWarning, State, UsageError
-from hunch.roles import PriorConfig, build_prior
+from hunch.core import HunchError, HunchWarning, State, UsageError, World
+from hunch.lm.base import Model
+from hunch.lm.remedies import ANSWERS
+from hunch.roles import Judge, PriorConfig, build_prior
 
 LAKE = "hunch/FrozenLake-v0"
 STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
@@ -227,16 +230,104 @@ def test_every_role_takes_ones_own_words(method, thinker, tmp_path):
     assert message["content"].startswith("MINE ")
 
 
-def test_the_command_shows_how_a_role_asks_and_how_an_answer_is_read(thinker, capsys):
-    main(["lm", spec(thinker), "--ask", "prior", "--env", LAKE])
-    assert "Read as: the action 'Go Up'." in capsys.readouterr().out
-    main(["lm", spec(thinker), "--ask", "judge", "--env", "hunch/MatrixGame-v0"])
-    assert "Read as: the verdict yes." in capsys.readouterr().out
+HEURISTIC = "```python\ndef priority(el, n):\n    return 0.0\n```"
+# The environment, what the prompt has in it, a right answer, and how it is read.
+ASKED = {
+    "prior": (LAKE, "You are allowed to take", "I would go up: Go Up", "Go Up"),
+    "judge": ("hunch/MatrixGame-v0", "The objective:", "Yes, it does.", "Yes"),
+    "preference": ("hunch/DoorKey-v0", "Which of the two shows more progress", "2", "2"),
+    "goal": ("hunch/Craft-v0", "sensible and useful to do", "- collect wood", "['collect wood']"),
+    "policy": ("hunch/Craft-v0", "Which of these actions is the best", "collect wood", "collect wood"),
+    "world-model": ("hunch/Chain-v0", "state", "assert not done", "False"),
+    "writer": ("hunch/Heuristic-CapSet-v0", "priority", HEURISTIC, "def priority"),
+    "plan4mc": ("hunch/Craft-v0", "nearby afterwards", "unknown", "unknown"),
+    "rl-adapter": ("hunch/Craft-v0", "should the player try next", "collect wood", "['collect wood']"),
+}
+
+
+class Silent(Model):
+    verbs = frozenset({"generate"})
+    name, revision = "silent", "1"
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        return [[""] * k for _ in prompts]
+
+
+ROLE = {"plan4mc": "planner", "rl-adapter": "goal"}
+
+
+@pytest.mark.parametrize("role", ASKED)
+def test_the_command_shows_how_every_role_asks_and_how_an_answer_is_read(role, thinker, capsys):
+    env, asks, right, read = ASKED[role]
+    for answer in (right, "The lake is pretty."):
+        thinker.decide = lambda prompt, answer=answer: answer
+        with warnings.catch_warnings(action="ignore", category=HunchWarning):
+            main(["lm", spec(thinker), "--ask", role, "--env", env])
+        prompt, _, out = capsys.readouterr().out.partition("---- answer ----")
+        assert asks in prompt
+        assert answer in out
+        if answer == right:
+            assert f"Read as: {read}" in out
+        else:
+            told = f"Read as: nothing of use. An answer {ANSWERS[ROLE.get(role, role)]}; more max-tokens"
+            assert told in out or role == "writer"  # any text may be a program
+
+
+def test_few_questions_are_enough_for_a_role_that_asks_much(thinker):
+    thinker.decide = lambda prompt: "1"
+    main(["lm", spec(thinker), "--ask", "preference", "--env", "hunch/DoorKey-v0"])
+    assert len(thinker.asked) < 40
+
+
+def test_an_answer_of_nothing_is_said_to_be_none(capsys):
+    model = FirstAnswer(Silent())
+    model.shows = True
+    judge = Judge(model)
+    judge.begin(World(), 0)
+    with pytest.raises(AnsweredError, match=r"the model said nothing\. An answer has to say yes or no"):
+        judge.judged(["Is it so?"])
+
+
+def test_the_plain_command_shows_an_answer(thinker, capsys):
     thinker.decide = lambda prompt: "The lake is pretty."
-    main(["lm", spec(thinker), "--ask", "prior", "--env", LAKE])
-    assert "Read as: nothing that the role can use." in capsys.readouterr().out
     main(["lm", spec(thinker)])
     assert "'The lake is pretty.'" in capsys.readouterr().out
+
+
+def test_roles_without_a_written_answer_show_what_the_model_gives(capsys):
+    main(["lm", "pocket", "--ask", "planner", "--env", "hunch/Kitchen-v0"])
+    out = capsys.readouterr().out
+    assert "---- log-probabilities ----" in out
+    assert "grasp the apple" in out
+    main(["lm", "bag-of-words", "--ask", "encoder", "--env", LAKE])
+    assert " numbers, [" in capsys.readouterr().out
+
+
+def test_a_role_takes_the_options_of_its_method(thinker, tmp_path, capsys):
+    (tmp_path / "own.txt").write_text("MINE {task}")
+    thinker.decide = lambda prompt: "Yes"
+    own = ("--judge.prompt", str(tmp_path / "own.txt"))
+    main(["lm", spec(thinker), "--ask", "judge", "--env", "hunch/MatrixGame-v0", *own])
+    assert "---- prompt ----\nMINE " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (("--ask", "prior"), "--env is missing"),
+        (("--ask", "king", "--env", LAKE), "--ask takes a role (prior, judge,"),
+        (("--ask",), "--ask takes a role (prior, judge,"),
+        (("--ask", "goal", "--env", "hunch/Heuristic-CapSet-v0"), "chooses from listed actions"),
+        (("--ask", "prior", "--env", LAKE, "--kk", "3"), "There is no option --kk"),
+    ],
+)
+def test_a_wrong_question_is_one_sentence(line, says, thinker, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["lm", spec(thinker), *line])
+    assert ended.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert says in errors
 
 
 def test_a_model_that_thinks_has_no_letter_as_its_next_token(thinker):

@@ -84,7 +84,7 @@ def test_when_candidates_are_drawn(table, lake):
         for prior, p in zip(priors, ("kept", "visited"), strict=True)
     )
     hunch.train(kept, lake, 300)
-    assert priors[0].drawn == len(kept.kept) == len(kept.features.states)
+    assert priors[0].drawn == len(kept.proposals.kept) == len(kept.features.states)
     result = hunch.train(visited, lake, 300)
     nowhere = visited.learner.replay.rows[:300, 4].sum()  # in a hole, or at the goal
     arrived = len(result.episodes) + (sum(episode.length for episode in result.episodes) < 300)
@@ -97,8 +97,8 @@ def test_candidates_drawn_on_arrival_are_in_the_rows_only(table, lake):
     hunch.train(agent, lake, 200)
     batch = agent.learner.replay.sample(100, np.random.default_rng(0))
     assert batch.candidates.shape == batch.following.shape == (100, 3)
-    assert not agent.kept
-    assert len(agent.here) <= 1
+    assert not agent.proposals.kept
+    assert len(agent.proposals.here) <= 1
 
 
 def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
@@ -112,7 +112,7 @@ def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
     agent.begin(World(streams=4), 0)
     for number, each in enumerate((state, same, *others)):
         agent.act([replace(each, stream=number)])
-        assert len(agent.kept) == max(1, number)
+        assert len(agent.proposals.kept) == max(1, number)
 
 
 def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
@@ -121,7 +121,7 @@ def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
     s = State("here", "go", tuple("abcdefghijkl"))
     for _ in range(50):
         (action,) = agent.act([s])
-        (drawn,) = [s.options[i] for i in agent.here[0].proposal.indices]
+        (drawn,) = [s.options[i] for i in agent.proposals.here[0].proposal.indices]
         assert action == drawn
         agent.observe([Transition(s, action, 0.0, s, False, False)])
     rows = agent.learner.replay.rows[:50]
@@ -204,8 +204,8 @@ def test_kept_candidates_of_another_prior_are_forgotten(table, lake):
     same, fewer = (begun(DQNPrior(SimilarityPrior(table), table, k=k, **keeps)) for k in (3, 2))
     for other in (same, fewer):
         other.load_state_dict(agent.state_dict())
-    assert same.kept.keys() == agent.kept.keys()
-    assert not fewer.kept
+    assert same.proposals.kept.keys() == agent.proposals.kept.keys()
+    assert not fewer.proposals.kept
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,9 @@ def test_scored_prior_drives_the_same_agent(table, lake):
 def test_more_draws_than_actions_are_draws_with_replacement(table, lake):
     agent = begun(DQNPrior(UniformPrior(), table, k=9, proposals="kept", **SMALL))
     hunch.train(agent, lake, 30)
-    assert all(p.weights.sum() == pytest.approx(1) and len(p.indices) <= 4 for p in agent.kept.values())
+    assert all(
+        p.weights.sum() == pytest.approx(1) and len(p.indices) <= 4 for p in agent.proposals.kept.values()
+    )
 
 
 def test_an_environment_without_listed_actions_is_refused(table):

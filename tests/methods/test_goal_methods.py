@@ -177,7 +177,7 @@ def test_the_adapter_learns_to_say_what_did_well():
         return np.mean([found.adapter.say(prompt, rng) == SUMMARIES[1] for _ in range(40)])
 
     before = share()
-    found.adapter.train([(prompt, SUMMARIES[1])] * 4, rng)
+    found.adapter.train([(prompt, SUMMARIES[1])] * 4, found.config.updates, rng)
     assert share() > max(before, 0.8)
 
 

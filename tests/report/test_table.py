@@ -42,14 +42,17 @@ TABLE = (
 
 def test_the_verdict_says_yes_and_no() -> None:
     """Above all seeds of two lines, and not above all of the lexical control."""
-    assert verdict(TABLE) == ["dqn-prior (L3) beats dqn: yes; beats random k: yes; beats words: no"]
+    assert verdict(TABLE) == [
+        "dqn-prior (L3) beats dqn: yes; beats dqn-prior, random k: yes; beats dqn-prior, words: no"
+    ]
 
 
 def test_each_of_several_models_has_a_verdict() -> None:
     """A model of a lower evidence level has one, too; controls have none."""
     writes = row("dqn-prior, pocket", "pocket", "L1", 0.9, 0.95, 0.93)
     assert verdict([*TABLE[1:], writes]) == [
-        "dqn-prior (L3) beats random k: yes; beats words: no; beats pocket: no",
+        "dqn-prior (L3) beats dqn-prior, random k: yes; beats dqn-prior, words: no; "
+        "beats dqn-prior, pocket: no",
         "dqn-prior, pocket (L1) beats dqn-prior: yes; beats dqn-prior, random k: yes; "
         "beats dqn-prior, words: yes",
     ]
@@ -58,7 +61,7 @@ def test_each_of_several_models_has_a_verdict() -> None:
 def test_the_verdict_turns_with_the_data() -> None:
     worse = row("dqn-prior", "minilm", "L3", 0.7, 0.75, 0.05)
     assert verdict([*TABLE[:1], worse, *TABLE[2:]]) == [
-        "dqn-prior (L3) beats dqn: no; beats random k: no; beats words: no"
+        "dqn-prior (L3) beats dqn: no; beats dqn-prior, random k: no; beats dqn-prior, words: no"
     ]
     two = [row(r.label, r.model, r.evidence, *list(r.by_seed.values())[:2]) for r in TABLE]
     assert verdict(two)[0].startswith("dqn-prior (L3) beats dqn: no verdict from 2 seeds, lead 0.67; ")
@@ -80,13 +83,15 @@ def test_where_games_vary_with_the_seed_runs_in_the_same_games_are_compared() ->
     """Pools differ more than methods do; a run without a partner does not count."""
     own = row("dqn-prior", "minilm", "L3", 0.3, 0.5, 0.7, 0.8, 0.95)
     words = row("dqn-prior, words", "words", "L0", 0.2, 0.41, 0.59, 0.7, 0.86, 1.0)
-    assert verdict([own, words]) == ["dqn-prior (L3) beats words: no"]
+    assert verdict([own, words]) == ["dqn-prior (L3) beats dqn-prior, words: no"]
     paired = [replace(each, varies=True) for each in (own, words)]
-    assert verdict(paired) == ["dqn-prior (L3) beats words: yes, by 0.10 [0.09, 0.11]"]
+    assert verdict(paired) == ["dqn-prior (L3) beats dqn-prior, words: yes, by 0.10 [0.09, 0.11]"]
     worse = replace(paired[1], by_seed={0: 0.2, 1: 0.61, 2: 0.59, 3: 0.7, 4: 0.86})
-    assert verdict([paired[0], worse]) == ["dqn-prior (L3) beats words: no, by 0.06 [-0.06, 0.17]"]
+    assert verdict([paired[0], worse]) == ["dqn-prior (L3) beats dqn-prior, words: no, by 0.06 [-0.06, 0.17]"]
     alone = replace(paired[1], by_seed={0: 0.1})
-    assert verdict([paired[0], alone]) == ["dqn-prior (L3) beats words: no verdict from 1 seed, lead 0.20"]
+    assert verdict([paired[0], alone]) == [
+        "dqn-prior (L3) beats dqn-prior, words: no verdict from 1 seed, lead 0.20"
+    ]
 
 
 def test_without_a_model_nothing_is_claimed() -> None:
@@ -99,7 +104,7 @@ def test_it_is_written_beside_the_table(tmp_path: Path) -> None:
     assert (
         (tmp_path / "verdict.txt")
         .read_text()
-        .startswith("dqn-prior (L3) beats dqn: yes; beats random k: yes")
+        .startswith("dqn-prior (L3) beats dqn: yes; beats dqn-prior, random k: yes")
     )
     stored = json.loads((tmp_path / "table.json").read_text())
     assert (stored[1]["requests, action prior"], "requests, action prior" in stored[0]) == (7, False)

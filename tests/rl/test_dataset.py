@@ -8,7 +8,6 @@ import pytest
 from hunch.core import Episode, HunchError, Picture, State, Transition, UsageError
 from hunch.rl.dataset import (
     Dataset,
-    Recording,
     as_episodes,
     check,
     digest,
@@ -18,6 +17,7 @@ from hunch.rl.dataset import (
     save,
     write_json_lines,
 )
+from hunch.rl.recording import Recording
 
 WON = Recording(
     observations=("a room", "a hall ≠", "the goal"),

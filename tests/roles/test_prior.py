@@ -10,7 +10,7 @@ from hunch.core import State, UsageError
 from hunch.lm.base import softmax
 from hunch.lm.scoring.choose import project
 from hunch.methods.prior.dqn_prior import posterior
-from hunch.roles.prior.action import Proposal, UniformPrior, draw, entropy, recall
+from hunch.roles.prior.action import UniformPrior, draw
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
@@ -194,13 +194,3 @@ def test_bad_temperature(minilm):
 def test_mapped_prior_needs_k():
     with pytest.raises(UsageError, match="number of proposals"):
         MappedPrior(lm.load("scripted:first")).propose([STATE], None, np.random.default_rng(0))
-
-
-def test_diagnostics():
-    proposals = [
-        Proposal(np.array([0, 2]), np.array([0.5, 0.5])),
-        Proposal(np.array([1]), np.array([1.0])),
-    ]
-    assert recall(proposals, [2, 0]) == 0.5
-    assert entropy(proposals[0]) == pytest.approx(np.log(2))
-    assert entropy(proposals[1]) == 0

@@ -1,11 +1,14 @@
 """Damaged and unwritable folders: one sentence each, and nothing is destroyed."""
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,10 +20,11 @@ from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.report.gather import collect
 from hunch.runs.board import Boards
 from hunch.runs.build import load_agent
-from hunch.runs.compare import Arm, Job, compare, outcome, thread_limits
+from hunch.runs.compare import Arm, Job, compare, outcome
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import CHECKPOINT, last_line, read_lines, write_atomically
 from hunch.runs.folder import RunFolder
+from hunch.runs.processes import thread_limits
 
 CONFIG = RunConfig(
     method="zero-shot",
@@ -80,6 +84,20 @@ def test_one_sentence_and_nothing_destroyed(run, name, damage, sentence):
     with pytest.raises(HunchError, match=sentence):
         execute(CONFIG, run)
     assert {name: data for name, data in content(run).items() if data} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"), [(str(CHECKPOINT), cut_in_half), ("episodes.jsonl", os.unlink), ("", None)]
+)
+def test_no_file_is_left_open(run, name, damage):
+    """Neither of a run that is refused nor of one that goes on."""
+    if damage:
+        damage(run / name)
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        with pytest.raises(HunchError) if damage else nullcontext():
+            execute(CONFIG, run)
+        gc.collect()
+    assert [str(w.message) for w in warned if str(run) in str(w.message)] == []
 
 
 def test_half_a_line_at_the_end_is_what_a_kill_leaves(run, half, tmp_path):

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from tests.begun import begun
@@ -107,11 +108,11 @@ def test_the_run_is_left_byte_for_byte(run, tmp_path):
 )
 def test_proposals_of_training_are_those_of_its_own_prior_and_k(run, model, options):
     """Each filling is of scripted models, so that what it draws can be told from what was kept."""
-    assert load_agent(run)[0].kept
+    assert load_agent(run)[0].proposals.kept
     agent, config = load_agent(run, model, options)
-    assert not agent.kept
+    assert not agent.proposals.kept
     for state in states():
-        drawn = [agent.player(seed).propose([state])[0] for seed in range(30)]
+        drawn = [agent.proposals.drawn([state], np.random.default_rng(seed))[0] for seed in range(30)]
         if model == RULE:
             assert len({tuple(p.indices) for p in drawn}) == 1, "it never errs"
         else:
@@ -122,8 +123,8 @@ def test_proposals_of_training_are_those_of_its_own_prior_and_k(run, model, opti
 def test_alpha_leaves_the_proposals(run):
     agent, config = load_agent(run, options={"alpha": 1.0})
     assert agent.config.alpha == config.options.alpha == 1.0
-    assert {s: p.indices.tolist() for s, p in agent.kept.items()} == {
-        s: p.indices.tolist() for s, p in load_agent(run)[0].kept.items()
+    assert {s: p.indices.tolist() for s, p in agent.proposals.kept.items()} == {
+        s: p.indices.tolist() for s, p in load_agent(run)[0].proposals.kept.items()
     }
 
 

@@ -9,6 +9,8 @@ from functools import partial
 import pytest
 import torch
 
+from hunch.cli import compare as cli
+from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning
 from hunch.lm.budget import Budget
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
@@ -16,6 +18,7 @@ from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.report.gather import collect
 from hunch.rl.comparison import difference
 from hunch.runs.build import load_agent
+from hunch.runs.compare import outcome
 from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import BEST, CHECKPOINT, last_line, read_json, read_lines
 from hunch.runs.folder import JOURNAL, STREAMS
@@ -195,3 +198,87 @@ def test_a_lost_key_without_a_checksum_is_a_sentence(copied, name):
     path.write_text(json.dumps(summary))
     with pytest.raises(HunchError, match=f"damaged file: '{name}'"):
         finished(copied / "learner")
+
+
+# ---- a comparison ---------------------------------------------------------------------------------------
+
+PAIR = [*("dqn-prior", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:frozenlake?error=0.3")]
+PAIR += [*("--steps", "60", "--no-control")]
+PAIR += [*("--seeds", "1", "--workers", "1", "--hidden", "4", "--warmup", "10", "--batch-size", "4")]
+PAIR += [*("--dqn-prior.encoder", "bag-of-words?dim=8", "--budget.calls", "10000")]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """The folder of a comparison of two small runs."""
+    out = tmp_path_factory.mktemp("compared") / "pair"
+    main(["compare", *PAIR, "--out", str(out)])
+    return out
+
+
+def cut(path, rng):
+    data = path.read_bytes()
+    path.write_bytes(data[: (length := rng.randrange(len(data)))])
+    return f"cut to {length}"
+
+
+def shown(out, monkeypatch, capsys):
+    """What the same command shows of a finished comparison, and its picture, or how it refuses.
+
+    No run begins anew: that a damaged one is refused is tested above.
+    """
+    monkeypatch.setattr(cli, "compare_runs", lambda todo, **_: [outcome(job) for job in todo])
+    capsys.readouterr()
+    try:
+        cli.compare([*PAIR, "--out", str(out)])
+    except HunchError as error:
+        return [str(error), *(line for line in capsys.readouterr().out.splitlines() if ": " in line)]
+    return capsys.readouterr().out, (out / "curves.png").read_bytes()
+
+
+def pages(out):
+    """What a report shows of it, with what it leaves out, or how it refuses."""
+    try:
+        compared, left_out = collect([out])
+    except HunchError as error:
+        return str(error)
+    runs = [run for each in compared for own in each.arms.values() for run in own]
+    return [[run.name, repr(vars(run.result)), repr(run.points)] for run in runs], left_out
+
+
+def survive_in_pair(pair, moved, damage, times, see):
+    """Damage one file after another: each time the command and a report show what was there, or refuse."""
+    shutil.copytree(pair, moved)
+    (sound, paged), rng = see(moved), random.Random(damage.__name__)
+    files = sorted(
+        path.relative_to(pair) for path in pair.rglob("*") if path.is_file() and path.stat().st_size
+    )
+    assert {"table.json", "table.csv", "verdict.txt", "curves.png"} <= set(map(str, files))
+    for file in files * times:
+        what = f"{file}, {damage(moved / file, rng)}"
+        again, page = see(moved)
+        if again != sound:
+            assert isinstance(again, list), what
+            assert any(file.name in line or "checkpoint" in line for line in again), what
+            assert not any("Traceback" in line for line in again), what
+        assert page == paged or len(page[1]) == 1 or isinstance(page, str), what
+        shutil.rmtree(moved)
+        shutil.copytree(pair, moved)
+
+
+@pytest.fixture
+def see(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda out: (shown(out, monkeypatch, capsys), pages(out))
+
+
+@pytest.mark.parametrize("damage", [flip, cut])
+def test_damage_anywhere_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_path, see, damage):
+    """Its own files, those of its runs, and those that nobody reads again."""
+    survive_in_pair(pair, tmp_path / "pair", damage, 1, see)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [flip, cut])
+def test_much_damage_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_path, see, damage):
+    survive_in_pair(pair, tmp_path / "pair", damage, 20, see)

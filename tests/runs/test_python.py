@@ -416,3 +416,10 @@ def test_a_kept_config_of_a_wrong_type_is_named(named, tmp_path):
         HunchError, match="damaged or from another version: k must be a whole number or none, not 'two'"
     ):
         RunConfig.read(tmp_path)
+
+
+def test_without_a_model_in_a_role_the_calls_are_the_encoders():
+    without = hunch.train("dqn", LAKE, steps=30, encoder="bag-of-words")
+    assert "encoder calls" in str(without)
+    assert "model calls" not in str(without) + without._repr_html_()
+    assert "model calls" in str(hunch.train("zero-shot", LAKE, steps=30, lm="bag-of-words"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hunch.sandbox import wire
+from hunch.sandbox import frames, wire
 from hunch.sandbox.wire import WireError
 from tests.sandbox.attacks.hashes import slow_keys
 from tests.sandbox.test_benign import same
@@ -49,8 +49,8 @@ TREES = st.recursive(
 
 @given(VALUES)
 def test_values_come_back(value):
-    sent = wire.encode({"value": wire.to_tree(value)})
-    assert same(wire.from_tree(wire.decode(sent)["value"]), value)
+    sent = frames.encode({"value": wire.to_tree(value)})
+    assert same(wire.from_tree(frames.decode(sent)["value"]), value)
 
 
 @given(TREES)
@@ -65,7 +65,7 @@ def test_any_tree_is_a_plain_value_or_an_error(tree):
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_an_error(data):
     with suppress(WireError):
-        assert type(wire.decode(data)) is dict
+        assert type(frames.decode(data)) is dict
 
 
 def test_nan_and_infinity_pass_only_where_allowed():
@@ -78,7 +78,7 @@ def test_nan_and_infinity_pass_only_where_allowed():
 
 def test_a_frame_of_brackets_is_refused_before_it_is_built():
     with pytest.raises(WireError, match="values"):
-        wire.decode(b'{"a":[' + b"[]," * 600_000 + b"[]]}")
+        frames.decode(b'{"a":[' + b"[]," * 600_000 + b"[]]}")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_hashes_are_counted_without_a_table():
 
 def test_a_long_text_of_commas_is_no_such_frame():
     text = ',[{"\\' * 300_000
-    assert wire.decode(wire.encode({"text": text}))["text"] == text
+    assert frames.decode(frames.encode({"text": text}))["text"] == text
 
 
 def test_an_array_is_writable_and_of_its_own():
@@ -137,8 +137,8 @@ def test_the_arrays_of_many_calls_travel_together():
     """And arrive as they were, each in memory of its own, so that no call changes another's."""
     calls = [(np.arange(n, dtype=float), n, np.array(n), np.zeros((2, n), ">i4")) for n in range(1, 5)]
     calls = [(*call, "text" if n else np.ones(1), [np.ones(2)]) for n, call in enumerate(calls)]
-    payload = wire.encode({"calls": wire.calls_to_tree(calls)})
-    found = list(wire.calls_from_tree(wire.decode(payload)["calls"]))
+    payload = frames.encode({"calls": wire.calls_to_tree(calls)})
+    found = list(wire.calls_from_tree(frames.decode(payload)["calls"]))
     assert [wire.to_tree(list(call)) for call in found] == [wire.to_tree(list(call)) for call in calls]
     assert all(value.flags.owndata for call in found for value in call if isinstance(value, np.ndarray))
     assert [*wire.calls_from_tree(wire.calls_to_tree([(), ()]))] == [[], []]

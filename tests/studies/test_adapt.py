@@ -7,9 +7,9 @@ import pytest
 
 from hunch.cli.main import main
 from hunch.core import UsageError
-from hunch.envs.textcraft import Book
 from hunch_studies.adapt import markdown
 from hunch_studies.adapt_records import Hand, again, agreement, flaw, named, recorded, understood
+from hunch_studies.worlds.textcraft import Book
 
 COMMANDS = """Crafting commands:
 craft 4 oak planks using 1 oak logs

@@ -1,5 +1,7 @@
 """Games as code: tests made of matches, held-out positions, programs that memorise, fail or cheat."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from hunch import lm
 from hunch.core import UsageError
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.roles.writer.programs import best
+from hunch_studies.games import coded_game
 from hunch_studies.games.cfr import exploitability, solve, tree_of
 from hunch_studies.games.coded_game import FUNCTIONS, TOGETHER, CodedGame, loaded
 from hunch_studies.games.game import END, PLAYERS, Known, View, at_random
@@ -223,6 +226,46 @@ def test_a_game_says_nothing_where_its_code_fails():
         assert game.follow([two], ["pass"]) == [None], "somebody is to move and has no action"
         assert game.at([("deal Q", "deal J", "pass"), ("deal A",), None]) == [None] * 3
         assert game.at([("deal Q", "deal J")]) == [two]
+
+
+HEAVY = """
+def initial_state():
+    return "", {weight}
+
+def apply_action(state, action):
+    return state[0] + action, {weight}
+
+def current_player(state):
+    return -4 if len(state[0]) > 6 else 0
+
+def legal_actions(state):
+    return ["a", "b"]
+
+def observation(state, player):
+    return state[0]
+
+def returns(state):
+    return 0.0, 0.0
+"""
+
+
+@pytest.mark.parametrize("weight", ["'x' * 20_000", "list(range(1000))", "__import__('numpy').zeros(2000)"])
+def test_what_is_remembered_is_limited_in_bytes(monkeypatch, weight):
+    """The positions are the same as with all of them remembered."""
+    monkeypatch.setattr(coded_game, "MOST_BYTES", limit := 10**6)
+    histories = [tuple(moves) for n in range(8) for moves in product("ab", repeat=n)]
+    with loaded(HEAVY.format(weight=weight)) as program:
+        game = CodedGame(program)
+        for _ in range(2):
+            found = game.at(histories)
+            assert game.known.size <= limit
+            assert [position.history for position in found] == histories
+            assert [position.state[0] for position in found] == list(map("".join, histories))
+
+
+def test_a_state_of_a_megabyte_is_none():
+    with loaded(HEAVY.format(weight="'x' * 10**6")) as program:
+        assert CodedGame(program).begin() is None
 
 
 def test_inference_that_does_not_agree_is_dropped_and_play_goes_on():

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from hunch.core import UsageError
-from hunch.envs.strips import problems
-from hunch.envs.strips.pddl import read
-from hunch.envs.strips.task import Task
-from hunch.envs.strips.wording import BLOCKS, FREIGHT, MYSTERY_BLOCKS, MYSTERY_FREIGHT
 from hunch.rl.statistics import Estimate
 from hunch_studies.planbench import best_of_k, renamed, study, valid
 from hunch_studies.planbench_bandit import bandit
 from hunch_studies.planbench_page import markdown
 from hunch_studies.recordings.planbench import recordings, repaired
 from hunch_studies.recordings.statements import read_statement
+from hunch_studies.worlds.strips import problems
+from hunch_studies.worlds.strips.pddl import read
+from hunch_studies.worlds.strips.task import Task
+from hunch_studies.worlds.strips.wording import BLOCKS, FREIGHT, MYSTERY_BLOCKS, MYSTERY_FREIGHT
 
 START = (
     "As initial conditions I have that, the red block is clear, the yellow block is clear, the hand is "

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from math import isnan, nan
-from typing import Any
+from typing import Any, Final
 
 from hunch.audition.frontier import Frontier, Interval, Verdict
 from hunch.core import EvidenceLevel
+
+EMPTY: Final = "empty answers"
+"""Column with the share of answers that were empty, if all were."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Heard:
         """Whether there is a score."""
         return not isnan(self.ability)
 
+    @property
+    def silent(self) -> bool:
+        """Whether all of its answers were empty."""
+        return self.columns.get(EMPTY) == 1
+
 
 @dataclass(frozen=True)
 class Line:
@@ -67,6 +75,20 @@ class Line:
     gain: Interval | None = None
     over_words: Interval | None = None
     verdict: Verdict = "not measured"
+
+    @property
+    def method(self) -> str:
+        """The frontier's method, with its environment if that is another one; empty without a frontier."""
+        f = self.frontier
+        if f is None or f.env == self.heard.env:
+            return f.method if f else ""
+        return f"{f.method}, frontier of {f.env.removeprefix('hunch/')}"
+
+    @property
+    def env(self) -> str:
+        """Where the method can be run: the frontier's environment if its ability is measured in this one."""
+        f = self.frontier
+        return f.env if f and f.bed == self.heard.env else self.heard.env
 
 
 @dataclass(frozen=True)
@@ -107,16 +129,8 @@ class Audition:
 # ---- as text and as values --------------------------------------------------------------------------------
 
 HEADS = (
-    "role",
-    "environment",
-    "model",
-    "ability",
-    "uninformed",
-    "words",
-    "method",
-    "needs",
-    "gain",
-    "verdict",
+    *("role", "environment", "model", "verdict", "method", "gain"),
+    *("ability", "uninformed", "words", "needs", "why"),
 )
 COMMAND = "hunch run {method} --env {env} --lm {model}"
 
@@ -129,13 +143,14 @@ def cells(line: Line, worth: float) -> tuple[str, ...]:
         heard.role,
         heard.env.removeprefix("hunch/"),
         heard.model,
+        line.verdict if frontier or heard.why else "no frontier",
+        line.method,
+        _interval(line.gain),
         _ability(heard),
         _ability(line.uninformed),
         _ability(line.words),
-        frontier.method if frontier else "",
         "" if frontier is None else "never" if needed is None else f"{needed:.2f}",
-        _interval(line.gain),
-        f"not measured: {heard.why}" if heard.why else line.verdict if frontier else "no frontier",
+        heard.why,
     )
 
 
@@ -157,7 +172,7 @@ def advice(found: Audition, model: str) -> str:
         may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
         more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
         return f"{model}: no role in which it surely pays.{more}"
-    command = COMMAND.format(method=best.frontier.method, env=best.heard.env, model=_quoted(model))
+    command = COMMAND.format(method=best.frontier.method, env=best.env, model=_quoted(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
         f"{best.frontier.measure}. Run it: {command}"
@@ -168,14 +183,31 @@ def _quoted(spec: str) -> str:
     return f'"{spec}"' if set(spec) & set("?&* ") else spec
 
 
-def spent(found: Audition) -> list[str]:
-    """Return what each model cost, a sentence each."""
-    return [
-        f"{name}: {u['calls']:,.0f} requests, {u['cache_hits']:,.0f} answers from the cache, "
-        f"{u['prompt_tokens'] + u['completion_tokens']:,.0f} tokens, cost {u['cost']:.4f}, "
-        f"{u['seconds']:.1f} s"
-        for name, u in found.usage.items()
-    ]
+COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "seconds")
+
+
+def costs(found: Audition) -> list[tuple[str, ...]]:
+    """Return what each model cost in each role, the dearest role first, in the order of ``COSTS``."""
+    spent: dict[str, dict[str, list[float]]] = {}
+    for heard in {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines}.values():
+        figures = spent.setdefault(heard.model, {}).setdefault(heard.role, [0.0] * 6)
+        for i, figure in enumerate(_figures(heard)):
+            figures[i] += figure
+    rows = []
+    for model, roles in spent.items():
+        for role, own in sorted(roles.items(), key=lambda item: (-item[1][4], -item[1][3], -item[1][5])):
+            shown = (*(f"{x:,.0f}" for x in own[:4]), f"{own[4]:,.4f}", f"{own[5]:,.1f}")
+            rows.append((model, role, *shown))
+    return rows
+
+
+def _figures(heard: Heard) -> tuple[float, ...]:
+    u = {name: heard.usage.get(name, 0.0) for name in (*_TOKENS, "calls", "cache_hits", "cost", "seconds")}
+    tokens = sum(u[name] for name in _TOKENS)
+    return heard.questions, u["calls"], u["cache_hits"], tokens, u["cost"], u["seconds"]
+
+
+_TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 def notes(found: Audition) -> list[str]:
@@ -185,17 +217,35 @@ def notes(found: Audition) -> list[str]:
         if found.stopped
         else []
     )
-    return [*ended, *(advice(found, model) for model in found.models), *spent(found)]
+    return [*ended, *_silent(found), *(advice(found, model) for model in found.models)]
+
+
+def _silent(found: Audition) -> list[str]:
+    """Return a sentence on each model that said nothing in a role."""
+    roles: dict[str, dict[str, None]] = {}
+    for line in found.lines:
+        if line.heard.silent:
+            roles.setdefault(line.heard.model, {})[line.heard.role] = None
+    return [
+        f"{model} gave only empty answers as {', '.join(own)}: its ability there is 0."
+        for model, own in roles.items()
+    ]
 
 
 def text(found: Audition) -> str:
-    """Return the table as text."""
-    rows = [HEADS, *(cells(line, found.worth) for line in found.lines)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    """Return the tables as text."""
+    verdicts = [cells(line, found.worth) for line in found.lines]
+    return "\n".join(
+        [*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(found)), "", *notes(found)],
+    )
+
+
+def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
     ]
-    return "\n".join([*lines, "", *notes(found)])
 
 
 def plain(found: Audition) -> dict[str, Any]:
@@ -214,11 +264,13 @@ def _finite(value: Any) -> Any:
 
 
 def table(found: Audition) -> str:
-    """Return the table and its notes as HTML."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(line, found.worth)) + "</tr>"
-        for line in found.lines
-    )
+    """Return the tables and their notes as HTML."""
     said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+    verdicts = [cells(line, found.worth) for line in found.lines]
+    return f"{_html(HEADS, verdicts)}{said}{_html(COSTS, costs(found))}"
+
+
+def _html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -29,7 +29,8 @@ class Point:
         model: Its spec.
         ability: Its ability on the frontier's bed.
         gain: Success of the method with it minus that of the uninformed control, mean over seeds.
-        low: Lower end of the 95 % interval of the gain, paired by seed.
+        low: Lower end of the 95 % interval of the gain, paired by seed. With errors that last it is the
+            lowest gain of a draw of the states in which they are made, because a model has one such draw.
         high: Upper end.
     """
 
@@ -48,6 +49,7 @@ class Frontier:
         method: Name of the method.
         role: Role of the model.
         env: Id of the environment.
+        bed: Id of the environment in which the ability was measured.
         errors: Whether the scripted models err independently, or always in the same states.
         measure: What is gained, in words.
         steps: Steps of each run.
@@ -59,6 +61,7 @@ class Frontier:
     method: str
     role: str
     env: str
+    bed: str
     errors: Errors
     measure: str
     steps: int
@@ -119,20 +122,22 @@ def frontiers() -> tuple[Frontier, ...]:
 
 
 def of(role: str, env: str, known: Iterable[Frontier] | None = None) -> list[Frontier]:
-    """Return the frontiers of a role in an environment."""
-    return [f for f in (frontiers() if known is None else known) if f.role == role and f.env == env]
+    """Return the frontiers whose ability is measured in an environment, or else all of the role."""
+    every = [f for f in (frontiers() if known is None else known) if f.role == role]
+    return [f for f in every if f.bed == env] or every
 
 
 def likeliest(found: Sequence[Frontier], lasting: float) -> list[Frontier]:
     """Return one frontier per method: that of lasting errors if most of the model's errors last.
 
-    Where it is not known how the errors are, it is the one with the lower gain at its upper end.
+    Where it is not known how the errors are, and of several environments, it is the one with the lower gain
+    at its upper end.
     """
     wanted: Errors | None = None if np.isnan(lasting) else "lasting" if lasting > 0.5 else "independent"
     by_method: dict[str, list[Frontier]] = {}
     for frontier in found:
         by_method.setdefault(frontier.method, []).append(frontier)
     return [
-        next((f for f in own if f.errors == wanted), min(own, key=lambda f: f.points[-1].low))
+        min([f for f in own if f.errors == wanted] or own, key=lambda f: f.points[-1].low)
         for own in by_method.values()
     ]

@@ -6,7 +6,8 @@ it works in this state and serves one of the achievements; a pastime that always
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,12 +23,13 @@ BEDS = (Bed("hunch/Craft-v0", {}, "world_seed"),)
 EACH = 5
 """States per episode."""
 STEPS = 40
+Offered: TypeAlias = tuple[State, frozenset[str], int]
+"""A state, the goals that are right there, and the number of the episode."""
 
 
-def suggestions(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int) -> Scores:
     """Return for each state the share of the suggested goals that are right; none suggested is 0."""
-    drawn = _states(bed, n, seed)
-    source = Suggestions(lm, SuggestionConfig())
+    source = Suggestions(lm, SuggestionConfig(patience=None))
     source.begin(World(), seed)
     found = source.suggest([state for state, _, _ in drawn])
     right = [
@@ -43,10 +45,10 @@ def suggestions(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
     )
 
 
-def _states(bed: Bed, n: int, seed: int) -> list[tuple[State, frozenset[str], int]]:
-    """States of play that works half of the time, with the goals that are right there, and the episode."""
+def states(bed: Bed, n: int, seed: int) -> list[Offered]:
+    """Draw states of play that works half of the time."""
     env, rng = bed.make(seed), np.random.default_rng(seed)
-    found: list[tuple[State, frozenset[str], int]] = []
+    found: list[Offered] = []
     for episode in range(n):
         seen = list(_walk(env, rng, episode_seed(seed, 3, episode)))
         found += [(*seen[i], episode) for i in sorted(rng.permutation(len(seen))[:EACH])]
@@ -87,5 +89,6 @@ GOAL = Role(
     "share of suggested goals that can be reached at once and are of use",
     ("generate", "embed", "score", "label"),
     BEDS,
+    states,
     suggestions,
 )

@@ -9,7 +9,7 @@ from math import nan
 from typing import Any
 
 from hunch.audition import frontier as frontiers
-from hunch.audition.answer import Audition, Heard, Line
+from hunch.audition.answer import EMPTY, Audition, Heard, Line
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import beds_of, check_env, read_data
 from hunch.audition.question import Bed, Role, Scores
@@ -18,6 +18,7 @@ from hunch.core import EvidenceLevel, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
+from hunch.lm.usage import patient
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
@@ -77,15 +78,21 @@ def audition(
     if budget is not None:
         budget.check_prices(list(models.values()))
     lines, stopped = list[Line](), ""
+    drawn: dict[tuple[Any, str], Any] = {}
     with ledger.enforced():
         for role, bed, n, lacking in _places(placed, questions):
-            stand_ins = _stand_ins(role, bed, n, seed) if bed and not stopped else (None, None)
+            asked: Any = None
+            stand_ins: tuple[Heard | None, Heard | None] = (None, None)
+            if bed and not stopped:
+                key = role.draw, bed.env
+                asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
+                stand_ins = _stand_ins(role, bed, asked, seed)
             for spec, model in models.items():
                 progress(f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask")
                 why = lacking or ("the budget ended" if stopped else "")
                 try:
                     heard = Heard(role.name, bed.env if bed else name_of_place(env), spec, why=why)
-                    heard = heard if why or bed is None else hear(role, bed, spec, model, n, seed)
+                    heard = heard if why or bed is None else hear(role, bed, spec, model, asked, seed)
                 except BudgetError as error:
                     stopped, heard = str(error), replace(heard, why="the budget ended")
                 lines += _judged(heard, stand_ins, worth)
@@ -97,8 +104,8 @@ def name_of_place(env: str | TextEnvironment | None) -> str:
     return env if isinstance(env, str) else "" if env is None else name_of(env)
 
 
-def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, questions: int, seed: int) -> Heard:
-    """Ask one model the questions of one bed.
+def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed: int) -> Heard:
+    """Ask one model the questions drawn in one bed.
 
     Raises:
         HunchError: if the model fails.
@@ -106,8 +113,14 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, questions: int, 
     if not set(role.verbs) & model.verbs and model.name != UNINFORMED:
         return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {' or '.join(role.verbs)}")
     meter: Any = model
-    before = copy(meter.usage)  # it is counted up in place
-    scores = role.ask(model, bed, questions, seed)
+    before, answers = copy(meter.usage), meter.heard.answers  # counted up in place
+    try:
+        with patient(model):
+            scores = role.ask(model, drawn, seed)
+    except UsageError as error:  # such as a prompt that is longer than its context
+        return Heard(role.name, bed.env, spec, model.evidence, why=str(error).rstrip("."))
+    if answers < meter.heard.answers <= answers + meter.heard.mute and meter.speaks:
+        scores = replace(scores, values=0 * scores.values, columns={**scores.columns, EMPTY: 1.0})
     return _heard(role, bed, spec, scores, model.evidence, (meter.usage - before).as_dict())
 
 
@@ -119,7 +132,7 @@ def _heard(
     evidence: EvidenceLevel | None = None,
     usage: Mapping[str, float] | None = None,
 ) -> Heard:
-    n = len(scores.values)
+    n = len(scores.values) * scores.each
     return Heard(
         role.name,
         bed.env,
@@ -156,16 +169,16 @@ def _places(
     for role, beds, why in placed:
         if not beds:
             yield role, None, 0, why
-        for i, bed in enumerate(beds):
+        for i, bed in enumerate(beds[:questions]):
             yield role, bed, questions // len(beds) + (i < questions % len(beds)), ""
 
 
-def _stand_ins(role: Role, bed: Bed, n: int, seed: int) -> tuple[Heard, Heard | None]:
+def _stand_ins(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Heard | None]:
     """Ask the uninformed and the lexical stand-in the same questions."""
-    uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), n, seed)
+    uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed)
     if isinstance(role.lexical, str):
-        return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), n, seed)
-    return uninformed, _heard(role, bed, "words", role.lexical(bed, n, seed), "L0")
+        return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), drawn, seed)
+    return uninformed, _heard(role, bed, "words", role.lexical(drawn, seed), "L0")
 
 
 def _judged(heard: Heard, stand_ins: tuple[Heard | None, Heard | None], worth: float) -> list[Line]:

@@ -1,7 +1,7 @@
 """The reward judge: does the model tell episodes that met the objective from those that did not?
 
 Prompt and reader are those of Kwon's method (:class:`hunch.roles.reward.judge.Judge`). Half of the episodes
-met the objective. Each is judged twice, so that errors that last can be told from noise.
+met the objective. Those judged wrongly are judged again, so that errors that last can be told from noise.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ BEDS = (
     Bed("hunch/MatrixGame-v0"),
     Bed("hunch/Ultimatum-v0", {}, "pool_seed"),
 )
+AGAIN = 12
+"""Wrong verdicts that are asked for again at the most."""
 ATTEMPTS = 50
 """Episodes played per question wanted, until there are enough of both outcomes."""
 
 
-def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
     """Return for each episode whether the verdict is right; no verdict is wrong."""
-    drawn = _episodes(bed, n, seed)
     written = "generate" in lm.verbs
-    judge = Judge(lm, JudgeConfig(how="answer" if written else "score", temperature=1.0))
+    config = JudgeConfig(how="answer" if written else "score", temperature=1.0, patience=None)
+    judge = Judge(lm, config)
     judge.begin(World(), seed)
     prompts = [judge.question(steps[0].state.task, account(steps)) for steps in drawn]
     truth = np.array([steps[-1].success for steps in drawn])
-    first, again = (_said(judge.judged(prompts)) for _ in range(2))
-    right, right_again = first == truth, again == truth
-    wrong = ~right
+    first = _said(judge.judged(prompts))
+    right = first == truth
+    wrong = np.flatnonzero(~right & (first >= 0))[:AGAIN]
+    again = _said(judge.judged([prompts[i] for i in wrong]))
     return Scores(
         right.astype(float),
         list(range(len(drawn))),
@@ -45,14 +48,13 @@ def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
             "true positives": float(np.mean(first[truth] == 1)),
             "false positives": float(np.mean(first[~truth] == 1)),
             "no verdict": float(np.mean(first < 0)),
-            "lasting errors": float(np.mean(~right_again[wrong])) if wrong.any() else float("nan"),
+            "lasting errors": float(np.mean(again != truth[wrong])) if len(wrong) else float("nan"),
         },
     )
 
 
-def by_words(bed: Bed, n: int, seed: int) -> Scores:
+def by_words(drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
     """Say yes where the end of the account shares more words with the objective than the median episode."""
-    drawn = _episodes(bed, n, seed)
     shared = np.array([_overlap(steps[0].state.task, Judge.told(steps[-1])[-1]) for steps in drawn])
     truth = np.array([steps[-1].success for steps in drawn])
     return Scores(((shared > np.median(shared)) == truth).astype(float), list(range(len(drawn))))
@@ -73,7 +75,7 @@ def _overlap(objective: str, text: str) -> float:
     return len(wanted & set(words(text))) / max(len(wanted), 1)
 
 
-def _episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
+def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
     """Play until there are n episodes, half of which met the objective, in an order drawn by the seed.
 
     The solver plays every other episode, and errs in a tenth of its steps; the rest is random play.
@@ -91,9 +93,9 @@ def _episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
 
 
 def _played(
-    env: TextEnvironment, rng: np.random.Generator, seed: int, episodes: int
+    env: TextEnvironment, rng: np.random.Generator, seed: int, most: int
 ) -> Iterator[list[Transition]]:
-    for number in range(episodes):
+    for number in range(most):
         skill = 0.9 if number % 2 else 0.0
 
         def act(state: object, skill: float = skill) -> str:
@@ -109,7 +111,7 @@ JUDGE = Role(
     "share of episodes judged rightly, half of which met the objective",
     ("generate", "score", "label"),
     BEDS,
+    episodes,
     verdicts,
     by_words,
-    requests=2.0,
 )

@@ -98,7 +98,7 @@ _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Audition</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }}
 th, td {{ text-align: left; padding: .25rem .75rem; border-bottom: 1px solid #ddd; white-space: nowrap; }}
 figure {{ margin: 2rem 0; max-width: 44rem; }}

@@ -6,6 +6,8 @@ examples of plans. A skill is right if a plan that reaches the errand's goal con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,12 +34,10 @@ class Due(NamedTuple):
     errand: int
 
 
-def skills(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
     """Return for each transcript whether the skill with the highest probability is right."""
-    drawn = _transcripts(n, seed)
-    config = PlannerConfig()
-    prior = build_scorer(config.prior, lm)
-    k = None if isinstance(prior, DistributionPrior) else config.samples
+    prior = build_scorer(replace(PlannerConfig().prior, patience=None), lm)
+    k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose([due.state for due in drawn], k, np.random.default_rng(seed))
     named = [SKILLS[p.indices[p.weights.argmax()]] for p in proposals]
     right = np.array([float(name in due.next) for name, due in zip(named, drawn, strict=True)])
@@ -47,7 +47,7 @@ def skills(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
     return Scores(right, [due.errand for due in drawn], columns)
 
 
-def _transcripts(n: int, seed: int) -> list[Due]:
+def transcripts(bed: Bed, n: int, seed: int) -> list[Due]:
     """Draw n beginnings of plans that succeed; every errand comes up equally often."""
     rng = np.random.default_rng(seed)
     found: list[Due] = []
@@ -75,5 +75,6 @@ PLANNER = Role(
     "share of transcripts for which the next skill is right",
     ("generate", "score", "label", "embed"),
     BEDS,
+    transcripts,
     skills,
 )

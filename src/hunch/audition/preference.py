@@ -38,7 +38,7 @@ class Compared(NamedTuple):
 
 
 def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
-    """Draw n pairs of captions of the same episode that differ in text and progress."""
+    """Draw pairs of captions of one episode that differ in text and progress: n questions in two orders."""
     rng = np.random.default_rng(seed)
     episodes: dict[int, list[Moment]] = {}
     for moment in moments(bed, 8 * n, seed, skill=0.7, each=50):
@@ -46,7 +46,7 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     found: list[Compared] = []
     for own in episodes.values():
         found += _of_one(own, rng)
-    return [found[i] for i in sorted(rng.permutation(len(found))[:n])]
+    return [found[i] for i in sorted(rng.permutation(len(found))[: -(-n // 2)])]
 
 
 def _of_one(own: Sequence[Moment], rng: np.random.Generator) -> list[Compared]:
@@ -61,13 +61,12 @@ def _of_one(own: Sequence[Moment], rng: np.random.Generator) -> list[Compared]:
     return found
 
 
-def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> Scores:
     """Return the score of each pair: the share of the two orders in which the better caption was named.
 
     A tie or no answer counts as half in its order.
     """
-    drawn = pairs(bed, n, seed)
-    asked = Preference(lm, load("bag-of-words"), PreferenceConfig())
+    asked = Preference(lm, load("bag-of-words"), PreferenceConfig(patience=None))
     forward, backward = [], []
     for task in dict.fromkeys(pair.task for pair in drawn):
         asked.begin(World(task=task, steps=10**9), seed)
@@ -88,6 +87,7 @@ def verdicts(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
             "first position": float(np.mean(np.concatenate([ahead, 1 - behind]))),
             "lasting errors": float(both.sum() / max(1, ((ahead == 0) | (behind == 0)).sum())),
         },
+        each=2,
     )
 
 
@@ -100,9 +100,8 @@ def _points(asked: Preference, shown: Sequence[tuple[int, str, str]], right: int
     ]
 
 
-def by_words(bed: Bed, n: int, seed: int) -> Scores:
+def by_words(drawn: Sequence[Compared], seed: int) -> Scores:
     """Prefer the caption that shares more words with the task."""
-    drawn = pairs(bed, n, seed)
     lead = [_shared(p.task, p.better) - _shared(p.task, p.worse) for p in drawn]
     return Scores((np.sign(lead) + 1) / 2, [p.episode for p in drawn])
 
@@ -116,7 +115,7 @@ PREFERENCE = Role(
     "share of pairs of captions in which the one with more progress is preferred",
     ("generate",),
     BEDS,
+    pairs,
     verdicts,
     by_words,
-    requests=2.0,
 )

@@ -6,6 +6,8 @@ action that brings the goal nearer; the policy by the share of its choices that 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hunch.audition.question import Bed, Moment, Role, Scores, moments
@@ -25,46 +27,71 @@ BEDS = (
 VERBS = tuple(dict.fromkeys(verb for verbs in NEEDS.values() for verb in verbs))
 
 
-def recall(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+class States(NamedTuple):
+    """States with what is right there, and what models proposed: both roles are asked by the same answers."""
+
+    moments: list[Moment]
+    proposals: dict[LanguageModel, list[Proposal]]
+
+
+def states(bed: Bed, n: int, seed: int) -> States:
+    """Draw n states."""
+    return States(moments(bed, n, seed), {})
+
+
+def recall(lm: LanguageModel, drawn: States, seed: int) -> Scores:
     """Return for each state whether a proposal is right, and how well the weights are calibrated."""
-    drawn, proposals = _proposed(lm, bed, n, seed)
-    right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
+    proposals = _proposed(lm, drawn, seed)
+    right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     hits = np.array([float(own.sum() > 0) for own in right])
-    return Scores(hits, [m.episode for m in drawn], _columns(proposals, right))
+    return Scores(hits, [m.episode for m in drawn.moments], _columns(proposals, right))
 
 
-def accuracy(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
     """Return for each state the share of the choices that are right; a choice is a draw from the prior."""
-    drawn, proposals = _proposed(lm, bed, n, seed)
-    right = [_weights(p, m) for p, m in zip(proposals, drawn, strict=True)]
+    proposals = _proposed(lm, drawn, seed)
+    right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     return Scores(
-        np.array([own.sum() for own in right]), [m.episode for m in drawn], _columns(proposals, right)
+        np.array([own.sum() for own in right]), [m.episode for m in drawn.moments], _columns(proposals, right)
     )
 
 
-def _proposed(lm: LanguageModel, bed: Bed, n: int, seed: int) -> tuple[list[Moment], list[Proposal]]:
-    drawn = moments(bed, n, seed)
-    prior = build_prior(PriorConfig(), lm)
-    return drawn, prior.propose([m.state for m in drawn], K, np.random.default_rng(seed))
+def _proposed(lm: LanguageModel, drawn: States, seed: int) -> list[Proposal]:
+    if lm not in drawn.proposals:
+        asked, rng = [m.state for m in drawn.moments], np.random.default_rng(seed)
+        drawn.proposals[lm] = build_prior(PriorConfig(patience=None), lm).propose(asked, K, rng)
+    return drawn.proposals[lm]
 
 
 def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
-    """Return the weight of each candidate that is right, and 0 for the others."""
-    named = [moment.state.options[i] in moment.good for i in proposal.indices]
+    """Return the weight of each candidate that is right, and 0 for the others or if no answer named one."""
+    named = [moment.state.options[i] in moment.good and proposal.fallbacks != 1 for i in proposal.indices]
     weights: FloatArray = np.where(named, proposal.weights, 0.0)
     return weights
 
 
 def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, float]:
-    """Return the Brier score of the favourite, and the share of answers that named no action."""
+    """Return the Brier score of the favourite, whether errors last, and the share of unread answers."""
     sure = np.array([p.weights.max() for p in proposals])
     hit = np.array([own[p.weights.argmax()] > 0 for p, own in zip(proposals, right, strict=True)])
     unread = [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
     return {
         "brier": float(((sure - hit) ** 2).mean()),
+        "lasting errors": lasting(1 - np.array([own.sum() for own in right])),
         **({"unread": float(np.mean(unread))} if unread else {}),
     }
 
 
-PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, recall, requests=K)
-POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, accuracy, requests=K)
+def lasting(wrong: FloatArray) -> float:
+    """Return how alike K answers to the same state are: 0 if they err at random, 1 if all or none are wrong.
+
+    Args:
+        wrong: Share of wrong answers in each state, shape (n,).
+    """
+    mean = wrong.mean()
+    both = (wrong * (K * wrong - 1) / (K - 1)).mean()  # two different answers are wrong
+    return float(np.clip((both - mean**2) / (mean - mean**2), 0, 1)) if 0 < mean < 1 else float("nan")
+
+
+PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, states, recall)
+POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, states, accuracy)

@@ -62,11 +62,13 @@ class Scores:
         values: Score of each question, from 0 to 1, shape (n,).
         groups: Episode of each question, shape (n,).
         columns: Further figures by name.
+        each: Questions behind each score.
     """
 
     values: FloatArray
     groups: Sequence[int]
     columns: Mapping[str, float] = field(default_factory=dict)
+    each: int = 1
 
     @property
     def ability(self) -> float:
@@ -87,8 +89,10 @@ class Scores:
         return float(low), float(high)
 
 
-Ask: TypeAlias = Callable[[LanguageModel, Bed, int, int], Scores]
-"""Asks a model n questions of a bed, drawn by a seed."""
+Draw: TypeAlias = Callable[[Bed, int, int], Any]
+"""Draws n questions of a bed by a seed."""
+Ask: TypeAlias = Callable[[LanguageModel, Any, int], Scores]
+"""Asks a model questions that were drawn; its chance comes from a seed."""
 
 
 @dataclass(frozen=True)
@@ -100,19 +104,19 @@ class Role:
         ability: What the score is, in words.
         verbs: The verbs of which a model needs one.
         beds: Where its questions are drawn.
+        draw: Draws them; the same for all models.
         ask: Asks a model.
         lexical: Spec of the stand-in that knows words only and can answer with one of ``verbs``; or a
-            function that answers the questions by word overlap or look-up.
-        requests: Requests per question, for the estimate of costs.
+            function that answers the drawn questions by word overlap or look-up, given a seed.
     """
 
     name: str
     ability: str
     verbs: tuple[Verb, ...]
     beds: tuple[Bed, ...]
+    draw: Draw
     ask: Ask
-    lexical: str | Callable[[Bed, int, int], Scores] = "bag-of-words"
-    requests: float = 1.0
+    lexical: str | Callable[[Any, int], Scores] = "bag-of-words"
 
 
 class Moment(NamedTuple):

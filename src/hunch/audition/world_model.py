@@ -7,6 +7,7 @@ is shown steps of random play, and predicts other episodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,44 +18,48 @@ from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, Recording, in_context, recorded, text_steps
 
 BEDS = (Bed("hunch/Chain-v0"), Bed("hunch/Maze-v0"), Bed("hunch/MiniCatch-v0"))
+FIELDS = 3
+"""End, reward and next state: each is a question."""
 SHOWN = 64
 """Steps that the model is shown."""
 
 
-def predictions(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
+class Asked(NamedTuple):
+    """Recorded steps: all, those to predict, and the episode of each of these."""
+
+    recording: Recording
+    steps: list[Step]
+    episodes: list[int]
+
+
+def steps(bed: Bed, n: int, seed: int) -> Asked:
+    """Play at random: the steps to show, and steps of other episodes with n fields to predict."""
+    config = Foretelling(env=bed.env, examples=SHOWN, episodes=max(2, n), seed=POOL + seed)
+    recording = recorded(config, dict(bed.options))
+    told = [(step, i) for i, episode in enumerate(recording.held) for step in text_steps(episode)]
+    told = told[: -(-n // FIELDS)]
+    return Asked(recording, [step for step, _ in told], [i for _, i in told])
+
+
+def predictions(lm: LanguageModel, drawn: Asked, seed: int) -> Scores:
     """Return for each step whether end, reward and next state are predicted."""
-    recording = _recorded(bed, n, seed)
-    return _scored(in_context(lm, recording, PromptConfig()), recording, n, seed)
+    return _scored(in_context(lm, drawn.recording, PromptConfig(patience=None, resamples=1)), drawn, seed)
 
 
-def by_look_up(bed: Bed, n: int, seed: int) -> Scores:
+def by_look_up(drawn: Asked, seed: int) -> Scores:
     """Predict what came of the same step the last time."""
-    recording = _recorded(bed, n, seed)
-    return _scored(LookUp(text_steps(recording.shown)), recording, n, seed)
+    return _scored(LookUp(text_steps(drawn.recording.shown)), drawn, seed)
 
 
-def _recorded(bed: Bed, n: int, seed: int) -> Recording:
-    """Play at random: the steps to show, and episodes to predict."""
-    episodes = max(2, n)
-    return recorded(
-        Foretelling(env=bed.env, examples=SHOWN, episodes=episodes, seed=POOL + seed), dict(bed.options)
-    )
-
-
-def _scored(model: WorldModel, recording: Recording, n: int, seed: int) -> Scores:
-    steps, groups = _questions(recording, n)
-    rngs = [np.random.default_rng([seed, i]) for i in range(len(steps))]
-    found = model.step([s.state for s in steps], [s.action for s in steps], rngs)
+def _scored(model: WorldModel, drawn: Asked, seed: int) -> Scores:
+    recording, asked, groups = drawn
+    rngs = [np.random.default_rng([seed, i]) for i in range(len(asked))]
+    found = model.step([s.state for s in asked], [s.action for s in asked], rngs)
     known = {(t.state.observation, t.action) for t in recording.shown}
-    values = np.array([float(right(p, s)) for p, s in zip(found, steps, strict=True)])
-    new = values[[(s.state, s.action) not in known for s in steps]]
+    values = np.array([float(right(p, s)) for p, s in zip(found, asked, strict=True)])
+    new = values[[(s.state, s.action) not in known for s in asked]]
     unseen = float(new.mean()) if len(new) else float("nan")
-    return Scores(values, groups, {**_fields(found, steps), "unseen steps": unseen})
-
-
-def _questions(recording: Recording, n: int) -> tuple[list[Step], list[int]]:
-    told = [(step, i) for i, episode in enumerate(recording.held) for step in text_steps(episode)][:n]
-    return [step for step, _ in told], [i for _, i in told]
+    return Scores(values, groups, {**_fields(found, asked), "unseen steps": unseen}, each=FIELDS)
 
 
 def _fields(found: Sequence[Prediction], steps: Sequence[Step]) -> dict[str, float]:
@@ -75,7 +80,7 @@ WORLD_MODEL = Role(
     "share of steps whose end, reward and next state are predicted",
     ("generate",),
     BEDS,
+    steps,
     predictions,
     by_look_up,
-    requests=3.0,
 )

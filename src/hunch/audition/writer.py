@@ -9,14 +9,16 @@ one that was broken or shown. Programs run in the sandbox.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from hunch.audition.question import Bed, Role, Scores
 from hunch.core import FloatArray
 from hunch.envs.design.mutation import mutate
-from hunch.envs.design.problem import DesignProblem, Problem, Trial
+from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.lm.asking import AskConfig, room
 from hunch.lm.base import LanguageModel
 from hunch.roles.writer.programs import Attempt, ModelWriter
 
@@ -28,42 +30,57 @@ BEDS = (
 )
 KINDS = ("first", "repair", "keep")
 MISSING = "undefined_name"
-Write = Callable[[Problem, Sequence[Attempt], str, int], str]
+LONGEST = 512
+"""Tokens of a program at the most, for a model that does not think first; no solution needs more."""
 
 
-def programs(lm: LanguageModel, bed: Bed, n: int, seed: int) -> Scores:
-    """Return for each request whether the program is right."""
-    writer = ModelWriter(lm)
+class Tasks(NamedTuple):
+    """A problem, and requests: kind, programs shown, and the least fitness of a right answer."""
 
-    def write(problem: Problem, parents: Sequence[Attempt], feedback: str, number: int) -> str:
-        return writer.write(problem, parents, feedback, 1, number)[0]
-
-    return _scored(write, bed, n, seed)
+    env: DesignProblem
+    requests: list[tuple[str, list[Attempt], float]]
 
 
-def by_chance(bed: Bed, n: int, seed: int) -> Scores:
-    """Change the syntax tree of what is shown at random, or of the problem's first program."""
-
-    def write(problem: Problem, parents: Sequence[Attempt], feedback: str, number: int) -> str:
-        given = [parent.program for parent in parents] or [problem.start]
-        return mutate(given, problem.function, np.random.default_rng([seed, number]))
-
-    return _scored(write, bed, n, seed)
-
-
-def _scored(write: Write, bed: Bed, n: int, seed: int) -> Scores:
+def tasks(bed: Bed, n: int, seed: int) -> Tasks:
+    """Draw n requests, a third of each kind."""
     env = bed.make(seed).unwrapped
     assert isinstance(env, DesignProblem)
     env.reset(seed=seed)
-    values, kinds = [], [KINDS[i % len(KINDS)] for i in range(n)]
-    for number, kind in enumerate(kinds):
-        shown, least = _shown(env, kind, np.random.default_rng([seed, number]))
-        told = shown[-1].told() if shown else ""
-        trial = _tried(env, write(env.problem, shown, told, number))
-        values.append(float(trial.fitness is not None and trial.fitness >= least))
-    right: FloatArray = np.array(values)
-    rates = {f"{kind}": float(right[[k == kind for k in kinds]].mean()) for kind in dict.fromkeys(kinds)}
-    return Scores(right, list(range(n)), rates)
+    kinds = [KINDS[i % len(KINDS)] for i in range(n)]
+    rngs = [np.random.default_rng([seed, i]) for i in range(n)]
+    return Tasks(env, [(kind, *_shown(env, kind, rng)) for kind, rng in zip(kinds, rngs, strict=True)])
+
+
+def programs(lm: LanguageModel, drawn: Tasks, seed: int) -> Scores:
+    """Return for each request whether the program is right."""
+    most = min(LONGEST, (getattr(lm, "context", None) or 4 * LONGEST) // 4)
+    writer = ModelWriter(lm, asks=AskConfig(max_tokens=room(lm, most), patience=None))
+    problem, after = drawn.env.problem, [shown for _, shown, _ in drawn.requests if shown]
+    first = iter(writer.write(problem, [], "", len(drawn.requests) - len(after)))
+    revised = iter(writer.write_each(problem, [(shown, shown[-1].told()) for shown in after]))
+    return _scored([next(revised if shown else first) for _, shown, _ in drawn.requests], drawn)
+
+
+def by_chance(drawn: Tasks, seed: int) -> Scores:
+    """Change the syntax tree of what is shown at random, or of the problem's first program."""
+    problem = drawn.env.problem
+    given = [[a.program for a in shown] or [problem.start] for _, shown, _ in drawn.requests]
+    rngs = [np.random.default_rng([seed, number]) for number in range(len(given))]
+    changed = [mutate(own, problem.function, rng) for own, rng in zip(given, rngs, strict=True)]
+    return _scored(changed, drawn)
+
+
+def _scored(written: Sequence[str], drawn: Tasks) -> Scores:
+    trials = [_tried(drawn.env, program) for program in written]
+    right: FloatArray = np.array(
+        [
+            float(trial.fitness is not None and trial.fitness >= least)
+            for trial, (_, _, least) in zip(trials, drawn.requests, strict=True)
+        ]
+    )
+    kinds = [kind for kind, _, _ in drawn.requests]
+    rates = {kind: float(right[[k == kind for k in kinds]].mean()) for kind in dict.fromkeys(kinds)}
+    return Scores(right, list(range(len(right))), rates)
 
 
 def _shown(env: DesignProblem, kind: str, rng: np.random.Generator) -> tuple[list[Attempt], float]:
@@ -111,6 +128,7 @@ WRITER = Role(
     "share of requests answered with a program that runs and is no worse than what was shown",
     ("generate",),
     BEDS,
+    tasks,
     programs,
     by_chance,
 )

@@ -1,42 +1,121 @@
-"""``hunch lm SPEC --ask ROLE --env ID``: how a role asks a model, what it says, and how that is read."""
+"""``hunch lm SPEC --ask ROLE --env ID``: how a role asks a model, what it says, and how that is read.
+
+The method that has the role runs until the model has answered once: prompt and reader are those of its runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
-import numpy as np
-
-from hunch import envs
-from hunch import lm as models
-from hunch.cli.options import parse, split_environment
-from hunch.core import State, Transition, UsageError, World
-from hunch.lm.answers.reading import spoken
-from hunch.lm.base import LanguageModel
+from hunch import methods
+from hunch.cli.options import options_of, parse, run_config, split_environment
+from hunch.core import HunchError, UsageError
+from hunch.lm.answers.cache import Cached
+from hunch.lm.answers.lines import spoken
+from hunch.lm.base import ONE_LINE, LanguageModel, Sampling
 from hunch.lm.prompts import Prompt, text_of
-from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_kind
-from hunch.roles.prior.language import MappedPrior
-from hunch.roles.reward.judge import Judge, JudgeConfig
+from hunch.lm.remedies import ANSWERS, REMEDY
+from hunch.ranges import PositiveInt
+from hunch.runs.build import build
+from hunch.runs.config import Setting, check
+from hunch.runs.execute import Given, execute
 
-LONGEST = 200
-"""Maximum steps of the episode that a judge is asked about."""
+ROLES = {
+    "prior": "zero-shot",
+    "judge": "kwon",
+    "preference": "motif",
+    "goal": "ellm",
+    "planner": "saycan",
+    "policy": "spring",
+    "world-model": "icpi",
+    "writer": "funsearch",
+    "encoder": "dqn",
+}
+"""The roles that ask a model, each with the method that is run."""
+QUESTIONS = 30
+"""Maximum requests before a role reads an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions:
-    """What a role asks a model."""
+    """Where a role asks a model."""
 
-    ask: Literal["prior", "judge"]
-    """The role."""
     env: str
     """The environment."""
+    steps: PositiveInt = 10_000
+    """Length of the run, which ends with the first answer; some roles only ask after many steps."""
     seed: int = 0
-    """Seed of the episode, and number of the answer."""
-    prior: PriorConfig = field(default_factory=PriorConfig)
-    """Options of the prior, as of the methods that have one."""
-    judge: JudgeConfig = field(default_factory=JudgeConfig)
-    """Options of the judge, as of the method kwon."""
+    """Seed of the run."""
+
+
+class AnsweredError(HunchError):
+    """The model has answered; the message is what there is to see."""
+
+
+class FirstAnswer(Cached):
+    """A model that shows its first answer, and what a role read in it, and ends the run."""
+
+    shows = False
+    calls = 0
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__(model)
+        self.prompts: dict[str, Prompt] = {}  # by the answer
+
+    def generate(
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Ask for one answer only, which stands for all; the role reads it."""
+        if not (self.shows and prompts):
+            return super().generate(prompts, k, sampling, first)
+        self.calls += 1
+        if self.calls <= QUESTIONS:
+            ((answer,),) = super().generate(prompts[:1], 1, sampling, first)
+            self.prompts[answer] = prompts[0]
+        else:  # a role that asks much before it reads, such as one that prefers
+            answer = next(iter(self.prompts))
+        return [[answer] * k for _ in prompts]
+
+    def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Any]:
+        """Show the first prompt, with the log-probability of each option."""
+        found = super().score(prompts, options)
+        if self.shows and found:
+            _end(prompts[0], _rows(found[0].logprobs, options[0]), "log-probabilities")
+        return found
+
+    def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[Any]:
+        """Show the first prompt, with the log-probability of each letter."""
+        found = super().label(prompts, labels)
+        if self.shows and found:
+            _end(prompts[0], _rows(found[0], labels[0]), "log-probabilities of the letters")
+        return found
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Show the first text, and the form of its embedding."""
+        found = super().embed(texts)
+        if self.shows and len(texts):
+            _end(texts[0], f"{found.shape[1]} numbers, {found[0][:4]} ...", "embedding")
+        return found
+
+    def listener(self, role: str, answer: str, meaning: object) -> None:
+        """Show the answer that a role has just read."""
+        if self.shows and answer in self.prompts:
+            silent = not spoken(answer).strip()
+            told = "There is no answer: the model said nothing" if silent else "Read as: nothing of use"
+            unread = meaning is None or meaning == []
+            read = f"{told}. An answer {ANSWERS[role]}; {REMEDY}." if unread else f"Read as: {meaning}"
+            _end(self.prompts[answer], answer, "answer", read)
+
+
+def _end(prompt: Prompt, answer: str, what: str, read: str = "") -> NoReturn:
+    lines = ("---- prompt ----", text_of(prompt), f"---- {what} ----", answer, "-" * 16, read)
+    raise AnsweredError("\n".join(lines).rstrip())
+
+
+def _rows(figures: Any, names: Sequence[str]) -> str:
+    return "\n".join(f"{figure:9.3f} {name}" for figure, name in zip(figures, names, strict=True))
 
 
 def ask(arguments: Sequence[str]) -> None:
@@ -44,66 +123,39 @@ def ask(arguments: Sequence[str]) -> None:
 
     Raises:
         UsageError: on a wrong option, or an environment or model that does not fit the role.
-        HunchError: if the model cannot be loaded or gives no answer.
+        HunchError: if the model cannot be loaded, or is not asked.
     """
-    if arguments[0].startswith("-"):
+    spec, (rest, role) = arguments[0], _role(arguments[1:])
+    if spec.startswith("-"):
         raise UsageError("Name one model first, as in 'hunch lm SPEC --ask prior --env ID'.")
-    rest, options = split_environment(arguments[1:])
-    where = parse(f"lm {arguments[0]}", str(ask.__doc__), {"where_": AskOptions}, rest).where_
-    env = envs.make(where.env, **options)
-    model = models.load(arguments[0], cache=None)
-    {"prior": _prior, "judge": _judge}[where.ask](model, env, where)
-
-
-def _prior(model: LanguageModel, env: Any, where: AskOptions) -> None:
-    state = State.read(*env.reset(seed=where.seed))
-    prior = build_prior(where.prior, model)
-    if isinstance(prior, MappedPrior):
-        ((answer,),) = prior.answers([state], 1, where.seed)
-        action, named = prior.understood(answer, state.options, np.random.default_rng(0))
-        _show(prior.prompt(state), answer, f"the action {state.options[action]!r}" if named else "")
+    method = methods.find(ROLES.get(role, role))
+    rest, env_options = split_environment(rest)
+    parts = {"where_": AskOptions, "method_": options_of(method, rest)}
+    parsed = parse(f"lm {spec} --ask {role}", method.summary, parts, rest)
+    where, place = parsed.where_, "encoder" if role == "encoder" else "lm"
+    setting = Setting(env=where.env, steps=where.steps, lm=spec if place == "lm" else "")
+    config = run_config(method.name, setting, env_options, parsed.method_, seed=where.seed)
+    if place == "encoder":
+        config = replace(config, options=replace(config.options, encoder=spec))
+    check(config)
+    agent, models = build(config, join=lambda model, _: FirstAnswer(model))
+    for name, used in config.specs().items():
+        model: Any = models[name]
+        model.shows = used == spec and (name == "encoder") == (place == "encoder")
+    try:
+        execute(config, None, Given(agent=agent, models=models))
+    except AnsweredError as seen:
+        print(seen)
         return
-    (shares,) = prior.probabilities([state])
-    print(f"The prior is {choose_kind(where.prior, model)}, so the model writes no answer. p(a|s):\n")
-    print("\n".join(f"{p:.3f} {action}" for action, p in zip(state.options, shares, strict=True)))
+    raise HunchError(f"{method.name} asked the model nothing in {where.steps:,} steps: set more --steps.")
 
 
-def _judge(model: LanguageModel, env: Any, where: AskOptions) -> None:
-    judge = Judge(model, where.judge)
-    judge.begin(World(env=where.env), 0)
-    prompt = _episode(judge, env, where.seed)
-    if where.judge.how == "score":
-        print(f"{text_of(prompt)}\n\nRead as: {judge.judged([prompt])[0]:.3f} for yes.")
-        return
-    (answer,) = judge.written([prompt])
-    (verdict,) = judge.read([answer])
-    _show(prompt, answer, "" if verdict is None else f"the verdict {'yes' if verdict else 'no'}")
-
-
-def _episode(judge: Judge, env: Any, seed: int) -> Prompt:
-    """Return a judge's question about an episode of random actions."""
-    rng = np.random.default_rng(seed)
-    state, account = State.read(*env.reset(seed=seed)), list[str]()
-    account.append(state.observation)
-    for _ in range(LONGEST):
-        action = str(rng.choice(state.options))
-        observation, reward, terminated, truncated, info = env.step(action)
-        after = State.read(observation, info)
-        account += judge.told(
-            Transition(
-                state, action, float(reward), after, terminated, truncated, event=info.get("event", "")
-            )
-        )
-        state = after
-        if terminated or truncated:
-            break
-    return judge.question(state.task, account)
-
-
-def _show(prompt: Prompt, answer: str, read: str) -> None:
-    told = text_of(prompt)
-    print(f"---- prompt ----\n{told}\n---- answer ----\n{answer}\n----------------")
-    if not spoken(answer).strip():
-        print("There is no answer: the model said nothing.")
-    else:
-        print(f"Read as: {read or 'nothing that the role can use'}.")
+def _role(arguments: Sequence[str]) -> tuple[list[str], str]:
+    """Take ``--ask ROLE`` out of the arguments; what follows may have the same name."""
+    at = next(i for i, token in enumerate(arguments) if token.partition("=")[0] == "--ask")
+    _, equals, role = arguments[at].partition("=")
+    if not equals and at + 1 < len(arguments):
+        role = arguments[at + 1]
+    if role not in ROLES and role not in methods.registered():
+        raise UsageError(f"--ask takes a role ({', '.join(ROLES)}) or a method, not {role!r}.")
+    return [*arguments[:at], *arguments[at + (1 if equals else 2) :]], role

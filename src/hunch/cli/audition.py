@@ -12,7 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hunch.audition.answer import Audition, plain
+from hunch.audition.answer import COSTS, Audition, costs, plain
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
 from hunch.cli.options import Limits, read, split_environment
@@ -96,15 +96,8 @@ def _told(what: str) -> None:
 def _estimate(found: Audition) -> None:
     """Print what the audition would cost, role by role; answers of a stand-in have a typical length."""
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("model", "role", "requests", "cached", "tokens", "cost"):
+    for name in COSTS[:-1]:
         grid.add_column(name, justify="left" if name in ("model", "role") else "right")
-    spent: dict[tuple[str, str], list[float]] = {}
-    for line in {(line.heard.model, line.heard.role, line.heard.env): line for line in found.lines}.values():
-        u = line.heard.usage
-        tokens = u.get("prompt_tokens", 0) + u.get("completion_tokens", 0)
-        own = [u.get("calls", 0), u.get("cache_hits", 0), tokens, u.get("cost", 0)]
-        before = spent.setdefault((line.heard.model, line.heard.role), [0.0] * len(own))
-        spent[line.heard.model, line.heard.role] = [a + b for a, b in zip(before, own, strict=True)]
-    for (model, role), (calls, hits, tokens, cost) in spent.items():
-        grid.add_row(model, role, f"{calls:,.0f}", f"{hits:,.0f}", f"{tokens:,.0f}", f"{cost:,.4f}")
+    for row in costs(found):
+        grid.add_row(*row[:-1])
     Console().print(grid, markup=False, highlight=False)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -18,13 +17,15 @@ from hunch.cli import help
 from hunch.cli.estimate import dry_run
 from hunch.cli.help import Option
 from hunch.cli.options import (
-    Limits,
+    Launch,
     default_folder,
     options_of,
     parse,
     run_config,
+    split_config,
     split_environment,
     split_shared,
+    with_defaults,
 )
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
@@ -33,19 +34,21 @@ from hunch.methods import Method
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
+from hunch.rl.dataset import as_episodes
+from hunch.rl.rollout import TextEnvironment
 from hunch.runs import cluster
-from hunch.runs.board import PROJECT
-from hunch.runs.build import build
-from hunch.runs.compare import Job, Outcome, arms, jobs, refuse_others, refuse_run
+from hunch.runs.board import BOARDS, board_of
+from hunch.runs.build import build, recorded, tasks
+from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run
 from hunch.runs.compare import compare as compare_runs
-from hunch.runs.config import RunConfig, Setting, check
-from hunch.runs.fit import require_fit
+from hunch.runs.config import RunConfig, check
+from hunch.runs.fit import require_fit, require_recorded
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(Setting):
+class CompareOptions(Launch):
     """Settings of the runs, and where they are kept."""
 
     lm: tuple[str, ...] = ()  # type: ignore[assignment]
@@ -61,27 +64,22 @@ class CompareOptions(Setting):
     """Runs at a time. Default: the number of processors."""
     on: Literal["here", "ray"] = "here"
     """Where the runs are executed: in processes of this machine, or on a Ray cluster."""
-    out: Path | None = None
-    """Folder of the comparison. Default: a folder under runs/ named after these options."""
-    budget: Limits = field(default_factory=Limits)
-    """Limits on model calls for all runs together, over all sessions."""
-    wandb: str = ""
-    """Also log to this project of Weights & Biases; needs the package and a login."""
-    dry_run: bool = False
-    """Only estimate the model calls of the runs; no model is asked."""
 
 
 def compare(arguments: Sequence[str]) -> None:
     """Train several methods with paired seeds. If it was stopped, the same command continues it."""
-    names = list(takewhile(lambda token: not token.startswith("-"), arguments))
+    names, rest, given = split_config(arguments)
     if help.wants_help(arguments):
-        return _help([methods.find(name) for name in names], arguments)
+        return _help([methods.find(name) for name in names], rest)
     if not names:
         raise UsageError("Name the methods to compare, as in 'hunch compare dqn dqn-prior'.")
     found = [methods.find(name) for name in names]
-    rest, env_options = split_environment(arguments[len(names) :])
-    rest = split_shared(rest, found)
-    parts = {"where_": CompareOptions, **{m.prefix.replace("-", "_"): options_of(m, rest) for m in found}}
+    rest, env_options = split_environment(rest)
+    env_options = given.pop("env_options", {}) | env_options
+    rest, options = split_shared(rest, found), _by_method(found, given.pop("options", {}))
+    given.pop("seed", None)  # of a single run
+    own = {m.prefix.replace("-", "_"): options_of(m, rest, options[m.name]) for m in found}
+    parts = {"where_": with_defaults(CompareOptions, given), **own}
     parsed = parse(f"compare {' '.join(names)}", "methods side by side, with paired seeds", parts, rest)
     where: CompareOptions = parsed.where_
     if where.lm and not any(m.takes_lm for m in found):
@@ -97,11 +95,14 @@ def compare(arguments: Sequence[str]) -> None:
     refuse_run(out)
     refuse_others(todo)
     first = [job.config for job in todo[: len(listed)]]
-    _check(first, where)
+    env = _check(first, where)
+    if where.board and not where.dry_run:
+        os.environ[BOARDS] = " ".join(where.board)
+    if where.on == "here" and not where.dry_run:
+        prepared(todo)  # while the models are loaded here, so that what cannot be loaded is refused
+    _check_models(first, where, env)
     if where.dry_run:
         return dry_run([arm.label for arm in listed], first, where.seeds)
-    if where.wandb:
-        os.environ[PROJECT] = where.wandb
     try:
         outcomes = _watch(todo, where)
     except KeyboardInterrupt:
@@ -110,6 +111,21 @@ def compare(arguments: Sequence[str]) -> None:
         ) from None
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)
+
+
+def _by_method(found: Sequence[Method], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options in a file by method: those of one under its name, the others of all that have them.
+
+    Raises:
+        UsageError: if no method has an option.
+    """
+    single = {m.name: dict(options.get(m.name, {})) for m in found}
+    shared = {name: value for name, value in options.items() if name not in single}
+    for name in shared:
+        if not any(name in m.config_class.__dataclass_fields__ for m in found):
+            raise UsageError(f"None of {', '.join(single)} has an option {name}.")
+    having = {m.name: [name for name in shared if name in m.config_class.__dataclass_fields__] for m in found}
+    return {name: {each: shared[each] for each in having[name]} | own for name, own in single.items()}
 
 
 def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
@@ -127,22 +143,32 @@ def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
 
 
-def _check(listed: Sequence[RunConfig], where: CompareOptions) -> None:
-    """Check the options of all arms before the first run starts."""
+def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironment:
+    """Check the options of all arms before a model is loaded; return an environment of theirs."""
     for name in ("seeds", "workers"):
         if (value := getattr(where, name)) is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
-    budget = where.budget.budget()
+    where.budget.budget()
     if where.on == "ray" and (where.workers is not None or where.budget):
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for config in listed:
         check(config)
-    env = make(where.env, **listed[0].env_options)
+    for board in where.board:
+        board_of(board)
+    data = recorded(listed[0])
+    env = make(where.env, **tasks(listed[0], data))
     for config in listed:
         require_fit(config.method, env)
+        if config.offline and data:
+            require_recorded(config.method, as_episodes(data))
+    return env
+
+
+def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextEnvironment) -> None:
+    """Load the models of all arms, and check that a budget can be applied to them."""
     loaded = Loaded()
     asked = [Asked(*build(config, loaded=loaded), [env]) for config in listed]
-    budget.check_prices([model for each in asked for _, model in each])
+    where.budget.budget().check_prices([model for each in asked for _, model in each])
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:

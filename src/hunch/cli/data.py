@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +12,15 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hunch.cli.options import read, split_environment
+from hunch import methods
+from hunch.cli.options import options_of, parse, read, run_config, split_environment
 from hunch.core import UsageError
 from hunch.envs import make
+from hunch.ranges import PositiveInt
 from hunch.rl import dataset
+from hunch.runs.config import Setting
+from hunch.runs.histories import Lives, histories
+from hunch.runs.processes import processors
 from hunch.runs.record import collect, parse_mix
 
 
@@ -30,11 +35,30 @@ class CollectOptions:
     steps: int = 1_000
     """Number of steps in the data set."""
     mix: str = "oracle=0.5,random=0.5"
-    """Behaviours with their shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR."""
+    """Behaviours with their shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR,
+    examples (demonstrations of the environment), write:SPEC (texts of a language model)."""
+    group: PositiveInt = 1
+    """Episodes that begin alike, such as answers to one prompt, which can then be compared."""
     good: float | None = None
     """Share of the steps from successful episodes. Default: not controlled."""
     seed: int = 0
     """Seed of all episodes and of the behaviours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoriesOptions(Lives):
+    """Whose lives to record."""
+
+    env: str
+    """Environment id; its options are given as --env.NAME VALUE."""
+    out: Path
+    """New folder for the data set."""
+    lm: str = ""
+    """Language model that fills the method's role. Default: the method's own."""
+    seed: int = 0
+    """Seed of the tasks, the learners and all episodes."""
+    workers: PositiveInt | None = None
+    """Processes at a time. Default: the number of processors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,16 +85,17 @@ def data(arguments: Sequence[str]) -> None:
     """Record, import or show data."""
     if arguments and arguments[0] in ("-h", "--help"):
         rows = (
-            "collect   record steps of an environment",
-            "import    import your own data",
-            "show      show what a data set contains",
+            "collect     record steps of an environment",
+            "histories   record whole lives of a learner: hunch data histories METHOD --env ID --out DIR",
+            "import      import your own data",
+            "show        show what a data set contains",
         )
         lines = "\n  ".join(rows)
         print(f"usage: hunch data COMMAND [options]\n\n  {lines}\n\n'hunch data COMMAND --help' says more.")
         return
-    verbs = {"collect": _collect, "import": _import, "show": _show}
+    verbs = {"collect": _collect, "histories": _histories, "import": _import, "show": _show}
     if not arguments or arguments[0] not in verbs:
-        raise UsageError("Name a command, as in 'hunch data collect'; there are collect, import, show.")
+        raise UsageError(f"Name a command, as in 'hunch data collect'; there are {', '.join(verbs)}.")
     verbs[arguments[0]](arguments[1:])
 
 
@@ -80,8 +105,28 @@ def _collect(arguments: Sequence[str]) -> None:
     options = read(CollectOptions, prog="hunch data collect", args=rest)
     dataset.refuse_existing(options.out)
     mix = parse_mix(options.mix)
-    recorded = collect(options.env, env_options, mix, options.steps, good=options.good, seed=options.seed)
+    how = {"good": options.good, "seed": options.seed, "group": options.group}
+    recorded = collect(options.env, env_options, mix, options.steps, **how)
     dataset.save(recorded, options.out)
+    describe(recorded, Console())
+
+
+def _histories(arguments: Sequence[str]) -> None:
+    """Record whole lives of a learner, the same in all of its tasks."""
+    if not arguments or arguments[0].startswith("-"):
+        read(HistoriesOptions, prog="hunch data histories METHOD", args=arguments)
+        raise UsageError("Name a method first, as in 'hunch data histories q-learning'.")
+    method = methods.find(arguments[0])
+    rest, env_options = split_environment(arguments[1:])
+    parts = {"where_": HistoriesOptions, "method_": options_of(method, rest)}
+    parsed = parse(f"data histories {method.name}", method.summary, parts, rest)
+    where = parsed.where_
+    dataset.refuse_existing(where.out)
+    setting = Setting(env=where.env, lm=where.lm)
+    config = run_config(method.name, setting, env_options, parsed.method_, seed=where.seed)
+    lives = Lives(**{entry.name: getattr(where, entry.name) for entry in fields(Lives)})
+    recorded = histories(config, lives, where.workers or processors())
+    dataset.save(recorded, where.out)
     describe(recorded, Console())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import tyro
 
@@ -13,7 +13,7 @@ from hunch import methods
 from hunch.cli.help import meanings
 from hunch.cli.options import read, split_environment
 from hunch.core import UsageError
-from hunch.runs.build import Checkpoint
+from hunch.ranges import PositiveInt
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 
@@ -30,8 +30,10 @@ class EvaluateOptions:
     """Language model in the role. Default: the run's own."""
     episodes: int = 100
     """Number of episodes."""
-    checkpoint: Checkpoint = "last"
+    checkpoint: Literal["last", "best"] = "last"
     """Checkpoint of the run: the last one, or the one of its best evaluation."""
+    step: PositiveInt | None = None
+    """A step of which the run kept a checkpoint, with --keep-every; instead of --checkpoint."""
     seed: int | None = None
     """Seed of episodes and draws. Default: the run's, which gives the episodes of its own evaluations."""
     out: Path | None = None
@@ -63,7 +65,7 @@ def evaluate(arguments: Sequence[str]) -> None:
         env_options=env_options,
         episodes=where.episodes,
         seed=where.seed,
-        checkpoint=where.checkpoint,
+        checkpoint=where.step or where.checkpoint,
     )
     print(evaluate_run(trial, where.out))
     if where.out:

@@ -24,27 +24,13 @@ from hunch.methods import Method, registered
 HELP = ("-h", "--help")
 ALL = "--help-all"
 GROUPS = {
-    "Run": ("env", "lm", "data", "online", "steps", "seed", "seeds", "control", "task_seed", "lifetime"),
-    "Evaluation": ("eval_every", "eval_episodes", "episodes_per_player"),
-    "Output and execution": ("out", "dry_run", "wandb", "envs", "processes", "threads", "workers", "on"),
-    "Budget of model calls": ("budget",),
+    "Run": "config env lm data online steps seed seeds control task_seed lifetime",
+    "Evaluation": "eval_every eval_episodes episodes_per_player",
+    "Output and execution": "out dry_run keep_every keep_last board envs processes threads workers on",
+    "Budget of model calls": "budget",
 }
 """The common options by topic."""
-BASIC = frozenset(
-    (
-        "env",
-        "lm",
-        "data",
-        "steps",
-        "seed",
-        "seeds",
-        "eval_every",
-        "eval_episodes",
-        "out",
-        "dry_run",
-        "workers",
-    )
-)
+BASIC = "config env lm data steps seed seeds eval_every eval_episodes out dry_run workers"
 """The common options that --help shows."""
 ASKED = frozenset((*(entry.name for entry in fields(AskConfig)), "read", "structured")) - {"temperature"}
 """Options of every role that asks a model."""
@@ -155,12 +141,14 @@ def _default(value: Any) -> str:
 
 def common(cls: type[Any]) -> dict[str, list[Option]]:
     """Return the options that all methods share, by group."""
-    found = list(options(cls, basic=BASIC.__contains__))
+    found = list(options(cls, basic=BASIC.split().__contains__))
     by_group = {
-        title: [o for name in names for o in found if o.flag.replace("-", "_").partition(".")[0] == name]
+        title: [
+            o for name in names.split() for o in found if o.flag.replace("-", "_").partition(".")[0] == name
+        ]
         for title, names in GROUPS.items()
     }
-    by_group["Run"].insert(1, Option("env.NAME", "VALUE", "An option of the environment.", ""))
+    by_group["Run"].insert(2, Option("env.NAME", "VALUE", "An option of the environment.", ""))
     return by_group
 
 

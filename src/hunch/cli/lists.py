@@ -122,9 +122,9 @@ def _example(env: Any, console: Console) -> None:
 def lm(arguments: Sequence[str]) -> None:
     """Probe a language model and print what it can do.
 
-    With --ask prior --env ID it prints instead how a role would ask the model in the first state of an
-    environment, what it answers, and how the answer is read; --ask judge asks about a random episode. Options
-    of the role follow, such as --prior.prompt FILE or --judge.max-tokens N.
+    With --ask ROLE --env ID it prints instead how a role asks the model, what it answers, and how that is
+    read. ROLE is prior, judge, preference, goal, planner, policy, world-model, writer, encoder, or a method.
+    Options of the role's method follow, such as --prior.prompt FILE or --judge.max-tokens N.
     """
     if any(argument.partition("=")[0] == "--ask" for argument in arguments):
         from hunch.cli.ask import ask

@@ -13,6 +13,7 @@ from typing import Any
 
 from hunch import plugins
 from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.plugins import install
 from hunch.suggest import suggest
 
 _SHOW = warnings.showwarning
@@ -48,8 +49,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "list the environments, show the options of one and how an episode begins, or check its contract",
     ),
     "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
+    "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
     "lm": (
-        "SPEC [--ask prior | judge --env ID]",
+        "SPEC [--ask ROLE --env ID]",
         "test whether a language model answers, how fast, with which verbs, or how a role asks it",
     ),
 }
@@ -65,7 +67,7 @@ EXTRAS = {
 }
 """The extras that bring packages which any command may need."""
 MEMORY = "These settings need more memory than there is."
-PLAIN = ("methods", "envs", "lm")
+PLAIN = ("methods", "envs", "lm", "completion")
 """Commands without options."""
 USAGE = """usage: hunch COMMAND ...
 
@@ -77,10 +79,14 @@ USAGE = """usage: hunch COMMAND ...
   method's options, 'hunch --version' prints the version."""
 
 
+def added() -> dict[str, plugins.Command]:
+    """Return the commands of other packages."""
+    return {name: point.load() for name, point in plugins.found(GROUP).items()}
+
+
 def usage() -> str:
     """The overview of all commands."""
-    added = {name: point.load() for name, point in plugins.found(GROUP).items()}
-    every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added.items()}
+    every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added().items()}
     lines = [f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in every.items()]
     return USAGE.format(commands="\n".join(lines))
 
@@ -116,12 +122,12 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
 
 def _added(name: str) -> Callable[[Sequence[str]], None]:
     """Return the function behind a command of another package."""
-    added = plugins.found(GROUP)
-    if name not in added:
+    there = plugins.found(GROUP)
+    if name not in there:
         if name in ("pretrain", "study"):
             raise plugins.of_studies(f"The command 'hunch {name}'")
-        raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *added])}")
-    brought: plugins.Command = added[name].load()
+        raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
+    brought: plugins.Command = there[name].load()
     return brought.load()
 
 
@@ -165,7 +171,7 @@ def _unexpected(error: Exception) -> str:
     if _is_memory(error):
         return MEMORY
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return f"This needs {error.name}: pip install 'hunch-rl[{EXTRAS[error.name]}]'."
+        return f"This needs {error.name}: {install(EXTRAS[error.name])}."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
 
 

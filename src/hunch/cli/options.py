@@ -10,10 +10,11 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
+from itertools import pairwise, takewhile
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 
@@ -21,6 +22,7 @@ from hunch import methods
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
+from hunch.ranges import check_settings
 from hunch.runs.config import RunConfig, Setting
 
 
@@ -131,6 +133,24 @@ class Limits(Budget):
         return Budget(**asdict(self))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Launch(Setting):
+    """Settings of a run or of a comparison, and where it is kept."""
+
+    config: Path | None = None
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
+    the command line come first."""
+    out: Path | None = None
+    """Folder for what is run. Default: a folder under runs/ named after these options."""
+    budget: Limits = field(default_factory=Limits)
+    """Limits on model calls, over all sessions, and over all runs of a comparison together."""
+    board: tuple[str, ...] = ()
+    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
+    MODULE:Class for a board of your own."""
+    dry_run: bool = False
+    """Only estimate the model calls; no model is asked."""
+
+
 def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
     """Give options without a method's name to all methods of a comparison that have them.
 
@@ -154,21 +174,63 @@ def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]
     return [*shared, *rest]
 
 
-def options_of(method: Method, arguments: Sequence[str] = ()) -> Any:
+def split_config(arguments: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
+    """Take ``--config FILE`` and the names of methods out of the arguments.
+
+    Returns:
+        The names, by default those in the file; the other arguments; and the settings in the file.
+    """
+    names = list(takewhile(lambda token: not token.startswith("-"), arguments))
+    if not any(token.partition("=")[0] == "--config" for token in arguments):
+        return names, list(arguments[len(names) :]), {}
+    from hunch.cli.config_file import read_line
+
+    return read_line(names, arguments[len(names) :])
+
+
+def with_defaults(cls: Any, values: Mapping[str, Any]) -> Any:
+    """Return a dataclass of options with values of a file as defaults."""
+    if not values:
+        return cls
+    from hunch.cli.config_file import with_values_of
+
+    return with_values_of(cls, values)
+
+
+def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> Any:
     """Return the type of a method's options, without fixed settings, the model of --lm and other learners.
 
+    Args:
+        method: The method.
+        arguments: The command line.
+        given: The options in a file of settings, which become defaults.
+
     Raises:
-        UsageError: if the arguments have an option of another learner than the one that they choose.
+        UsageError: if the arguments have an option of another learner than the one that they choose, or the
+            file has an option that the method lacks.
     """
     from hunch.cli.help import chosen, unseen
 
-    learner = chosen(method, arguments)
+    given = given or {}
+    picked = ["--learner", str(given["learner"])] if "learner" in given else []
+    learner = chosen(method, [*picked, *arguments])
     moved: Mapping[str, str] = getattr(method.agent_class, "moved", {})
     if gone := next((name for name in moved for token in arguments if _is(token, name)), ""):
         raise UsageError(f"There is no option --{gone} any more: {moved[gone]}.")
     if learner:
         _refuse_other_learners(method, learner, arguments)
-    return _without(method.config_class, unseen(method, learner), dict(method.agent_class.fixed))
+    usual = replace(method.config_class(), **method.agent_class.fixed)
+    start = usual
+    if given:
+        from hunch.runs.settings_file import changed
+
+        start = changed(usual, given, method.name)
+        check_settings(start)
+    hidden = unseen(method, learner)
+    for name in hidden:
+        if name != "lm" and attrgetter(name)(start) != attrgetter(name)(usual):
+            raise UsageError(f"{method.name} has no option {name}.")
+    return _without(start, hidden)
 
 
 def _refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:
@@ -187,21 +249,22 @@ def _is(token: str, name: str) -> bool:
     return token.partition("=")[0].rpartition(".")[2].removeprefix("--") == name
 
 
-def _without(cls: Any, names: Sequence[str], values: Mapping[str, Any]) -> Any:
-    """Return a dataclass whose fields of these names, dotted ones inside others, are no options."""
-    default, entries = cls(), []
+def _without(start: Any, hidden: Sequence[str]) -> Any:
+    """Return the dataclass of settings with these as defaults, without options for the hidden ones."""
+    cls, usual, entries = type(start), type(start)(), []
+    hints = get_type_hints(cls, include_extras=True)
     for entry in fields(cls):
-        name = entry.name
-        inner = [own.partition(".")[2] for own in names if own.startswith(f"{name}.")]
-        if name in names:
-            value = "" if name == "lm" else values.get(name, getattr(default, name))
+        name, value = entry.name, getattr(start, entry.name)
+        inner = [own.partition(".")[2] for own in hidden if own.startswith(f"{name}.")]
+        if name in hidden:
+            value = "" if name == "lm" else value
             # Suppressed with the value's own type: tyro caches by type and value, and False equals 0.0.
             entries.append((name, Annotated[type(value), tyro.conf.Suppress], field(default=value)))
-        elif inner:
-            whole = getattr(default, name)
-            own = {each.name: getattr(whole, each.name) for each in fields(whole)}
-            less = _without(type(whole), inner, own)
-            entries.append((name, less, field(default=less(**own))))
+        elif is_dataclass(value) and (inner or value != getattr(usual, name)):
+            less = _without(value, inner)
+            entries.append((name, less, field(default=less())))
+        elif value != getattr(usual, name):
+            entries.append((name, hints[name], field(default=value)))
     return make_dataclass(cls.__name__, entries, bases=(cls,), frozen=True, kw_only=True)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -23,8 +23,9 @@ from rich.text import Text
 from hunch.cli.options import read, split_environment
 from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
+from hunch.ranges import PositiveInt
 from hunch.rl.rollout import Rollout, TextEnvironment
-from hunch.runs.build import Checkpoint, load_agent
+from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
 
 
@@ -36,8 +37,10 @@ class PlayOptions:
     """Environment id; its options are given as --env.NAME VALUE. Default: the environment of the run."""
     run: Path | None = None
     """Folder of a run, whose agent's prior, Q and posterior are shown next to each action."""
-    checkpoint: Checkpoint = "last"
+    checkpoint: Literal["last", "best"] = "last"
     """Checkpoint of the run: the last one, or the one of its best evaluation."""
+    step: PositiveInt | None = None
+    """A step of which the run kept a checkpoint, with --keep-every; instead of --checkpoint."""
     seed: int = 0
     """Seed of the episode."""
     auto: bool = False
@@ -66,7 +69,7 @@ def play(arguments: Sequence[str]) -> None:
         if env_id and env_id.rpartition(":")[2] != config.env.rpartition(":")[2]:
             raise UsageError(f"The run in {options.run} uses {config.env}, not {env_id}; leave the id out.")
         env_id, env_options = config.env, env_options or config.env_options
-        agent, _ = load_agent(options.run, checkpoint=options.checkpoint)
+        agent, _ = load_agent(options.run, checkpoint=options.step or options.checkpoint)
     if not env_id:
         raise UsageError("Name an environment, as in 'hunch play hunch/FrozenLake-v0'.")
     if options.seed < 0 or not options.pause >= 0:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from hunch import methods
-from hunch.cli.options import Limits, default_folder, options_of, parse, run_config, split_environment
+from hunch.cli.options import (
+    Launch,
+    default_folder,
+    options_of,
+    parse,
+    run_config,
+    split_config,
+    split_environment,
+    with_defaults,
+)
 from hunch.core import HunchError, UsageError
-from hunch.runs.board import PROJECT
-from hunch.runs.config import Setting, check, loading
+from hunch.runs.config import check, loading
 from hunch.runs.execute import execute, interruptible
 from hunch.runs.progress import RunProgress
 
@@ -20,31 +26,26 @@ MORE = "The same command with a larger budget continues it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Setting):
+class RunOptions(Launch):
     """Settings of the run, and where it is kept."""
 
     seed: int = 0
     """Seed of the agent and of all episodes."""
-    out: Path | None = None
-    """Folder of the run. Default: a folder under runs/ named after these options."""
-    budget: Limits = field(default_factory=Limits)
-    """Limits on model calls, over all sessions of the run."""
-    wandb: str = ""
-    """Also log to this project of Weights & Biases; needs the package and a login."""
-    dry_run: bool = False
-    """Only estimate the model calls of the run; no model is asked."""
 
 
 def run(arguments: Sequence[str]) -> None:
     """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
-    if {"-h", "--help", "--help-all"} & set(arguments):
-        return _help(arguments)
-    if not arguments or arguments[0].startswith("-"):
+    names, rest, given = split_config(arguments)
+    if {"-h", "--help", "--help-all"} & set(rest):
+        return _help([*names, *rest])
+    if not names:
         known = ", ".join(methods.registered())
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
-    method = methods.find(arguments[0])
-    rest, env_options = split_environment(arguments[1:])
-    parts = {"where_": RunOptions, "method_": options_of(method, rest)}
+    method = methods.find(names[0])
+    rest, env_options = split_environment([*names[1:], *rest])
+    env_options = given.pop("env_options", {}) | env_options
+    own = options_of(method, rest, given.pop("options", {}))
+    parts = {"where_": with_defaults(RunOptions, given), "method_": own}
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
     config = run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
@@ -54,12 +55,12 @@ def run(arguments: Sequence[str]) -> None:
         from hunch.cli.estimate import dry_run
 
         return dry_run([method.name], [config])
-    if where.wandb:
-        os.environ[PROJECT] = where.wandb
     out = where.out or default_folder([config])
     try:
         with interruptible() as stop, RunProgress(method.name, config.steps, loading(config)) as progress:
-            result = execute(config, out, budget=budget, stop=stop, report=progress.update)
+            result = execute(
+                config, out, budget=budget, boards=where.board, stop=stop, report=progress.update
+            )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped at once; {out} holds the run up to its last checkpoint.") from None
     print(result)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -46,8 +47,9 @@ __all__ = [
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
-    *("hunch/Bulbs-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Pendulum-v0"),
-    "hunch/Tug-v0",
+    *("hunch/Bulbs-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0", "hunch/Gripper-v0"),
+    *("hunch/Logistics-v0", "hunch/Miconic-v0", "hunch/Pendulum-v0", "hunch/Strips-v0"),
+    *("hunch/TextCraft-v0", "hunch/Tug-v0"),
 )
 _HOMES = {
     "ContractError": "checker",
@@ -91,13 +93,11 @@ _ENTRY_POINTS = {
     "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
     "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
     "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
+    "hunch/DarkRoom-v0": "hunch.envs.dark_room:DarkRoom",
+    "hunch/DarkKeyToDoor-v0": "hunch.envs.dark_room:DarkKeyToDoor",
+    "hunch/Bandit-v0": "hunch.envs.bandit:Bandit",
     "hunch/Sokoban-v0": "hunch.envs.sokoban:Sokoban",
-    "hunch/Strips-v0": "hunch.envs.strips.env:Strips",
-    "hunch/Blocksworld-v0": "hunch.envs.strips.env:Blocksworld",
-    "hunch/Logistics-v0": "hunch.envs.strips.env:Logistics",
-    "hunch/Gripper-v0": "hunch.envs.strips.env:Gripper",
-    "hunch/Ferry-v0": "hunch.envs.strips.env:Ferry",
-    "hunch/Miconic-v0": "hunch.envs.strips.env:Miconic",
+    "hunch/Blocksworld-v0": "hunch.envs.blocksworld:Blocksworld",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
     "hunch/CliffWalking-v0": "hunch.envs.describers:CliffWalking",
@@ -106,16 +106,17 @@ _ENTRY_POINTS = {
     "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
     "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
-    "hunch/TextCraft-v0": "hunch.envs.textcraft:TextCraft",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
     "hunch/MiniGrid-v0": "hunch.envs.minigrid_numbers:MiniGrid",
     "hunch/HomeGrid-v0": "hunch.envs.home_grid:HomeGrid",
+    "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
     "hunch/Bargaining-v0": "hunch.envs.bargaining:Bargaining",
     "hunch/TinyHanabi-v0": "hunch.envs.tiny_hanabi:TinyHanabi",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/SaySelect-v0": "hunch.envs.say_select:SaySelect",
+    "hunch/Recipes-v0": "hunch.envs.recipes:Recipes",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
@@ -146,7 +147,7 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
 
     Args:
         id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``; ``"module:id"`` first imports the module
-            that registers it.
+            that registers it, and ``"module:Class"`` names a class that is not registered.
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
         **options: Options of the environment.
@@ -193,7 +194,8 @@ def full_id(spec: EnvSpec) -> str:
     maker = spec.entry_point
     home = maker.partition(":")[0] if isinstance(maker, str) else getattr(maker, "__module__", "")
     module = _MODULES.get(spec.id, home)
-    known = spec.id in _ENTRY_POINTS or module.partition(".")[0] in ("", "__main__", "gymnasium", "hunch")
+    ours = module.partition(".")[0] in ("", "__main__", "gymnasium", "hunch")
+    known = ours or spec.id in _ENTRY_POINTS or ":" in spec.id
     return spec.id if known else f"{module}:{spec.id}"
 
 
@@ -218,11 +220,20 @@ def _spec(id: str) -> EnvSpec:
         return gymnasium.spec(name)
     except gymnasium.error.Error:
         if module:
-            raise UsageError(f"Importing {module} registers no environment {name!r}.") from None
+            if isinstance(getattr(sys.modules[module], name, None), type):
+                return _registered(id)
+            raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
         if name in _OF_STUDIES:
             raise plugins.of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
+
+
+def _registered(id: str) -> EnvSpec:
+    """Return the spec of a class that registers nothing itself: its ``module:Class`` is its id."""
+    if id not in gymnasium.registry:
+        gymnasium.register(id, id, disable_env_checker=True, order_enforce=False)
+    return gymnasium.spec(id)
 
 
 def creator(id: str) -> Any:

@@ -11,13 +11,13 @@ import copy
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from hunch.core import IntArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.plugins import library
 from hunch.ranges import PositiveInt
 
 ACTIONS: Final = (
@@ -60,10 +60,7 @@ class Crafter(TextEnv):
         self, *, area: PositiveInt = 32, max_steps: PositiveInt = 2_000, render_mode: str | None = None
     ) -> None:
         super().__init__(max_steps, render_mode)
-        try:
-            package = import_module("crafter")
-        except ImportError:
-            raise UsageError("Crafter needs the package crafter: pip install 'hunch-rl[crafter]'.") from None
+        package = library("crafter", "Crafter needs the package crafter", "crafter")
         self._game = package.Env(area=(area, area), view=VIEW, length=0, seed=0)
         self._game._obs = _nothing
         world, sight = self._game._world, self._game._sem_view

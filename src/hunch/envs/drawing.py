@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import UsageError
+from hunch.plugins import install
 
 CELL = 32
 INK, PAPER, WALL, LINE = (32, 32, 32), (250, 250, 247), (120, 120, 120), (216, 216, 210)
@@ -30,7 +31,7 @@ def draw(rows: Sequence[str]) -> NDArray[np.uint8]:
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:
-        raise UsageError("Drawing needs Pillow: pip install 'hunch-rl[plot]'.") from None
+        raise UsageError(f"Drawing needs Pillow: {install('plot')}.") from None
     width = max(map(len, rows))
     image = Image.new("RGB", (CELL * width, CELL * len(rows)), PAPER)
     brush = ImageDraw.Draw(image)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from hunch.core import UsageError
 from hunch.envs.base import Outcome
 from hunch.envs.grid import GridEnv
 from hunch.envs.offers import Offer
+from hunch.plugins import library
 from hunch.ranges import NonNegativeInt, PositiveInt
 
 ACTIONS: Final = ("turn left", "turn right", "go forward", "pick up", "drop", "toggle")
@@ -39,11 +39,8 @@ class Keys(GridEnv):
 
     def _take_up(self, level: str, settings: Mapping[str, Any]) -> None:
         """Make a level."""
-        try:
-            with contextlib.redirect_stdout(None):  # pygame greets
-                levels = import_module("minigrid.envs")
-        except ImportError:
-            raise UsageError(f"{level} needs minigrid: pip install 'hunch-rl[minigrid]'.") from None
+        with contextlib.redirect_stdout(None):  # pygame greets
+            levels = library("minigrid.envs", f"{level} needs minigrid", "minigrid")
         self._level = getattr(levels, f"{level}Env")(max_steps=self.max_steps + 1, **settings)
         self._level.gen_obs = _nothing
 

@@ -2,8 +2,8 @@
 
 The prompts are lines of JSON in the columns of the library TRL: ``prompt`` is a text, or a list of messages
 with ``role`` and ``content``. A line may have an ``answer``; a text that equals it, apart from spaces at its
-ends, is then a success with reward 1. Other columns are left to a reward source of one's own, which finds the
-line in ``next_state.raw``, where no policy sees it.
+ends, is then a success with reward 1. A ``completion`` is a demonstration (``examples``). Other columns are
+left to a reward source of one's own, which finds the line in ``next_state.raw``, where no policy sees it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Prompts(TextEnv):
         if not self.rows:
             raise UsageError(f"{file} has {len(rows)} prompts, of which none is left.")
         self.row, self.over = self.rows[0], False
+        self.examples = tuple((shown(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
 
     @property
     def prompts(self) -> list[State]:

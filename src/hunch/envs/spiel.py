@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
-from hunch.core import UsageError
+from hunch.plugins import library
 
 
 def load_game(name: str, options: Mapping[str, Any], needed_by: str) -> Any:
@@ -20,10 +19,5 @@ def load_game(name: str, options: Mapping[str, Any], needed_by: str) -> Any:
     Raises:
         UsageError: if ``open_spiel`` is not installed.
     """
-    try:
-        spiel = import_module("pyspiel")
-    except ImportError:
-        raise UsageError(
-            f"{needed_by} needs the package open_spiel: pip install 'hunch-rl[open-spiel]'."
-        ) from None
+    spiel = library("pyspiel", f"{needed_by} needs the package open_spiel", "open-spiel")
     return spiel.load_game(name, dict(options))

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 from hunch.core import State, UsageError
 from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.prompts import Message, Prompt, Template, pinned
-from hunch.lm.usage import PATIENCE, count_fallbacks
+from hunch.lm.usage import PATIENCE, count_fallbacks, show
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
 
 C = TypeVar("C")
@@ -56,6 +56,7 @@ class Asking:
         top_p: See :class:`~hunch.lm.base.Sampling`.
         stop: What ends the answer of a model that continues text.
         fields: Fields of a prompt that only this role has.
+        role: The role, of :data:`hunch.lm.remedies.ANSWERS`.
 
     Raises:
         UsageError: if the model does not know the reasoning effort, or the prompt cannot be used.
@@ -71,8 +72,9 @@ class Asking:
         top_p: float = 1.0,
         stop: tuple[str, ...] = ("\n",),
         fields: Collection[str] = (),
+        role: str = "prior",
     ) -> None:
-        self.lm = lm
+        self.lm, self.role = lm, role
         self.chats = bool(getattr(lm, "answer_tokens", 0))
         heat = temperature if config.temperature is None else config.temperature
         most = config.max_tokens or room(lm, tokens)
@@ -83,23 +85,28 @@ class Asking:
         self.template = Template.read(config.prompt, fields) if config.prompt else None
         self.patience = config.patience
 
-    def hear(self, answers: Sequence[str], read: Sequence[bool], *, abstains: bool = False) -> None:
+    def hear(
+        self, answers: Sequence[str], read: Sequence[object], *, abstains: bool = False, rejected: int = 0
+    ) -> None:
         """Count answers that could not be read; see :func:`hunch.lm.usage.count_fallbacks`.
 
         Args:
             answers: The answers in order.
-            read: Whether each could be read.
+            read: What was read in each; None if nothing.
             abstains: The role allows to say something else: only an answer without words is of no use.
+            rejected: Parts of usable answers that were rejected.
 
         Raises:
             HunchError: if too many in a row are of no use.
         """
-        pairs = zip(answers, read, strict=True)
-        from hunch.lm.answers.reading import spoken
+        from hunch.lm.answers.lines import spoken
 
-        usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in pairs]
-        abstained = sum(usable) - sum(map(bool, read))
-        count_fallbacks(self.lm, zip(answers, usable, strict=True), self.patience, abstained)
+        show(self.lm, self.role, answers, read)
+        known = [meaning is not None for meaning in read]
+        told = zip(answers, known, strict=True)
+        usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in told]
+        pairs, abstained = zip(answers, usable, strict=True), sum(usable) - sum(known) + rejected
+        count_fallbacks(self.lm, pairs, self.patience, abstained, self.role)
 
     def prompt(self, default: Prompt, **values: str) -> Prompt:
         """Return the role's own prompt, or the template filled in; a chat model gets it as it is."""

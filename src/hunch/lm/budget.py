@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 from hunch.core import HunchError, UsageError
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import Usage, prices
+from hunch.lm.usage import Heard, Metered, Usage, prices
 from hunch.seal import read_sealed_json, sealed_json
 
 
@@ -89,6 +89,8 @@ class Budget:
             raise UsageError(f"A budget of money needs a model with a price, but {names} has none.")
 
 
+AGAIN = ("fallbacks", "silent")
+"""Figures that count answers, not requests: a run that goes on counts from its checkpoint."""
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
 
 
@@ -173,9 +175,32 @@ class Ledger:
         earlier = [past.get(name, {}) for past in (self.earlier, self._noted)]
         now = sum((model.usage - self.start[id(model)] for model in self.models.get(name, ())), Usage())
         return {
-            figure: round(x + max(past.get(figure, 0) for past in earlier), 6)
+            figure: round(x + max(past.get(figure, 0) for past in earlier[: 1 if figure in AGAIN else 2]), 6)
             for figure, x in now.as_dict().items()
         }
+
+    def answered(self) -> dict[str, dict[str, Any]]:
+        """Return how usable the answers of each model were, for a checkpoint."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, figures in self.by_name().items():
+            rows = [asdict(model.heard) for model in self.models.get(name, ()) if isinstance(model, Metered)]
+            found[name] = {"rows": rows, **{figure: figures[figure] for figure in AGAIN}}
+        return found
+
+    def resume(
+        self, spent: Mapping[str, Mapping[str, float]], answered: Mapping[str, dict[str, Any]]
+    ) -> None:
+        """Go on from a checkpoint.
+
+        Args:
+            spent: What was spent so far, also after the checkpoint.
+            answered: The checkpoint's :meth:`answered`: what came after it is asked and counted again.
+        """
+        for name, figures in spent.items():
+            row = dict(answered.get(name, {}))
+            for model, heard in zip(self.models.get(name, ()), row.pop("rows", ()), strict=False):
+                model.heard = Heard(**heard)
+            self.earlier[name] = {**figures, **row}
 
     @contextmanager
     def enforced(self) -> Iterator[None]:

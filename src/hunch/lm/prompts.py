@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from hunch.core import HunchError, UsageError
+from hunch.core import UsageError
+from hunch.plugins import library
 
 Role = Literal["system", "user", "assistant"]
 
@@ -147,13 +148,10 @@ def picture(source: str | Path | bytes | Any) -> str:
 
 
 def _png(pixels: Any) -> bytes:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise HunchError("Pictures from arrays need Pillow: pip install 'hunch-rl[plot]'.") from error
+    images = library("PIL.Image", "Pictures from arrays need Pillow", "plot")
     file = io.BytesIO()
     try:
-        Image.fromarray(pixels).save(file, "PNG")
+        images.fromarray(pixels).save(file, "PNG")
     except (TypeError, AttributeError, ValueError, OSError) as error:
         raise UsageError("A picture as an array must be uint8 of shape (height, width, 3).") from error
     return file.getvalue()

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hunch import plugins
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
-from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
 from hunch.suggest import suggest
 
 if TYPE_CHECKING:
+    from hunch.lm.answers.store import Store
     from hunch.lm.training import Trainable
 
 GROUP: Final = "hunch.models"
 """Entry-point group for packages that provide models."""
+SCRATCH: Final = "scratch"
+"""Spec of a new model to train."""
 M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 
@@ -175,7 +177,16 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
     """
     backend, model = build(spec, options)
     file = answers_file(backend) if cache is PER_USER else cache
-    return Cached(model, Store(file) if file is not None else None)
+    return Cached(model, opened(file))
+
+
+def opened(file: str | Path | None) -> Store | None:
+    """Return the answers in a file, which is read at first use; None if there is none."""
+    if file is None:
+        return None
+    from hunch.lm.answers.store import Store
+
+    return Store(file)
 
 
 def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
@@ -223,7 +234,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
 
     Args:
         spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
-            or one whose models have a ``folder``, such as ``pocket``.
+            one whose models have a ``folder``, such as ``pocket``, or ``scratch``, for a new small model over
+            the words that it is trained on (:func:`hunch.lm.training.new`).
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
@@ -233,12 +245,19 @@ def trainable(spec: str, **options: Any) -> Trainable:
     require_trainable(spec)
     head, written = _split(spec)
     kind, _, name = head.partition(":")
-    build_one: Callable[..., Trainable] = import_module("hunch.lm.training").load
-    chosen = written | dict(options)
+    training, chosen = import_module("hunch.lm.training"), written | dict(options)
+    if head == SCRATCH:
+        _check_options(SCRATCH, training.new, chosen)
+        new: Trainable = training.new(**chosen)
+        new.model.name = spec
+        return new
+    build_one: Callable[..., Trainable] = training.load
     if kind != "hf":
         name, chosen = _kept(kind, name, chosen, set(inspect.signature(build_one).parameters))
     if not name:
-        raise UsageError(f"The spec of a model to train must be 'hf:<name or folder>', not {head!r}.")
+        raise UsageError(
+            f"The spec of a model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}."
+        )
     _check_options(f"{kind} to train", build_one, chosen)
     trained = build_one(name, **chosen)
     trained.model.name = spec
@@ -252,7 +271,7 @@ def require_trainable(spec: str) -> None:
         UsageError: naming the model.
     """
     head, _ = _split(spec)
-    if head.partition(":")[0] != "hf" and backend_of(head).takes_argument:
+    if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:
         raise UsageError(f"{head} has no weights to train here: name a model as hf:<name or folder>.")
 
 

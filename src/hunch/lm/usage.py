@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -20,10 +20,6 @@ PATIENCE: Final = 50
 """Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
 SHOWN: Final = 120
 """Characters of an answer that a message quotes."""
-REMEDY: Final = (
-    "'hunch lm SPEC --ask prior --env ID' shows the prompt and the answer as the method reads it; more "
-    "max-tokens, or your own words as prompt, may help"
-)
 
 
 @dataclass(slots=True)
@@ -81,6 +77,23 @@ class Usage:
             setattr(self, name, figures.get(name, 0))
 
 
+@dataclass(slots=True)
+class Heard:
+    """How usable a model's answers were so far.
+
+    Attributes:
+        answers: Number of answers.
+        useless: Number of those that were of no use, and of allowed abstentions.
+        unheard: Number of its latest answers in a row that were of no use.
+        mute: Number of its latest answers in a row that were empty.
+    """
+
+    answers: int = 0
+    useless: int = 0
+    unheard: int = 0
+    mute: int = 0
+
+
 class Metered:
     """Base class of models with a meter, which is all that a run's ledger needs of them.
 
@@ -90,19 +103,18 @@ class Metered:
         gate: Called with the number of requests before they reach the model; it may raise an error to refuse
             them, as a budget does. Called with 0 after answers were counted.
         under_way: Number of requests that passed the gate and are not counted yet.
-        unheard: Number of its latest answers in a row that were of no use.
+        heard: How usable its answers were.
+        patient: True while answers of no use are counted and never stop a run; see :func:`patient`.
         speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
     under_way: int = 0
-    unheard: int = 0
-    mute: int = 0
-    heard: int = 0
     speaks: bool = True
+    patient: bool = False
 
     def __init__(self) -> None:
-        self.usage = Usage()
+        self.usage, self.heard = Usage(), Heard()
 
     def take_loading(self) -> Usage:
         """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
@@ -150,8 +162,22 @@ def counters(model: object) -> Usage:
     )
 
 
+@contextmanager
+def patient(model: object) -> Iterator[None]:
+    """Count answers of no use, and never stop for them, as an audition does."""
+    model.patient = True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        model.patient = False  # type: ignore[attr-defined]
+
+
 def count_fallbacks(
-    model: object, answers: Iterable[tuple[str, bool]], patience: int | None = PATIENCE, abstained: int = 0
+    model: object,
+    answers: Iterable[tuple[str, bool]],
+    patience: int | None = PATIENCE,
+    abstained: int = 0,
+    role: str = "prior",
 ) -> None:
     """Count answers that were of no use on the model's meter, and notice a model that says nothing.
 
@@ -162,6 +188,7 @@ def count_fallbacks(
         patience: Answers in a row without a usable one after which the run stops, if all of them were
             empty or most of all answers so far were of no use; None for no limit.
         abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
+        role: The role that the model fills, :data:`hunch.lm.remedies.ANSWERS`.
 
     Raises:
         HunchError: if there are so many.
@@ -169,24 +196,40 @@ def count_fallbacks(
     if not isinstance(model, Metered):
         return
     model.usage.fallbacks += abstained
+    heard = model.heard
+    heard.useless += abstained
     for text, usable in answers:
-        model.heard += 1
-        model.unheard = 0 if usable else model.unheard + 1
-        model.mute = 0 if text.strip() else model.mute + 1
+        heard.answers += 1
+        heard.unheard = 0 if usable else heard.unheard + 1
+        heard.mute = 0 if text.strip() else heard.mute + 1
         if usable:
             continue
+        heard.useless += 1
         model.usage.fallbacks += 1
-        row = model.unheard if model.speaks else 0
+        row = heard.unheard if model.speaks else 0
         model.usage.silent += SILENT if row == SILENT else row > SILENT
-        hopeless = model.mute >= row or model.usage.fallbacks > USELESS * model.heard
-        if patience is not None and row >= patience and hopeless:
-            raise HunchError(f"{_row(model, text)}, so the run stops: {REMEDY}.")
+        hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
+        if patience is not None and row >= patience and hopeless and not model.patient:
+            raise HunchError(f"{_row(model, text)}, so the run stops: {_remedy(role)}.")
         if row == SILENT:
-            warnings.warn(f"{_row(model, text)}: {REMEDY}.", HunchWarning, stacklevel=3)
+            warnings.warn(f"{_row(model, text)}: {_remedy(role)}.", HunchWarning, stacklevel=3)
+
+
+def show(model: object, role: str, answers: Sequence[str], read: Sequence[object]) -> None:
+    """Tell the model's ``listener``, if it has one, each answer and what a role read in it, if anything."""
+    if listener := getattr(model, "listener", None):
+        for answer, meaning in zip(answers, read, strict=True):
+            listener(role, answer, meaning)
+
+
+def _remedy(role: str) -> str:
+    from hunch.lm.remedies import remedy
+
+    return remedy(role)
 
 
 def _row(model: Metered, text: str) -> str:
     """Return in words how many answers in a row were of no use, with the last one."""
     said = f"such as {text.strip()[:SHOWN]!r}" if text.strip() else "the last one empty"
     name = getattr(model, "name", "the model")
-    return f"{model.unheard} answers of {name} in a row could not be used, {said}"
+    return f"{model.heard.unheard} answers of {name} in a row could not be used, {said}"

@@ -11,26 +11,38 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.method import Method as Method
 from hunch.suggest import suggest
 
+if TYPE_CHECKING:
+    from hunch.methods.checker import AgentError, check
+    from hunch.methods.classes import *  # noqa: F403 - a stub, for type checkers
+
+    METHODS: dict[str, Method]
+
+__all__ = ["METHODS", "AgentError", "Method", "check", "find", "of", "reads_raw", "registered"]
 GROUP = "hunch.methods"
 """Entry-point group for packages that provide methods."""
 _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
-    ("tune", "grpo rloo ppo_text a2c_text trpo_text nlpo"),
+    ("decode", "best_of_n"),
+    ("tune", "sft rlhf offline_rlhf grpo rloo ppo_text a2c_text trpo_text nlpo"),
     ("prior", "instruct_q likelihood_value"),
-    ("in_context", "icpi icpi_no_argmax matching tabular_q"),
+    (
+        "in_context",
+        "icpi icpi_no_argmax matching tabular_q algorithm_distillation nearest_history in_context_lm",
+    ),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
     ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),
     ("", "q_learning"),
     ("reward", "rewarded kwon motif"),
     ("goal", "ellm task_explore rl_adapter"),
     ("reward", "count_bonus rnd"),
+    ("solver", "alpha_proof"),
 )
 _HOMES = {
     file.replace("_", "-"): f"{__name__}.{folder}.{file}".replace("..", ".")
@@ -116,15 +128,27 @@ def reads_raw(agent: Agent) -> bool:
     return method is None or "raw" in method.reads
 
 
-def __getattr__(name: str) -> Any:
+def _named(name: str) -> Any:
+    """Return a class of a method, its config, or a part of the checker, by its name."""
     if name == "METHODS":
         return registered()
     if name in ("check", "AgentError"):
         return getattr(import_module(f"{__name__}.checker"), name)
     plain = name.lower().removesuffix("config")
     for file in sorted(_HOMES, key=lambda file: file.replace("-", "") != plain):  # the likely one first
-        cls = _ours(file).agent_class
-        for found in (cls, cls.config_class):
+        for found in _classes(file):
             if found.__name__ == name:
                 return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _classes(name: str) -> tuple[type[Any], type[Any]]:
+    return _ours(name).agent_class, _ours(name).config_class
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(cls.__name__ for name in _HOMES for cls in _classes(name))})
+
+
+if not TYPE_CHECKING:  # so that a wrong name is an error of types
+    __getattr__ = _named

@@ -38,6 +38,10 @@ DISTRIBUTIONS: Final = 2**27
 """Maximum bytes of distributions of next tokens: 40,000 of the households' vocabulary."""
 
 
+_LATER: Final = np.triu(np.full((BLOCK, BLOCK), -np.inf, np.float32), 1)
+"""Added to the scores of a block's tokens, so that none sees a later one."""
+
+
 class Group:
     """Texts after one prompt, with their keys and values (:class:`hunch.lm.scoring.writer.Group`).
 
@@ -162,10 +166,10 @@ class Decoder:
         places = [group.prompt + len(text) - 1 for (group, _), text in zip(rows, texts, strict=True)]
         positions = np.array([*places, *free])
         x: Float32Array = self.embedding[[*(text[-1] for text in texts), *free]]
-        mixed = np.zeros((self.heads, width, self.size), np.float32)
+        mixed, runs = np.zeros((self.heads, width, self.size), np.float32), list(_runs(rows, places))
         for i, layer in enumerate(self.weights):
             q, k, v = self._project(layer, x, positions)
-            for group, own, at, n in _runs(rows, places):
+            for group, own, at, n in runs:
                 part = slice(n, n + own.stop - own.start)
                 keys, values = group.keys[i, own], group.values[i, own]
                 keys[:, :, at], values[:, :, at] = (
@@ -291,7 +295,7 @@ def _attended(q: Float32Array, keys: Float32Array, values: Float32Array, block: 
     """Return the attention's output of a block, whose tokens see themselves and those before."""
     scores = q @ keys[:, : block.stop].transpose(0, 2, 1)
     tokens = block.stop - block.start
-    scores[:, :, block.start :] += np.triu(np.full((tokens, tokens), -np.inf, np.float32), 1)
+    scores[:, :, block.start :] += _LATER[:tokens, :tokens]
     return _mixed(scores, values[:, : block.stop])
 
 

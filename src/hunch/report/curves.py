@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import FloatArray, UsageError
+from hunch.core import FloatArray, HunchError
+from hunch.plugins import library
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines
+from hunch.runs.result import Result
 
 # The palette of Okabe and Ito, whose colours can be told apart with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -32,6 +34,8 @@ X = {
     "seconds": "wall time of the run, s",
 }
 """Possible x axes of a curve, with their titles."""
+LIFE = {"episode": "episode of the lifetime"}
+"""The x axis of curves within lifetimes, with its title."""
 UPDATES = "updates"
 """Title of the axis of steps where all runs only learn from recorded data."""
 Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes"}
@@ -81,6 +85,39 @@ def points(lines: Sequence[dict[str, Any]]) -> Points:
     return {name: np.asarray(column, dtype=float) for name, column in columns.items()}
 
 
+def course(folder: Path, steps: int) -> Points:
+    """Return the points of the curves of a complete run.
+
+    Raises:
+        HunchError: if its metrics are damaged or cut short.
+    """
+    path = folder / "metrics.jsonl"
+    lines = read_lines(path)
+    try:
+        if not lines or lines[-1]["step"] < steps:
+            raise HunchError(f"{path} is truncated.")
+        return points(lines)
+    except (KeyError, TypeError, ValueError) as error:  # only files without checksums get here
+        raise HunchError(f"{path} is damaged: {error} is missing or wrong.") from error
+
+
+def within(result: Result, lifetime: int) -> Points:
+    """Return the mean success and return by the episode of the lifetime, from 1.
+
+    The episodes are those of the last evaluation, or of the last quarter of the steps without any.
+    """
+    last = max((episode.step for episode in result.evaluations), default=0)
+    least = last or 0.75 * result.steps
+    judged = [e for e in result.evaluations or result.episodes if e.step >= least]
+    by = [[e for e in judged if e.number % lifetime == n] for n in range(lifetime)]
+    known = [n for n, own in enumerate(by) if own]
+    return {
+        "episode": np.array([n + 1.0 for n in known]),
+        "success": np.array([np.mean([e.success for e in by[n]]) for n in known]),
+        "return": np.array([np.mean([e.episode_return for e in by[n]]) for n in known]),
+    }
+
+
 def logged(lines: Sequence[dict[str, Any]]) -> list[str]:
     """Return a method's own metrics, such as the loss or the share of answers that named no action."""
     names = dict.fromkeys(name for line in lines for name in line)
@@ -120,12 +157,14 @@ def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
     """Draw the success rate of a comparison over environment steps and save it as PNG; see :func:`draw`."""
     arms: dict[Arm, list[Points]] = {}
     for job in todo:
-        arms.setdefault(job.arm, []).append(points(read_lines(job.folder / "metrics.jsonl")))
+        arms.setdefault(job.arm, []).append(course(job.folder, job.config.steps))
     return draw({title: arms}, path)
 
 
-def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "success") -> Path:
-    """Draw success rates, or another value, over environment steps, and save them as PNG.
+def draw(
+    panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "success", x: str = "steps"
+) -> Path:
+    """Draw success rates, or another value, over environment steps or episodes, and save them as PNG.
 
     There is one panel per title, and one line per arm: the interquartile mean over seeds, with its 95 %
     bootstrap interval as a band.
@@ -137,7 +176,7 @@ def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "succe
     for subfigure, (title, arms) in zip(
         figure.subfigures(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
     ):
-        _draw_panel(subfigure, arms, title, y)
+        _draw_panel(subfigure, arms, title, x, y)
     figure.savefig(path, metadata={"Software": None})
     return path
 
@@ -153,11 +192,8 @@ def blank(panels: int) -> Any:
     Raises:
         UsageError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
-    return Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
+    figure = library("matplotlib.figure", "Pictures need matplotlib", "plot")
+    return figure.Figure(figsize=(7.2, 4.4 * panels), layout="constrained", dpi=150)
 
 
 def _cut(label: str) -> str:
@@ -166,22 +202,23 @@ def _cut(label: str) -> str:
     return label if len(label) <= LONGEST else f"{label[:half]}…{label[1 - half :]}"
 
 
-def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, y: str) -> None:
+def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, x: str, y: str) -> None:
     axes = figure.add_subplot()
     styles = [(colour, style) for style in ("-", "--", ":") for colour in COLOURS]
     for (arm, runs), (colour, style) in zip(arms.items(), styles * len(arms), strict=False):
-        curve = learning_curve(runs, "steps", y)
+        curve = learning_curve(runs, x, y)
         if curve is None:
             continue
         model = "" if arm.model in arm.label else f"{arm.model}, "
         label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=_cut(label), linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel=unit(arms), ylabel=Y.get(y, y))
+    axes.set(xlabel=LIFE.get(x) or unit(arms), ylabel=y if x in LIFE else Y.get(y, y))
     if y == "success":
         axes.set_ylim(-0.02, 1.02)
     axes.set_title(title, loc="left", fontsize=11)
-    axes.set_xlim(0, max(arm.config.steps for arm in arms))
+    if x == "steps":
+        axes.set_xlim(0, max(arm.config.steps for arm in arms))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.lines:

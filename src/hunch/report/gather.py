@@ -11,11 +11,11 @@ from typing import Any
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
-from hunch.report.curves import Points, points
+from hunch.report.curves import Points, course
 from hunch.report.table import place
 from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.execute import RunConfig, finished
-from hunch.runs.files import CHECKPOINT, read_json, read_lines
+from hunch.runs.files import CHECKPOINT, read_json
 from hunch.runs.folder import STREAMS, kept, leaves
 from hunch.runs.result import Result
 
@@ -149,15 +149,13 @@ def _complete(folder: Path, name: str) -> Run:
     if summary is None or result is None:
         steps = f"{summary['steps']:,} of " if summary else ""
         raise HunchError(f"it is not complete: {steps}{config.steps:,} steps were requested.")
-    lines = read_lines(folder / "metrics.jsonl")
-    if not lines or lines[-1]["step"] < result.steps:
-        raise HunchError("metrics.jsonl is truncated.")
+    drawn = course(folder, result.steps)
     for known in ("evidence", "models", "versions"):
         record[known]
     records = kept(folder)
     if len(records) != summary.get("records", len(records)):
         raise HunchError(f"of its {summary['records']:,} records, {len(records):,} are there.")
-    return Run(folder, name, config, config, record, result, points(lines), records)
+    return Run(folder, name, config, config, record, result, drawn, records)
 
 
 def _comparisons(runs: Sequence[Run]) -> list[Comparison]:

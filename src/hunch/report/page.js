@@ -94,7 +94,7 @@ function showCurves() {
   const curves = arms.map((arm, index) => ({ index, points: arm.curves[`${x} ${y}`] })).filter(({ index }) => !shown.hidden.has(index));
   const label = `${titleOf(y)}, over ${unitOf(x)}; the values are in the table below`;
   chart = lineChart(byId("chart"), { curves, x, y, xTitle: unitOf(x), yTitle: titleOf(y), label, xLeast: x === "steps" ? current().steps : 1e-9 });
-  const kept = x === "steps" ? "" : " Seeds differ in what they need: a run that ended keeps its last value." +
+  const kept = x === "steps" ? "" : x === "episode" ? " Within a lifetime: means over the last evaluation, or the last quarter of the steps." : " Seeds differ in what they need: a run that ended keeps its last value." +
     (["calls", "tokens"].includes(x) ? " Answers from the cache cost nothing, so a later seed may need few; requests count them." : "");
   const empty = curves.length && !curves.some(({ points }) => points) ? "There is no curve yet. " : "";
   byId("curves-note").textContent = `${empty}Curve: interquartile mean over seeds; band: its 95 % bootstrap interval, below five seeds their range. A curve begins once ten episodes have ended in every seed.${kept}`;
@@ -125,7 +125,7 @@ function toggle(index) {
 }
 
 // What a method logs of its own has no title but its name, and no score at the end.
-const titleOf = (y) => DATA.y[y] || y.replaceAll("_", " ");
+const titleOf = (y) => (shown.x !== "episode" && DATA.y[y]) || y.replaceAll("_", " ");
 const scored = () => (shown.y in DATA.y ? shown.y : "success");
 
 function showFinal() {

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from hunch.report.curves import COLOURS, Curve, Points, X, Y, learning_curve, unit
+from hunch.report.curves import COLOURS, LIFE, Curve, Points, X, Y, learning_curve, unit, within
 from hunch.report.gather import Comparison, LeftOut, Run
 from hunch.report.kept import kept
 from hunch.report.pack import Told, digits, pack, tell
@@ -49,7 +49,7 @@ def page(
     words, blocks = pack(told, plain=plain)
     data = {
         "title": title(comparisons),
-        "x": X,
+        "x": X | (LIFE if any(run.config.lifetime > 1 for run in runs) else {}),
         "y": Y,
         "colours": COLOURS,
         "comparisons": [_comparison(comparison, runs) for comparison in comparisons],
@@ -111,6 +111,7 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
 def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str, Any]:
     label, members = arm[0].label, arm[1]
     points = [run.points for run in members]
+    lives = [within(run.result, run.config.lifetime) for run in members if run.config.lifetime > 1]
     return {
         "label": label,
         "model": row.model,
@@ -120,7 +121,10 @@ def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str,
         "evidence": row.evidence,
         "seeds": row.seeds,
         "runs": [runs.index(run) for run in members],
-        "curves": {f"{x} {y}": _curve(learning_curve(points, x, y)) for x in X for y in (*Y, *_more(points))},
+        "curves": {
+            **{f"{x} {y}": _curve(learning_curve(points, x, y)) for x in X for y in (*Y, *_more(points))},
+            **{f"{x} {y}": _curve(learning_curve(lives, x, y)) for x in LIFE for y in Y if lives},
+        },
         "final": {"success": _success(row, members), "return": _estimate(row.returns)},
         "stepsToHalf": row.steps_to_half,
         "costs": {

@@ -150,9 +150,7 @@ def verdict(table: Sequence[Row]) -> list[str]:
     lines = []
     for row in real or informed:
         others = [other for other in table if other is not row]
-        said = [
-            f"beats {other.label.removeprefix(f'{row.label}, ')}: {_beats(row, other)}" for other in others
-        ]
+        said = [f"beats {other.label}: {_beats(row, other)}" for other in others]
         lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
     return lines + [SILENCE.format(row) for row in table if row.silent]
 

@@ -97,12 +97,24 @@ def evaluate(
 
 
 def world_of(
-    rollout: Rollout | None, env: TextEnvironment | None, steps: int, data: Sequence[Episode]
+    rollout: Rollout | None,
+    env: TextEnvironment | None,
+    steps: int,
+    data: Sequence[Episode],
+    lifetime: int = 1,
 ) -> World:
-    """Return what an agent may know about the streams of a rollout, or the environment of its data."""
+    """Return what an agent may know about the streams of a rollout, or the environment of its data.
+
+    Args:
+        rollout: The streams, if there are any.
+        env: An environment like theirs.
+        steps: Length of the run.
+        data: Recorded episodes.
+        lifetime: Episodes of a lifetime in evaluations, if there are no streams.
+    """
     if env is None:
         task = data[0][0].state.task if data else ""
-        return World(task=task, streams=0, steps=steps, data=data)
+        return World(task=task, streams=0, steps=steps, data=data, lifetime=lifetime)
     inner = env.unwrapped
     return World(
         env=name_of(env),
@@ -111,7 +123,7 @@ def world_of(
         steps=steps,
         data=data,
         copy=_Copies(env, rollout.seed if rollout else 0),
-        lifetime=rollout.lifetime if rollout else 1,
+        lifetime=rollout.lifetime if rollout else lifetime,
         **{name: getattr(inner, name) for name in _TOLD if hasattr(inner, name)},
     )
 

@@ -1,7 +1,7 @@
-"""Losses on recorded texts that people or judges compared, over the log-probabilities of their tokens.
+"""Losses on recorded texts, over the log-probabilities of their tokens.
 
-Both compare a policy with its reference, the frozen policy that it started from, by the log-ratio of a whole
-text: log p(text) - log p_reference(text), summed over its tokens.
+DPO and KTO compare a policy with its reference, the frozen policy that it started from, by the log-ratio of a
+whole text: log p(text) - log p_reference(text), summed over its tokens.
 """
 
 from __future__ import annotations
@@ -11,6 +11,37 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from hunch.rl.policy import Evaluated
+
+
+def likelihood(found: Evaluated, weights: Tensor | None = None) -> Tensor:
+    """Negative log-likelihood of texts, a mean over the tokens of all.
+
+    Args:
+        found: The texts, judged by the policy.
+        weights: Weight of each text, shape (n,); by default 1.
+    """
+    each = found.logprobs if weights is None else found.logprobs * weights[:, None]
+    return -(each * found.mask).sum() / found.mask.sum()
+
+
+def pairs(chosen: Tensor, rejected: Tensor, shares: Tensor | None = None, centre: float = 0.0) -> Tensor:
+    """Loss of a reward model: the likelihood of comparisons under a Bradley-Terry model.
+
+    Ouyang et al., "Training language models to follow instructions with human feedback" (NeurIPS 2022),
+    equation 1; centring as in Eisenstein et al., "Helping or Herding?" (COLM 2024).
+
+    Args:
+        chosen: Rewards of the first texts, shape (n,).
+        rejected: Rewards of the second texts of the same prompts, shape (n,).
+        shares: Share of the preference that the first one gets, shape (n,); by default 1, and 0.5 is a tie.
+        centre: Weight of the squared sum of both rewards, which keeps their mean near 0.
+
+    Returns:
+        The mean loss.
+    """
+    apart, share = chosen - rejected, torch.ones_like(chosen) if shares is None else shares
+    loss = -(share * logsigmoid(apart) + (1 - share) * logsigmoid(-apart)).mean()
+    return loss + centre * ((chosen + rejected) ** 2).mean()
 
 
 def log_ratios(found: Evaluated, reference: Evaluated) -> Tensor:

@@ -1,31 +1,30 @@
-"""Sends a run's metrics to TensorBoard files and, optionally, to Weights & Biases.
+"""Sends a run's metrics to TensorBoard files and to other boards: W&B, MLflow, Trackio, or one of your own.
 
-Neither may stop a run: a failure is reported once, and the run continues without it.
+None may stop a run: a failure is reported once, and the run continues without that board.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from hunch.core import HunchWarning
-from hunch.runs.files import read_json
+from hunch.core import HunchWarning, UsageError
 
-PROJECT = "HUNCH_WANDB"
-"""Environment variable with the project of Weights & Biases; the workers of a comparison inherit it."""
+BOARDS = "HUNCH_BOARDS"
+"""Environment variable with boards, separated by spaces; the workers of a comparison inherit it."""
 
 
 class Board(Protocol):
-    """A place to which metrics are logged."""
+    """A place to which metrics are logged. A class of your own is called with the run's folder."""
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Log one line of metrics."""
@@ -78,47 +77,49 @@ class TensorBoard:
             self.writer.close()
 
 
-class WandB:
-    """A run at Weights & Biases, named after the folder; resuming the folder resumes it.
+KINDS = {"wandb": "WandB", "mlflow": "MLflow", "trackio": "Trackio"}
+"""The boards that are named as ``KIND:PROJECT``, in :mod:`hunch.runs.packages`; each needs its package."""
 
-    Args:
-        folder: The run's folder.
-        project: The project there.
+
+def board_of(spec: str) -> Callable[[Path], Board]:
+    """Return what makes the board of a spec, such as ``mlflow:EXPERIMENT`` or ``MODULE:Class``.
+
+    Raises:
+        UsageError: if there is no such board, or its package is not installed.
     """
-
-    def __init__(self, folder: Path, project: str) -> None:
-        import wandb
-
-        self.run = wandb.init(
-            project=project,
-            name="/".join(folder.absolute().parts[-3:]),
-            id=hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16],
-            resume="allow",
-            dir=str(folder),
-            config=read_json(folder / "config.json") or {},
-        )
-
-    def show(self, figures: Mapping[str, float], step: int) -> None:
-        """Log one line."""
-        self.run.log(dict(figures), step=step)
-
-    def flush(self) -> None:
-        """Do nothing: lines are sent at once."""
-
-    def close(self) -> None:
-        """Send what is still in memory, and close."""
-        self.run.finish()
+    kind, _, name = spec.partition(":")
+    if not name:
+        known = ", ".join(f"{kind}:PROJECT" for kind in KINDS)
+        raise UsageError(f"A board is {known} or MODULE:Class, not {spec!r}.")
+    if kind in KINDS and find_spec(kind) is None:
+        raise UsageError(f"The board {spec} needs {kind}: pip install 'hunch-rl[{kind}]'.")
+    if kind in KINDS:
+        return partial(getattr(import_module("hunch.runs.packages"), KINDS[kind]), project=name)
+    try:
+        own: Callable[[Path], Board] = getattr(import_module(kind), name)
+    except Exception as error:  # the import of a module may raise anything
+        raise UsageError(f"The board {spec} cannot be imported: {error}.") from error
+    return own
 
 
 class Boards:
-    """All boards of a run; one that fails is no longer used."""
+    """All boards of a run; one that fails is no longer used.
 
-    def __init__(self, folder: Path, step: int) -> None:
+    Args:
+        folder: The run's folder.
+        step: Step at which the run resumes.
+        specs: The boards besides TensorBoard. Default: those in the environment variable.
+    """
+
+    def __init__(self, folder: Path, step: int, specs: Sequence[str] = ()) -> None:
         self.boards: list[Board] = []
         if find_spec("tensorboard"):
             self._try("TensorBoard", lambda: self.boards.append(TensorBoard(folder / "tensorboard", step)))
-        if project := os.environ.get(PROJECT):
-            self._try("Weights & Biases", lambda: self.boards.append(WandB(folder, project)))
+        for spec in specs or os.environ.get(BOARDS, "").split():
+            self._try(spec, partial(self._add, board_of(spec), folder))
+
+    def _add(self, make: Callable[[Path], Board], folder: Path) -> None:
+        self.boards.append(make(folder))
 
     def show(self, line: Mapping[str, Any]) -> None:
         """Log one line of metrics; the numbers of usage get a prefix."""

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import hunch.envs
 from hunch import methods
@@ -15,8 +15,9 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure
 from hunch.rl.episodes import world_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.answers import read_data
 from hunch.runs.config import RunConfig
-from hunch.runs.files import BEST, CHECKPOINT, read_checkpoint, restoring
+from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, read_checkpoint, restoring
 from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Join, Loaded, Models
 from hunch.runs.training import plain, who
@@ -24,9 +25,6 @@ from hunch.runs.training import plain, who
 if TYPE_CHECKING:
     from hunch.rl.dataset import Dataset
     from hunch.roles.planner.skills import Skill, Trained
-
-Checkpoint: TypeAlias = Literal["last", "best"]
-"""The state of an agent: at the end, or at the best evaluation."""
 
 
 def build(
@@ -96,6 +94,8 @@ def recorded(config: RunConfig) -> Dataset | None:
         return None
     from hunch.rl import dataset
 
+    if Path(config.data).is_file():
+        return read_data(Path(config.data), config.env, config.env_options)
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
     return data
@@ -127,7 +127,7 @@ def load_agent(
         folder: The run's folder.
         lm: Another model for the method's role. Default: the run's own.
         options: Changed options of the method, among its ``changeable`` ones.
-        checkpoint: The last checkpoint, or that of the best evaluation.
+        checkpoint: The last checkpoint, that of the best evaluation, or that of a kept step.
         agent: An agent like the run's, into which the checkpoint is loaded. Needed only if the run was made
             in Python with an agent that cannot be rebuilt from settings.
         env: An environment like the run's; needed in the same case.
@@ -144,7 +144,10 @@ def load_agent(
     config = RunConfig.read(folder)
     if agent is None:
         config = refill(config, lm, options or {})
-    state = read_checkpoint(Path(folder), BEST if checkpoint == "best" else CHECKPOINT)
+    state = read_checkpoint(Path(folder), file_of(checkpoint))
+    if state is None and isinstance(checkpoint, int):
+        there = ", ".join(map(str, kept_steps(Path(folder)))) or "none"
+        raise UsageError(f"The run in {folder} keeps no checkpoint of step {checkpoint}; it keeps {there}.")
     if state is None:
         needs = " of an evaluation" if checkpoint == "best" else ""
         raise HunchError(f"The run in {folder} has no checkpoint{needs} yet.")

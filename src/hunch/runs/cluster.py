@@ -12,14 +12,17 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError, UsageError
-from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress, thread_limits
+from hunch.core import HunchError
+from hunch.plugins import library
+from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
-from hunch.runs.files import BEST, CHECKPOINT, write_atomically
+from hunch.runs.files import BEST, CHECKPOINT, file_of, kept_steps, write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
+from hunch.runs.processes import thread_limits
 
 RETRIES = 5
 """How often a run is retried after its worker or machine was lost."""
@@ -45,15 +48,18 @@ class Home:
 
 def pack(folder: Path) -> dict[str, bytes]:
     """Read a run's files."""
-    return {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+    kept = (str(file_of(step)) for step in kept_steps(folder))
+    return {name: (folder / name).read_bytes() for name in (*kept, *FILES) if (folder / name).exists()}
 
 
 def unpack(folder: Path, files: dict[str, bytes]) -> None:
     """Write a run's files in an order that leaves a resumable run if it is interrupted."""
-    (folder / CHECKPOINT).parent.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        if name in files:
-            write_atomically(folder / name, files[name])
+    for step in kept_steps(folder):
+        if str(file_of(step)) not in files:
+            (folder / file_of(step)).unlink()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / name, data)
 
 
 def compare(
@@ -97,10 +103,7 @@ def connect() -> Any:
         UsageError: if Ray is not installed.
         HunchError: if there is no cluster.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError("A cluster needs Ray: pip install 'hunch-rl[ray]'.") from error
+    ray = library("ray", "A cluster needs Ray", "ray")
     if not ray.is_initialized():
         address = os.environ.get("RAY_ADDRESS", "auto")
         try:
@@ -148,7 +151,8 @@ def _work(job: Job, folder: Path, home: Any) -> None:
         def bring_home() -> None:
             ray.get(home.keep.remote(folder, pack(here)))
 
-        attempt(job.config, here, RunFolder(here, saved=bring_home))
+        with closing(RunFolder(here, saved=bring_home)) as kept:
+            attempt(job.config, here, kept)
         bring_home()
 
 

@@ -14,8 +14,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from hunch.lm.budget import SPENT, Budget, SharedBudget
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
 from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
+from hunch.runs.processes import environment, processors, thread_limits
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -34,8 +36,6 @@ SEED = "seed"
 """Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
 PRELOADED = ("hunch.runs.execute", "torch", "scipy.stats")
 """Modules that are imported once for all runs."""
-POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
-"""Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
 
 
 def folder_name(label: str) -> str:
@@ -180,9 +180,7 @@ def compare(
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
     workers = processors() if workers is None else max(1, workers)
-    context = mp.get_context("forkserver")
-    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
-    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
+    context = prepared(todo)
     budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
     waiting, begun = missing(todo), dict[Job, BaseProcess]()
     running: list[BaseProcess] = []
@@ -200,6 +198,21 @@ def compare(
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]
+
+
+def prepared(todo: Sequence[Job]) -> Any:
+    """Start the process that loads the libraries of all runs, unless it runs, and do not wait for it.
+
+    Where there is no fork, each run loads its own.
+    """
+    if "forkserver" not in mp.get_all_start_methods():
+        return mp.get_context("spawn")
+    context = mp.get_context("forkserver")
+    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
+    context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
+    with environment(thread_limits(max(job.config.threads for job in todo))):
+        forkserver.ensure_running()
+    return context
 
 
 def _backends(config: RunConfig) -> list[lm.Backend]:
@@ -256,11 +269,6 @@ def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budget | None]:
     """Give each job its row of the shared budget, which starts with the usage of earlier sessions."""
     earlier = [_spent(job.folder) for job in todo]
@@ -285,25 +293,6 @@ def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
     with environment(thread_limits(job.config.threads)):  # the fork server starts with the first process
         process.start()
     return process
-
-
-def thread_limits(threads: int) -> dict[str, str]:
-    """Return environment variables that limit the threads of numerical libraries before they are loaded."""
-    return {f"{name}_NUM_THREADS": str(threads) for name in POOLS}
-
-
-@contextmanager
-def environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set environment variables within a ``with`` block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 def _end(processes: Iterable[BaseProcess]) -> None:

@@ -39,7 +39,7 @@ class Setting:
     """Language model that fills the method's role, such as minilm, uniform or hf:<name or folder>. Default:
     the method's own."""
     data: str = ""
-    """Folder of a data set to learn from, instead of stepping an environment."""
+    """Data set to learn from, instead of stepping an environment: a folder, or a file of JSON lines."""
     online: bool = False
     """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000
@@ -58,6 +58,10 @@ class Setting:
     """Episodes per evaluation."""
     episodes_per_player: PositiveInt | None = None
     """Episodes of an evaluation after which the player's memory is cleared. Default: never."""
+    keep_every: PositiveInt | None = field(default=None, metadata=LATER)
+    """Steps between the checkpoints that are kept, each in checkpoints/STEP. Default: none is kept."""
+    keep_last: PositiveInt | None = field(default=None, metadata=LATER)
+    """How many of the kept checkpoints stay, the latest ones. Default: all."""
     threads: Threads = 1
     """Torch threads per run; results repeat exactly only with the same number."""
 

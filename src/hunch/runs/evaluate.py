@@ -20,10 +20,10 @@ from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_episodes
-from hunch.runs.build import Checkpoint, load_agent, recorded, refill, tasks
+from hunch.runs.build import load_agent, recorded, refill, tasks
 from hunch.runs.config import RunConfig, Seed
-from hunch.runs.evaluations import EVALUATION_SEED
-from hunch.runs.files import BEST, CHECKPOINT, read_json, write_json, writing
+from hunch.runs.evaluations import EVALUATION_SEED, Players
+from hunch.runs.files import Checkpoint, file_of, read_json, write_json, writing
 from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import ledger, mean_return
@@ -43,7 +43,7 @@ class Trial:
         episodes: Number of episodes.
         seed: Seed of the episodes and of the agent's draws. Default: the run's own, which gives the episodes
             of the run's own evaluations.
-        checkpoint: The last checkpoint, or that of the best evaluation.
+        checkpoint: The last checkpoint, that of the best evaluation, or that of a kept step.
     """
 
     run: Path
@@ -67,6 +67,7 @@ class Score:
         usage: Usage of the language models, by the names of :class:`hunch.lm.Usage`.
         seconds: Wall time in seconds.
         evidence: Weakest evidence level of the models in a role and of those that the environment asks.
+        figures: What the agent says of what it played, by name, such as its divergence from its start.
     """
 
     tasks: Literal["seen", "unseen"]
@@ -76,11 +77,13 @@ class Score:
     usage: dict[str, float]
     seconds: float
     evidence: EvidenceLevel | None
+    figures: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        told = "".join(f", {name} {value:.3g}" for name, value in self.figures.items())
         return (
             f"success {self.success} on {self.episodes:,} episodes of {self.tasks} tasks, "
-            f"return {self.episode_return:.2f}; {ledger(self.usage)}; {self.seconds:.0f} s; "
+            f"return {self.episode_return:.2f}{told}; {ledger(self.usage)}; {self.seconds:.0f} s; "
             f"evidence level {self.evidence or 'none'}"
         )
 
@@ -123,7 +126,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
     refuse_known_games(asked)
     ledger, began = Ledger(asked), time.monotonic()
     played = evaluate(
-        agent.player,
+        players := Players(agent),
         envs,
         trial.episodes,
         config.seed + EVALUATION_SEED,
@@ -140,12 +143,13 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
         usage=ledger.total(),
         seconds=round(time.monotonic() - began, 3),
         evidence=asked.evidence,
+        figures=players.figures(),
     )
 
 
 def _question(trial: Trial, own: RunConfig, config: RunConfig) -> dict[str, Any]:
     """Return everything that determines the result."""
-    checkpoint = Path(trial.run) / (BEST if trial.checkpoint == "best" else CHECKPOINT)
+    checkpoint = Path(trial.run) / file_of(trial.checkpoint)
     digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16] if checkpoint.exists() else ""
     now = config.settings()
     changed = {name: now[name] for name in ("lm", "options", "env_options", "seed")}
@@ -172,5 +176,5 @@ def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
     if there != question:
         what = differences(leaves(there), leaves(question))
         raise UsageError(f"{out} holds another evaluation ({what}): choose another --out.")
-    figures = {name: record[name] for name in Score.__dataclass_fields__}
+    figures = {name: record[name] for name in Score.__dataclass_fields__ if name in record}
     return Score(**{**figures, "success": Estimate(**record["success"])})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import gymnasium as gym
 
-from hunch.core import UsageError
+from hunch.core import Agent, Player, UsageError
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.result import mean_return
 
@@ -37,6 +37,28 @@ class Evaluation:
     def places(self) -> list[TextEnvironment]:
         """The environments as a list."""
         return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
+
+
+@dataclass
+class Players:
+    """Makes an agent's players for an evaluation, and keeps them.
+
+    Args:
+        agent: The agent.
+    """
+
+    agent: Agent
+    made: list[Player] = field(default_factory=list)
+
+    def __call__(self, seed: int) -> Player:
+        """Return a new player."""
+        self.made.append(player := self.agent.player(seed))
+        return player
+
+    def figures(self) -> dict[str, float]:
+        """Return what the players say of what they played, means over the players; most say nothing."""
+        told = [figures() for player in self.made if (figures := getattr(player, "figures", None))]
+        return {name: sum(own[name] for own in told) / len(told) for name in (told[0] if told else {})}
 
 
 def copies(envs: Sequence[TextEnvironment], n: int) -> list[TextEnvironment]:

@@ -19,7 +19,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, Ledger
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
-from hunch.runs.board import Boards
+from hunch.runs.board import Boards, board_of
 from hunch.runs.build import build, environments, recorded
 from hunch.runs.callbacks import Callback, require_callbacks
 from hunch.runs.config import RunConfig as RunConfig
@@ -71,6 +71,7 @@ def execute(
     given: Given = NOTHING,
     *,
     budget: Budget | None = None,
+    boards: Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
@@ -82,6 +83,7 @@ def execute(
         out: Its folder; if it is open already, it is closed at the end. None keeps nothing.
         given: What a program made itself.
         budget: Limits on model calls; not part of the settings, so that it can be raised.
+        boards: See :func:`hunch.train`.
         callbacks: See :func:`hunch.train`.
         stop: See :func:`hunch.train`.
         report: See :func:`hunch.train`.
@@ -94,14 +96,16 @@ def execute(
     """
     check(config)
     require_callbacks(callbacks)
+    for board in boards:
+        board_of(board)
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())
         done = finished(path)
         if done and done.asked >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
             return done
+    places = places_of(config, given)  # before torch is loaded, since it may refuse
     with threads(config.threads):
-        places = places_of(config, given)
         examine(places.all)
         agent, models = _made(config, given)
         asked = Asked(agent, models, places.all)
@@ -109,7 +113,7 @@ def execute(
         if budget is not None:
             budget.check_prices([model for _, model in asked])
         folder = RunFolder(out) if isinstance(out, (str, Path)) else out
-        return _run(config, asked, places, folder, budget, Watch(callbacks, stop, report))
+        return _run(config, asked, places, folder, budget, Watch(callbacks, stop, report, boards))
 
 
 @dataclass(frozen=True)
@@ -214,11 +218,13 @@ def _run(
             rollout = _rollout(config, places.envs, agent) if places.envs else None
         data = places.data if raw or not places.data else _without_raw(places.data)
         env = next(iter(places.all), None)
-        training = Training(agent, rollout, env, data, config.seed, config.steps, ledger, folder, asked)
+        world = (agent, rollout, env, data, config.seed, config.steps)
+        training = Training(*world, ledger, folder, asked, config.lifetime)
+        training.keep_every, training.keep_last = config.keep_every, config.keep_last
         ledger.add(asked)  # a model that is trained may be new after begin
         training.restore()
         if folder:
-            training.boards = Boards(folder.path, training.steps)
+            training.boards = Boards(folder.path, training.steps, watch.boards)
         result = training.result(loop.run(training, places.judge, watch))
         if folder and hasattr(agent, "export"):
             agent.export(folder.path / MODEL)

@@ -13,7 +13,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
+
+from annotated_types import Ge
 
 from hunch.core import HunchError, HunchWarning
 from hunch.seal import checked, fits, read_sealed_json, seal, sealed_json
@@ -32,6 +34,21 @@ LONGEST_LINE = 65_536
 CHECKPOINT = Path("checkpoint") / "state.pt"
 BEST = Path("checkpoint") / "best.pt"
 """The agent of the best evaluation so far."""
+KEPT_AT = Path("checkpoints")
+"""Folder of the agents that are kept, each in a folder named after its step."""
+Checkpoint: TypeAlias = Literal["last", "best"] | Annotated[int, Ge(1)]
+"""The state of an agent: at the end, at the best evaluation, or at a step of which it was kept."""
+
+
+def file_of(checkpoint: Checkpoint) -> Path:
+    """Return the file of a checkpoint in a run's folder."""
+    return {"last": CHECKPOINT, "best": BEST}.get(str(checkpoint), KEPT_AT / str(checkpoint) / "agent.pt")
+
+
+def kept_steps(folder: Path) -> list[int]:
+    """Return the steps of which a run keeps the agent, in order."""
+    there = (file.parent.name for file in (folder / KEPT_AT).glob("*/agent.pt"))
+    return sorted(int(name) for name in there if name.isdecimal())
 
 
 @contextmanager

@@ -7,6 +7,7 @@
 ``records.jsonl``       the agent's records; ``programs.jsonl`` if it writes programs
 ``summary.json``        final results, steps to thresholds, usage, wall time
 ``checkpoint/``         the last complete state, replaced atomically, and the agent of the best evaluation
+``checkpoints/STEP/``   the agents that are kept
 ======================= =====================================================================================
 
 Lines are appended as they come. A checkpoint records the length of these files, and resuming cuts them back
@@ -30,6 +31,9 @@ from hunch.core import HunchError, UsageError
 from hunch.runs.files import (
     BEST,
     CHECKPOINT,
+    KEPT_AT,
+    file_of,
+    kept_steps,
     read_checkpoint,
     read_json,
     read_lines,
@@ -47,9 +51,7 @@ KEPT = ("records.jsonl", "programs.jsonl")
 JOURNAL = "asked.json"
 """The requests that a run with a budget is about to make."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
-OURS = frozenset(
-    (*STREAMS, "config.json", "summary.json", "failure.txt", "checkpoint", "tensorboard", "wandb")
-)
+OURS = frozenset(("config.json", "summary.json", "failure.txt", "checkpoint", *STREAMS))
 """Files of a run; a folder with other files and none of these does not belong to a run."""
 
 
@@ -71,6 +73,7 @@ class RunFolder:
         self.path = Path(path)
         self.saved = saved
         self._made = missing(self.path)
+        self._files: dict[str, BinaryIO] = {}
         with writing(self.path):
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.path / ".lock", timeout=PATIENCE)  # released if this process dies
@@ -79,10 +82,11 @@ class RunFolder:
             except Timeout as error:
                 raise HunchError(f"Another process is writing to {self.path}.") from error
             try:
-                self._files = {name: self._open(name) for name in STREAMS[:2] if lines}
+                for name in STREAMS[:2] if lines else ():
+                    self._file(name)
                 sync_entries(self.path)
             except OSError:
-                self._lock.release()
+                self.close()
                 raise
 
     def close(self) -> None:
@@ -113,12 +117,14 @@ class RunFolder:
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Append one line to one of ``STREAMS``."""
         with writing(self.path / name):
-            file = self._files.get(name) or self._files.setdefault(name, self._open(name))
+            file = self._file(name)
             file.write(sealed_json(record))
             file.flush()
 
-    def _open(self, name: str) -> BinaryIO:
-        return open(self.path / name, "ab")
+    def _file(self, name: str) -> BinaryIO:
+        if name not in self._files:
+            self._files[name] = open(self.path / name, "ab")  # noqa: SIM115
+        return self._files[name]
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         """Write a JSON file atomically, with its checksum."""
@@ -158,6 +164,15 @@ class RunFolder:
         """Write the agent of the best evaluation so far."""
         write_checkpoint(self.path / BEST, state)
 
+    def keep(self, step: int, state: dict[str, Any], last: int | None) -> None:
+        """Keep the agent of a step, and of all kept ones only the ``last``."""
+        file = self.path / file_of(step)
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_checkpoint(file, state)
+        for earlier in kept_steps(self.path)[:-last] if last else ():
+            shutil.rmtree((self.path / file_of(earlier)).parent)
+
     def amend(self, figures: dict[str, Any]) -> None:
         """Replace single entries of the last checkpoint; agent and environments are unchanged."""
         state = read_checkpoint(self.path)
@@ -174,16 +189,17 @@ class RunFolder:
         """
         state = read_checkpoint(self.path)
         offsets = state["offsets"] if state else {}
+        if state is None:
+            shutil.rmtree(self.path / KEPT_AT, ignore_errors=True)
         if state is not None:
             state["seen"] = self.read_lines("metrics.jsonl")[-1:]
         for name in STREAMS:
             if name in self._files or (self.path / name).exists():
-                self._files.setdefault(name, self._open(name))
                 self._cut(name, offsets.get(name, 0))
         return state
 
     def _cut(self, name: str, length: int) -> None:
-        file = self._files[name]
+        file = self._file(name)
         if file.seek(0, os.SEEK_END) < length:
             raise HunchError(f"{self.path / name} is shorter than its checkpoint says: the run cannot go on.")
         with writing(self.path / name):

@@ -28,11 +28,13 @@ class Watch:
         callbacks: Called after every step, episode and evaluation; each may end the run.
         stop: Called regularly; once it returns True, the run is saved and ended.
         report: Called with each line of metrics.
+        boards: Where metrics are logged besides TensorBoard.
     """
 
     callbacks: Sequence[Callback] = ()
     stop: Callable[[], bool] = lambda: False
     report: Callable[[dict[str, Any]], None] = lambda line: None
+    boards: Sequence[str] = ()
 
 
 def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:
@@ -67,6 +69,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             raise
         judged = evaluation and training.steps // evaluation.every > before // evaluation.every
         evaluated = training.evaluate(evaluation) if evaluation and judged else []
+        training.keep(before)
         ended = tell(watch.callbacks, training, transitions, episodes, evaluated)
         logged = training.steps // every > before // every or training.steps >= steps or bool(ended)
         due = training.due(CHECKPOINT_SECONDS, SAVING_SHARE)

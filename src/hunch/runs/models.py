@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 
 from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
-from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import answers_file, backend_of, build
+from hunch.lm.registry import answers_file, backend_of, build, opened
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
 
-Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
+if TYPE_CHECKING:
+    from hunch.lm.answers.store import Store
+
+Join: TypeAlias = Callable[[LanguageModel, "Store | None"], Cached]
 """Combines a model with its answers on disk."""
-Loaded: TypeAlias = dict[str, tuple[LanguageModel, Store | None, Memory]]
+Loaded: TypeAlias = dict[str, tuple[LanguageModel, "Store | None", Memory]]
 """Models that were loaded, by spec, with their answers."""
 
 
@@ -47,12 +49,11 @@ class Models(Mapping[str, LanguageModel]):
         self, specs: Mapping[str, str], join: Join | None = None, loaded: Loaded | None = None
     ) -> None:
         self._models: dict[str, LanguageModel] = {}
-        bare: Loaded = {} if loaded is None else loaded
+        bare = Loaded() if loaded is None else loaded
         for name, spec in specs.items():
             if spec not in bare:
                 backend, model = build(spec, {})
-                file = answers_file(backend)
-                bare[spec] = model, None if file is None else Store(file), Memory()
+                bare[spec] = model, opened(answers_file(backend)), Memory()
             model, store, memory = bare[spec]
             self._models[name] = join(model, store) if join else Cached(model, store, memory)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -22,19 +22,22 @@ Place: TypeAlias = (
 """The ways in which a Python program can specify environments."""
 
 
-def places(place: Place, n: int = 1) -> list[TextEnvironment]:
+def places(place: Place, n: int = 1, options: Mapping[str, Any] | None = None) -> list[TextEnvironment]:
     """Return the environments that a program specified.
 
     Args:
         place: An id, of which ``n`` environments are made; one or several environments; or a vector
             environment, whose single environments are used.
         n: Number of environments side by side, if ``place`` is an id.
+        options: Options of the environment, if ``place`` is an id.
 
     Raises:
         UsageError: if it is none of these, the id does not exist, or it is not a text environment.
     """
     if isinstance(place, str):
-        return [hunch.envs.make(place) for _ in range(n)]
+        return [hunch.envs.make(place, **(options or {})) for _ in range(n)]
+    if options:
+        raise UsageError("env_options=... are for an id: make other environments with them.")
     if n != 1:
         raise UsageError("envs=... makes several environments from an id; otherwise pass them as a list.")
     envs = _single(place)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 from hunch.core import Episode, HunchError, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.wrappers import History
+from hunch.lm import trainable
 from hunch.ranges import PositiveInt, Share, check_value
-from hunch.rl.dataset import Dataset, Recording
+from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
+from hunch.rl.recording import Recording
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig, Seed
@@ -65,6 +68,7 @@ def collect(
     *,
     good: float | None = None,
     seed: int = 0,
+    group: int = 1,
 ) -> Dataset:
     """Record an exact number of steps; the last episode of a kind is cut off when its share is full.
 
@@ -75,6 +79,7 @@ def collect(
         steps: Steps of the whole data set.
         good: Share of the steps from successful episodes; None for no control.
         seed: Seed of all episodes and of the behaviours.
+        group: Episodes that begin alike, such as answers to one prompt.
 
     Raises:
         UsageError: on an unknown behaviour, one that this environment does not support, or a run with too few
@@ -84,11 +89,12 @@ def collect(
     check_value("steps", steps, PositiveInt)
     check_value("good", good, Share | None)
     check_value("seed", seed, Seed)
+    check_value("group", group, PositiveInt)
     env = make(env_id, **env_options)
     wanted = _quotas(mix, steps, good)
     episodes: list[Recording] = []
     for number, share in enumerate(mix):
-        source = _episodes(share.behaviour, env, env_id, np.random.SeedSequence([seed, number]))
+        source = _episodes(share.behaviour, env, env_id, np.random.SeedSequence([seed, number]), group)
         episodes += _fill(source, share.behaviour, wanted[number])
     provenance = {
         "mix": {share.behaviour: share.share for share in mix},
@@ -135,12 +141,13 @@ def _fill(source: Iterator[Recording], behaviour: str, quota: dict[bool | None, 
 
 
 def _episodes(
-    behaviour: str, env: TextEnvironment, env_id: str, seeds: np.random.SeedSequence
+    behaviour: str, env: TextEnvironment, env_id: str, seeds: np.random.SeedSequence, group: int
 ) -> Iterator[Recording]:
     """Play episodes with a behaviour.
 
     ``oracle``, ``noisy:E`` (the oracle, with a random action with probability E), ``random``, ``agent:DIR``
-    (the final agent of a run), ``run:DIR`` (the training episodes of a run).
+    (the final agent of a run), ``run:DIR`` (the training episodes of a run), ``examples`` (demonstrations of
+    the environment), ``write:SPEC`` (texts of a language model).
     """
     kind, _, argument = behaviour.partition(":")
     if kind == "run":
@@ -149,10 +156,27 @@ def _episodes(
     rng = np.random.default_rng(seeds)
     if kind == "agent":
         _same_environment(Path(argument), env_id)
-    act = _policy(kind, argument, env, rng)
-    while True:
+    act = _writer(argument, rng, group) if kind == "write" else _policy(kind, argument, env, rng)
+    for number in count():
         seed = int(rng.integers(2**31))
-        yield from record(env, play(env, act, seed), behaviour, seed)
+        for _ in range(group):
+            for own in record(env, play(env, act, seed), behaviour, seed):
+                yield own if group == 1 else replace(own, group=number)
+
+
+def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
+    """Let a language model write, all answers to a prompt at once."""
+    from hunch.roles.policy.text import transcript
+
+    lm, ready = trainable(spec), dict[str, list[str]]()
+
+    def act(state: State) -> str:
+        own = ready.setdefault(state.text(), [])
+        if not own:
+            own += [text.text for text in lm.write([transcript(state)] * group, [rng] * group)]
+        return own.pop()
+
+    return act
 
 
 def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Generator) -> Act:
@@ -162,10 +186,11 @@ def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Gener
         agent, _ = load_agent(argument)
         player = agent.player(int(rng.integers(2**31)))
         return lambda state: player.act([state])[0]
+    if kind == "examples":
+        return _shown(env, rng)
     if kind not in ("oracle", "noisy"):
-        raise UsageError(
-            f"There is no behaviour {kind!r}; there are oracle, noisy:E, random, agent:DIR, run:DIR."
-        )
+        known = "oracle, noisy:E, random, agent:DIR, run:DIR, examples, write:SPEC"
+        raise UsageError(f"There is no behaviour {kind!r}; there are {known}.")
     if not hasattr(env.unwrapped, "oracle"):
         raise UsageError("This environment has no oracle; record with random, agent:DIR or run:DIR.")
     error = _share(argument) if kind == "noisy" else 0.0
@@ -173,6 +198,20 @@ def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Gener
     def act(state: State) -> str:
         way = env.unwrapped.oracle() if rng.random() >= error else None  # type: ignore[attr-defined]
         return str(way[0]) if way else state.options[int(rng.integers(len(state.options)))]
+
+    return act
+
+
+def _shown(env: TextEnvironment, rng: np.random.Generator) -> Act:
+    """Answer with the environment's demonstrations for the same prompt."""
+    texts: dict[str, list[str]] = {}
+    for asked, own in getattr(env.unwrapped, "examples", ()):
+        texts.setdefault(asked, []).extend(own)
+
+    def act(state: State) -> str:
+        if not (known := texts.get(state.observation)):
+            raise UsageError(f"The environment has no demonstration for {state.observation!r}.")
+        return known[int(rng.integers(len(known)))]
 
     return act
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import Agent, EvidenceLevel, HunchError, UsageError
+from hunch.plugins import install
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, first_reached, over_episodes
 from hunch.runs.files import read_json, read_lines
@@ -91,7 +92,7 @@ class Result:
         try:
             from hunch.runs import picture
         except ModuleNotFoundError as error:
-            raise UsageError("Pictures need matplotlib: pip install 'hunch-rl[plot]'.") from error
+            raise UsageError(f"Pictures need matplotlib: {install('plot')}.") from error
         return picture.draw(self.episodes, self.evaluations, max(self.asked, self.steps))
 
     def to_pandas(self) -> Any:
@@ -116,7 +117,7 @@ class Result:
                 "complete": "yes" if self.complete else f"no{stopped}",
                 "episodes": f"{len(self.episodes):,}",
                 "evaluation episodes": f"{len(self.evaluations):,}",
-                "model calls": f"{calls:,.0f}, and {hits:,.0f} cache hits",
+                self._calls(): f"{calls:,.0f}, and {hits:,.0f} cache hits",
                 "wall time": f"{self.seconds:.1f} s",
                 "evidence level": self.evidence or "none: no model in a role",
             }
@@ -125,19 +126,24 @@ class Result:
     def __str__(self) -> str:
         return (
             f"{self._rate()} in the last quarter of {self.asked:,} steps, "
-            f"{len(self.episodes or self.evaluations):,} episodes; {ledger(self.usage)}; "
+            f"{len(self.episodes or self.evaluations):,} episodes; "
+            f"{ledger(self.usage, self._calls())}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
         )
+
+    def _calls(self) -> str:
+        """What the calls are called: without a model in a role, only an encoder of texts was asked."""
+        return "model calls" if self.evidence else "encoder calls"
 
     def _rate(self) -> str:
         """The success rate in words, also if no episode ended in the last quarter of the steps."""
         return f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
 
 
-def ledger(usage: Mapping[str, float]) -> str:
+def ledger(usage: Mapping[str, float], calls: str = "model calls") -> str:
     """Summarise the use of the models in one line; counts other than calls and cache hits only if not 0."""
     counts = {
-        "model calls": "calls",
+        calls: "calls",
         "cache hits": "cache_hits",
         "tokens read": "prompt_tokens",
         "tokens written": "completion_tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,8 +25,8 @@ from hunch.runs.execute import Given, execute
 from hunch.runs.execute import threads as limited
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
+from hunch.runs.settings_file import changed
 from hunch.runs.trained import Trained, require_agent
-from hunch.suggest import suggest
 
 Data: TypeAlias = str | Path | Recorded | None
 
@@ -40,6 +40,7 @@ def train(
     data: Data = None,
     seed: int = 0,
     out: str | Path | None = None,
+    env_options: Mapping[str, Any] | None = None,
     envs: int = 1,
     processes: int = 0,
     task_seed: int | None = None,
@@ -50,7 +51,10 @@ def train(
     episodes_per_player: int | None = None,
     models: Mapping[str, LanguageModel] | None = None,
     budget: Budget | None = None,
+    keep_every: int | None = None,
+    keep_last: int | None = None,
     threads: int = 1,
+    boards: Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -73,6 +77,7 @@ def train(
         seed: Seed of the agent and of all episodes. The same seed gives the same run.
         out: Folder of the run, in the format of the command. If it already holds this run, the run continues;
             with more ``steps`` than before it is extended.
+        env_options: Options of the environment, if ``env`` is an id.
         envs: Number of environments side by side, if ``env`` is an id.
         processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
         task_seed: Fixes the task over all episodes, in environments that draw per task; evaluations included.
@@ -86,7 +91,11 @@ def train(
             the environments are metered anyway.
         budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
+        keep_every: Steps between agents that are kept in the folder, for ``hunch.load(out, step=...)``.
+        keep_last: How many of them stay, the latest ones. Default: all.
         threads: Torch threads during the run; small networks are fastest with one.
+        boards: Where metrics are logged besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
+            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.board.Board` of your own.
         callbacks: Called after every step, episode and evaluation; each may end the run.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
         stop: Called regularly; once it returns True, the run is saved and ended.
@@ -106,7 +115,7 @@ def train(
     recorded, data_folder = _read(data)
     own = None if isinstance(agent, str) else _agent(agent)
     config = _config(agent, lm, options)
-    where = places(env, group_of(config.options) if envs == 1 and isinstance(env, str) else envs)
+    where = places(env, group_of(config.options) if envs == 1 and isinstance(env, str) else envs, env_options)
     config = _placed(config, where, recorded)
     config = replace(
         config,
@@ -121,9 +130,13 @@ def train(
         eval_every=evaluation.every if evaluation else eval_every,
         eval_episodes=evaluation.episodes if evaluation else eval_episodes,
         episodes_per_player=evaluation.episodes_per_player if evaluation else episodes_per_player,
+        keep_every=keep_every,
+        keep_last=keep_last,
         threads=threads,
         objects=(*config.objects, *(("data",) if recorded is not None and not data_folder else ())),
     )
+    if boards and out is None:
+        raise UsageError("A board shows the run in a folder: set it with out=...")
     if budget is not None and not isinstance(budget, Budget):
         raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
     given = Given(
@@ -136,7 +149,9 @@ def train(
         trained=True,
     )
     with _shown(config, progress, report) as told:
-        return execute(config, out, given, budget=budget, callbacks=callbacks, stop=stop, report=told)
+        return execute(
+            config, out, given, budget=budget, boards=boards, callbacks=callbacks, stop=stop, report=told
+        )
 
 
 def evaluate(
@@ -226,15 +241,10 @@ def _name(method: methods.Method, lm: str | LanguageModel) -> str:
 def _options(method: methods.Method, options: Mapping[str, Any]) -> Any:
     """Return the method's options, with nested ones made from dictionaries."""
     default = method.config_class()
-    values = dict(options)
-    for name, value in options.items():
-        inner = getattr(default, name, None)
-        if isinstance(value, Mapping) and is_dataclass(inner) and not isinstance(inner, type):
-            known = [entry.name for entry in fields(inner)]
-            for wrong in set(value) - set(known):
-                raise UsageError(f"{method.name} has no option {name}.{wrong}; {suggest(wrong, known)}")
-            values[name] = replace(inner, **value)
-    return configure(method.agent_class, default, values)
+    nested = {name: value for name, value in options.items() if isinstance(value, Mapping)}
+    known = {name: value for name, value in nested.items() if is_dataclass(getattr(default, name, None))}
+    start = changed(default, known, method.name)
+    return configure(method.agent_class, start, {n: v for n, v in options.items() if n not in known})
 
 
 def _placed(config: RunConfig, where: Sequence[TextEnvironment], recorded: Recorded | None) -> RunConfig:

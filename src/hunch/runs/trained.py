@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hunch.core import Agent, Explanation, State, UsageError
+from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.build import Checkpoint, load_agent
+from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
 from hunch.runs.files import CHECKPOINT, write_checkpoint
@@ -131,7 +132,8 @@ _VERBS = ("begin", "act", "observe", "learn", "player", "explain", "records", "s
 def load(
     folder: str | Path,
     *,
-    checkpoint: Checkpoint = "last",
+    checkpoint: Literal["last", "best"] = "last",
+    step: int | None = None,
     agent: Agent | None = None,
     env: TextEnvironment | None = None,
     seed: int = 0,
@@ -141,6 +143,7 @@ def load(
     Args:
         folder: The folder; it is not changed.
         checkpoint: ``"last"``, or ``"best"`` for the agent of the best evaluation.
+        step: A step of which the run kept the agent, with ``keep_every``; instead of ``checkpoint``.
         agent: An agent of the same class and settings, into which the checkpoint is loaded. Needed only if
             the run was made in Python with an agent that ``config.json`` cannot describe.
         env: An environment like those of the run. Needed only if such an agent builds its prompts from it.
@@ -150,13 +153,16 @@ def load(
         The trained agent.
 
     Raises:
-        UsageError: if the folder holds no run, or an agent is needed but missing or does not fit.
+        UsageError: if the folder holds no run, the step was not kept, or an agent is needed but missing or
+            does not fit.
         HunchError: if the checkpoint is missing or damaged.
     """
     if checkpoint not in ("last", "best"):
         raise UsageError(f"checkpoint must be 'last' or 'best', not {checkpoint!r}.")
     if not isinstance(folder, (str, Path)):
         raise UsageError(f"A run is named by its folder, not {folder!r}.")
+    if step is not None:
+        check_value("step", step, PositiveInt)
     own = None if agent is None else require_agent(agent)
-    found, config = load_agent(folder, checkpoint=checkpoint, agent=own, env=env)
+    found, config = load_agent(folder, checkpoint=step or checkpoint, agent=own, env=env)
     return Trained(found, env, seed=seed, config=config)

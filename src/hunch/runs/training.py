@@ -19,7 +19,7 @@ from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.statistics import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, best_score, score
+from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, Players, best_score, score
 from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
@@ -40,6 +40,9 @@ class Training:
         ledger: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
+        lifetime: Episodes that share one task, in evaluations too.
+        keep_every: Steps between agents that are kept; None keeps none.
+        keep_last: How many of them stay; None for all.
     """
 
     agent: Agent
@@ -51,6 +54,9 @@ class Training:
     ledger: Ledger
     folder: RunFolder | None
     models: Asked
+    lifetime: int = 1
+    keep_every: int | None = None
+    keep_last: int | None = None
     updates: int = 0
     recorded: int = 0
     kept: dict[str, str] = field(default_factory=dict)
@@ -69,7 +75,8 @@ class Training:
         self.identity = self._identity()
         self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
         with self._failing("begin"):
-            self.agent.begin(world_of(self.rollout, self.env, self.asked, self.data), self.seed)
+            world = world_of(self.rollout, self.env, self.asked, self.data, self.lifetime)
+            self.agent.begin(world, self.seed)
 
     @property
     def steps(self) -> int:
@@ -105,15 +112,16 @@ class Training:
         before = None if self.trusted else deepcopy(self.agent.state_dict())
         with self._failing("play as an evaluation's player"):
             played = evaluate(
-                self.agent.player,
+                players := Players(self.agent),
                 evaluation.places,
                 evaluation.episodes,
                 self.seed + EVALUATION_SEED,
                 episodes_per_player=evaluation.episodes_per_player,
-                lifetime=self.rollout.lifetime if self.rollout else 1,
+                lifetime=self.lifetime,
                 task_seed=self.rollout.task_seed if self.rollout else None,
                 raw=reads_raw(self.agent),
             )
+            self.pending.append({f"eval_{name}": value for name, value in players.figures().items()})
         if before is not None:
             self._require_same(before)
         earlier = best_score(self.evaluations)
@@ -133,8 +141,10 @@ class Training:
 
     def _remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
-        state = {"agent": self.agent.state_dict(), "identity": self.identity}
-        self.best = deepcopy({**state, "step": self.steps, "success": success})
+        self.best = deepcopy({**self._state(), "step": self.steps, "success": success})
+
+    def _state(self) -> dict[str, Any]:
+        return {"agent": self.agent.state_dict(), "identity": self.identity}
 
     def _failing(self, doing: str) -> Failing:
         return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
@@ -213,9 +223,16 @@ class Training:
             self._write_best()
             rollout = self.rollout.state_dict() if self.rollout else None
             state = {"agent": self.agent.state_dict(), "rollout": rollout, "updates": self.updates}
+            state["answered"] = self.ledger.answered()
             self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
+
+    def keep(self, before: int) -> None:
+        """Keep the agent if the steps since ``before`` passed a multiple of ``keep_every``."""
+        every = self.keep_every
+        if self.folder and every and self.steps // every > before // every:
+            self.folder.keep(self.steps, self._state(), self.keep_last)
 
     def _write_best(self) -> None:
         if self.folder and self.best is not None:
@@ -264,7 +281,8 @@ class Training:
         self.recorded = len(self.folder.read_lines(self.records_file))
         # A killed session also spent what it asked after its last checkpoint.
         clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
-        self.earlier, self.ledger.earlier = clock["seconds"], clock["models"]
+        self.earlier = clock["seconds"]
+        self.ledger.resume(clock["models"], state.get("answered", {}))
 
     def _identity(self) -> dict[str, Any]:
         """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
@@ -277,7 +295,7 @@ class Training:
                 "seed": self.seed,
                 "environments": envs,
                 "task_seed": self.rollout.task_seed if self.rollout else None,
-                **({"lifetime": self.rollout.lifetime} if self.rollout and self.rollout.lifetime > 1 else {}),
+                **({"lifetime": self.lifetime} if self.lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
                 "data": _digest(self.data),
             }

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.sandbox import wire
+from hunch.sandbox import frames, wire
 from hunch.sandbox.lock import lock
 
 PIPE = 3
@@ -30,11 +30,11 @@ def serve(memory: int) -> None:
     try:
         locks = lock(memory)
     except OSError as error:
-        return _write(wire.encode({"problem": str(error)}))
-    _write(wire.encode({"locks": locks}))
+        return _write(frames.encode({"problem": str(error)}))
+    _write(frames.encode({"locks": locks}))
     program: Callable[..., Any] | None = None
     while True:
-        request = wire.decode(wire.read_frame(lambda length: os.read(PIPE, length)))
+        request = frames.decode(frames.read_frame(lambda length: os.read(PIPE, length)))
         reply: dict[str, Any] = {"id": request["id"]}
         try:
             if "source" in request:
@@ -42,9 +42,9 @@ def serve(memory: int) -> None:
                 chance = random.getstate(), np.random.get_state()
             if "calls" in request and program is not None:
                 reply["values"] = call(program, request["calls"], chance if request["alike"] else None)
-            payload = wire.encode(reply)
+            payload = frames.encode(reply)
         except BaseException as error:  # whatever a program raises is an answer
-            payload = wire.encode({"id": request["id"], "error": described(error)})
+            payload = frames.encode({"id": request["id"], "error": described(error)})
         _write(payload)
 
 
@@ -169,6 +169,6 @@ def _line(error: BaseException) -> int | None:
 
 
 def _write(payload: bytes) -> None:
-    rest = memoryview(wire.framed(payload))
+    rest = memoryview(frames.framed(payload))
     while rest:
         rest = rest[os.write(PIPE, rest) :]

@@ -13,7 +13,7 @@ import weakref
 from typing import Any
 
 from hunch.core import HunchError
-from hunch.sandbox import wire
+from hunch.sandbox import frames, wire
 from hunch.sandbox.errors import (
     ArgumentError,
     ProgramCrash,
@@ -75,7 +75,7 @@ class Process:
             EOFError, OSError: if it ended.
         """
         deadline = time.monotonic() + START_UP
-        word = wire.decode(wire.read_frame(lambda length: self._receive(length, deadline)))
+        word = frames.decode(frames.read_frame(lambda length: self._receive(length, deadline)))
         if "problem" in word:
             raise HunchError(f"A program's process cannot lock itself in: {word['problem']}.")
         return tuple(word["locks"])
@@ -95,11 +95,11 @@ class Process:
         """
         identity = secrets.token_hex(16)
         try:
-            payload = wire.framed(wire.encode({"id": identity, **request}))
+            payload = frames.framed(frames.encode({"id": identity, **request}))
         except wire.WireError as error:
             raise ArgumentError(f"This cannot be passed to a program: {error}.") from None
         try:
-            answer = wire.decode(self._exchange(payload, time.monotonic() + seconds - used))
+            answer = frames.decode(self._exchange(payload, time.monotonic() + seconds - used))
         except TimeoutError:
             self.end()
             raise ProgramTimeout("Timeout", f"no answer within {seconds:g} seconds") from None
@@ -127,7 +127,7 @@ class Process:
         _signal(self._pid, self._handle, signal.SIGCONT)
         self._pipe.settimeout(_left(deadline))
         self._pipe.sendall(payload)
-        answer = wire.read_frame(lambda length: self._receive(length, deadline))
+        answer = frames.read_frame(lambda length: self._receive(length, deadline))
         _signal(self._pid, self._handle, signal.SIGSTOP)
         return answer
 

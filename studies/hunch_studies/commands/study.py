@@ -12,10 +12,11 @@ from pathlib import Path
 import hunch_studies as studies
 from hunch import lm, methods
 from hunch.cli.options import read
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.runs.compare import Job
 from hunch.runs.folder import missing, require_folder
 from hunch.runs.progress import JobBars
+from hunch_studies import stale as freshness
 from hunch_studies.archive import archived
 from hunch_studies.study import FULL, SMOKE, Part, Scale, Study, Watch, conduct
 
@@ -45,11 +46,44 @@ class StudyOptions:
     from no runs are left out."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class StaleOptions:
+    """Rows of docs/systems.md whose method no longer does in a short run what it did."""
+
+    stale: tuple[str, ...] = ()
+    """Only these rows. Default: all that have a short run."""
+    store: bool = False
+    """Store what the runs do now, after the studies of these rows were run again."""
+
+
+def stale(arguments: Sequence[str]) -> None:
+    """Name the rows of docs/systems.md that are stale, and those that have no short run.
+
+    Raises:
+        HunchError: if there are stale ones.
+    """
+    options = read(StaleOptions, prog="hunch study", args=list(arguments))
+    chosen = freshness.named(options.stale)
+    if options.store:
+        return freshness.store(chosen)
+    changed = list[str]()
+    for row, differs in freshness.stale(chosen):
+        print(f"{'stale' if differs else 'as stored'}: {row}", flush=True)
+        changed += [row] if differs else []
+    if not options.stale:
+        print("".join(f"not checked: {row}: {why}\n" for row, why in freshness.APART.items()), end="")
+    if changed:
+        raise HunchError(f"{len(changed)} of {len(chosen)} rows are stale: run their studies again.")
+
+
 def study(arguments: Sequence[str]) -> None:
     """Run a study, or the rest of it, and print the path of its page."""
+    if arguments[:1] == ["--stale"]:
+        return stale(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
         usage = "usage: hunch study NAME [--smoke] [--seeds K] [--part TEXT ...] [--out DIR]"
+        usage += "\n       hunch study --stale [ROW ...] [--store]"
         print(f"{usage}\n\n" + "\n".join(lines))
         sys.exit(0 if arguments else 2)
     found = studies.find(arguments[0])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from hunch.envs.design.code import quoted
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
+from hunch.lm.scoring.recent import Recent
 from hunch.ranges import number
 from hunch.sandbox import Program
 from hunch_studies.games.game import CHANCE, END, PLAYERS, Look, Memory, Position, View
@@ -69,8 +74,12 @@ def _asked(what, *more):
     return looks
 """
 """Appended to a game's code, so that one call returns everything about a state."""
+MOST_BYTES = 2**28
+"""Maximum size of the positions that are remembered."""
+LARGEST = 2**18
+"""Maximum size in bytes of a state with all that the code says about it; a larger one is a failure."""
 MOST = 100_000
-"""Maximum number of positions that are remembered."""
+"""Maximum number of positions whose worth is remembered."""
 TOGETHER = 32
 """Histories per request, so that a slow inference does not exceed the time limit of a request."""
 
@@ -140,8 +149,8 @@ def read_history(value: Any, memory: Memory) -> tuple[str, ...] | None:
 class CodedGame:
     """A :class:`~hunch_studies.games.game.Game` defined by code, including the code's own inference.
 
-    A position is None if the code fails, returns a value of the wrong form, or gives the player to move no
-    action.
+    A position is None if the code fails, returns a value of the wrong form or one that is too large, or gives
+    the player to move no action. The positions used last are remembered.
 
     Args:
         program: See :func:`loaded`.
@@ -153,7 +162,7 @@ class CodedGame:
 
     def __init__(self, program: Program) -> None:
         self.program = Patient(program)
-        self.known: dict[tuple[str, ...], Position | None] = {}
+        self.known: Recent[Position | None] = Recent(MOST_BYTES)
         self.worth: dict[tuple[str, ...], tuple[float, float] | None] = {}
         self.drawn = self.inconsistent = 0
 
@@ -162,8 +171,8 @@ class CodedGame:
         if () not in self.known:
             (answer,) = self.program.map([("begin",)])
             read = _read(answer)
-            self.known[()] = Position.first(*read) if read else None
-        return self.known[()]
+            self._remember((), Position.first(*read) if read else None)
+        return self.known.find(())
 
     def follow(self, positions: Sequence[Position], actions: Sequence[str]) -> list[Position | None]:
         """Return the positions after moves; new ones are requested in one batch."""
@@ -171,16 +180,18 @@ class CodedGame:
             (*position.history, action): (position, action)
             for position, action in zip(positions, actions, strict=True)
         }
-        new = {history: move for history, move in moves.items() if history not in self.known}
+        found = {history: self.known.find(history) for history in moves if history in self.known}
+        new = {history: move for history, move in moves.items() if history not in found}
         answers = self.program.map([("follow", p.state, action) for p, action in new.values()])
-        if len(self.known) > MOST:
-            self.known = {history: self.known[history] for history in moves if history in self.known}
         for (history, (position, action)), answer in zip(new.items(), answers, strict=True):
             read = _read(answer)
-            self.known[history] = position.after(action, *read) if read else None
-        return [
-            self.known[*position.history, action] for position, action in zip(positions, actions, strict=True)
-        ]
+            found[history] = position.after(action, *read) if read else None
+            self._remember(history, found[history])
+        return [found[*position.history, action] for position, action in zip(positions, actions, strict=True)]
+
+    def _remember(self, history: tuple[str, ...], position: Position | None) -> None:
+        held = size((position.look, position.state)) if position else 0
+        self.known.put(history, position, held + size(history))
 
     def resample(self, views: Sequence[View], n: int) -> list[list[Position]]:
         """Request n histories per view, and keep the positions of those that agree with its memory."""
@@ -237,9 +248,20 @@ class CodedGame:
         return here
 
 
+def size(value: Any) -> int:
+    """Return the size of a plain value in bytes, with all that it holds."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    parts = chain(*value.items()) if isinstance(value, dict) else value
+    held = sum(map(size, parts)) if isinstance(value, dict | list | tuple | set) else 0
+    return sys.getsizeof(value) + held
+
+
 def _read(answer: Any) -> tuple[Any, Look] | None:
     """Return a state and what the code says about it, if play can continue from it."""
     if not isinstance(answer, tuple | list) or len(answer) != 2 or (look := read_look(answer[1])) is None:
+        return None
+    if size(answer) > LARGEST:
         return None
     stuck = look.player != END and not look.actions
     uneven = look.player == CHANCE and not (len(look.chances) == len(look.actions) and sum(look.chances) > 0)

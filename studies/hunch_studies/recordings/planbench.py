@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import UsageError
-from hunch.envs.strips.pddl import Atom
 from hunch_studies.recordings.statements import Statement, read_statement
+from hunch_studies.worlds.strips.pddl import Atom
 
 _SERVICE = re.compile(r"(_chat|_aws|_groq|-api)$")
 

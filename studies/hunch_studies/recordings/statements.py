@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from hunch.core import UsageError
-from hunch.envs.strips.pddl import (
+from hunch_studies.worlds.strips.pddl import (
     ANYTHING,
     Atom,
     Condition,
@@ -17,8 +17,8 @@ from hunch.envs.strips.pddl import (
     read_domain,
     read_problem,
 )
-from hunch.envs.strips.problems import domain
-from hunch.envs.strips.wording import BLOCKS, FREIGHT, MYSTERY_BLOCKS, MYSTERY_FREIGHT, Wording
+from hunch_studies.worlds.strips.problems import domain
+from hunch_studies.worlds.strips.wording import BLOCKS, FREIGHT, MYSTERY_BLOCKS, MYSTERY_FREIGHT, Wording
 
 _INIT = re.compile(r"As initial conditions I have that, (.*)")
 _GOAL = re.compile(r"My goal is to have that (.*)")

@@ -1,4 +1,4 @@
-"""The dynamics of some environments as programs with one statement per line, by words of their tasks."""
+"""Dynamics of environments and a policy, as programs with one statement per line, by words of the task."""
 
 from __future__ import annotations
 
@@ -233,6 +233,18 @@ _SWING = "swing the pendulum up and hold it upright"
 _GREEN = "get to the green goal square"
 _UNLOCK = "use the key to open the door and then get to the goal"
 _OPEN = "open the door"
+BALANCE = """\
+def act(observation, memory):
+    x, speed, angle, turning = observation
+    lean = angle + 0.5 * turning
+    drift = 0.02 * x + 0.06 * speed
+    score = lean + drift
+    action = 0
+    if score > 0.0:
+        action = 1
+    return (action, memory)
+"""
+
 DYNAMICS: dict[tuple[str, str], str] = {
     (_WALK, "step"): CLIFF_WALKING,
     (_DRIVE, "step"): TAXI,
@@ -250,5 +262,6 @@ DYNAMICS: dict[tuple[str, str], str] = {
     (_UNLOCK, "reward"): GRID_GOAL,
     (_OPEN, "transition"): GRID_MOVES,
     (_OPEN, "reward"): GRID_OPENED,
+    ("in CartPole-v1", "act"): BALANCE,
 }
 """Programs by words in the prompt (the first that match) and the requested function."""

@@ -10,6 +10,7 @@ from hunch_studies.rules import (  # noqa: F401, each registers its rules
     captions,
     errands,
     examiner,
+    formalising,
     frozen_lake,
     icpi,
     judge,
@@ -48,6 +49,7 @@ def load(name: str, **dials: float) -> Model:
 
 
 _LOADERS = {
+    "formaliser": formalising.load,
     "suggest": suggestions.load,
     "mentor": mentor.load,
     "recipes": recipes.load,

@@ -9,6 +9,7 @@ Without feedback it rewrites one line as from scratch. With probability ``break`
 line; ``crash`` and ``malformed`` are shares of answers with a misspelt name, and without code that parses.
 ``shy`` is the share of rewards that are written from scratch without the rewarded case. ``trace`` is the
 probability that it looks for the cause among all other lines, if the line that an error names is right.
+``blind`` is the share of lines that it always writes wrong, in the same way; ``draw`` numbers their draw.
 
 For games it knows the code of their rules, in several functions, and the value of a position. There it
 corrects a line of the functions that a failed test is about, or that make states.
@@ -26,6 +27,7 @@ from typing import cast
 
 import numpy as np
 
+from hunch.lm.base import sample_rng
 from hunch_studies.rules.dynamics import DYNAMICS
 from hunch_studies.rules.game_code import GAME_CODE, GAME_VALUE
 
@@ -77,9 +79,12 @@ class Dials:
     malformed: float = 0.0
     shy: float = field(default=0.0, repr=False)
     trace: float = field(default=0.0, repr=False)
+    blind: float = field(default=0.0, repr=False)
+    draw: float = field(default=0.0, repr=False)
 
     def __str__(self) -> str:
-        told = [f"{name}={share}" for name in ("shy", "trace") if (share := getattr(self, name))]
+        names = ("shy", "trace", "blind", "draw")
+        told = [f"{name}={share}" for name in names if (share := getattr(self, name))]
         return ", ".join([repr(self), *told])
 
 
@@ -89,7 +94,7 @@ def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     code = _known(prompt, wanted)
     if code is None:
         return "I do not know this environment."
-    known = code.splitlines()
+    known = _believed(code.splitlines(), dials)
     found = _SHOWN.search(prompt)
     shown = found[2].splitlines() if found else []
     if found and found[1] == "was tried" and len(shown) == len(known):
@@ -110,6 +115,12 @@ def _known(prompt: str, wanted: str) -> str | None:
         known = GAME_CODE if wanted == "apply_action" else GAME_VALUE
         return next((code for words, code in known.items() if words in prompt), None)
     return next((code for (task, name), code in DYNAMICS.items() if task in prompt and name == wanted), None)
+
+
+def _believed(known: Sequence[str], dials: Dials) -> list[str]:
+    """Return the program as the writer believes it to be."""
+    rng = sample_rng("\n".join(known), "blind", int(dials.draw))
+    return [_damaged(line, known, rng) if rng.random() < dials.blind else line for line in known]
 
 
 def _revised(

@@ -1,13 +1,14 @@
 """``scripted:suggest``: names goals of the craft world that can be reached now and are new.
 
-Dials: ``error``, the share of lines that are another random option; ``refusal`` and ``malformed``, the shares
-of answers that decline, or name no existing option.
+Dials: ``error``, the share of lines that are another random option; ``lasting``, the share of goals in whose
+place it always names the same other option, drawn by ``draw``; ``refusal`` and ``malformed``, the shares of
+answers that decline, or name no existing option.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hunch.core import UsageError
 from hunch.envs.craft import MOST, RULES, Rule
@@ -22,12 +23,21 @@ class Suggester(RuleWriter):
         UsageError: if a dial is not from 0 to 1, or they sum to more than 1.
     """
 
-    def __init__(self, error: float = 0.0, refusal: float = 0.0, malformed: float = 0.0) -> None:
-        if not all(0 <= share <= 1 for share in (error, refusal, malformed)) or refusal + malformed > 1:
+    def __init__(
+        self,
+        error: float = 0.0,
+        refusal: float = 0.0,
+        malformed: float = 0.0,
+        lasting: float = 0.0,
+        draw: float = 0,
+    ) -> None:
+        shares = (error, refusal, malformed, lasting)
+        if not all(0 <= share <= 1 for share in shares) or refusal + malformed > 1:
             raise UsageError("The dials of scripted:suggest must be from 0 to 1.")
         self.error, self.refusal, self.malformed = error, refusal, malformed
+        self.lasting, self.draw = lasting, int(draw)
         self.name = "scripted:suggest"
-        self.revision = f"1:{error},{refusal},{malformed}"
+        self.revision = f"1:{error},{refusal},{malformed}" + (f",{lasting},{draw}" if lasting else "")
 
     def answer(self, prompt: str, sample: int) -> str:
         """Return a list of goals."""
@@ -38,9 +48,14 @@ class Suggester(RuleWriter):
         if draw < self.refusal + self.malformed:
             return "- {}\n- ???"
         options = listed_options(prompt)
-        goals = [goal for goal in sensible(prompt) if goal in options]
+        goals = [self._taken_for(goal, options) for goal in sensible(prompt) if goal in options]
         lines = [options[rng.integers(len(options))] if rng.random() < self.error else goal for goal in goals]
         return "\n".join(f"- {line}" for line in lines)
+
+    def _taken_for(self, goal: str, options: Sequence[str]) -> str:
+        """Return the goal, or the other option that always stands in its place."""
+        rng = sample_rng(goal, "lasting", self.draw)
+        return str(rng.choice(options)) if rng.random() < self.lasting else goal
 
 
 def sensible(prompt: str) -> list[str]:
@@ -70,7 +85,7 @@ def load(name: str, dials: Mapping[str, float]) -> Model:
     Raises:
         UsageError: on an unknown dial.
     """
-    known = {"error", "refusal", "malformed"}
+    known = {"error", "refusal", "malformed", "lasting", "draw"}
     for dial in dials:
         if dial not in known:
             raise UsageError(f"The model 'scripted' has no option {dial!r} for {name}.")

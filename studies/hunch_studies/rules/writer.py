@@ -73,7 +73,7 @@ class ScriptedWriter(Model):
 DIALS: dict[str, tuple[str, ...]] = {
     "mutator": (),
     "writer": ("repair", "break", "crash", "malformed"),
-    "modeller": ("bugs", "repair", "break", "crash", "malformed", "shy", "trace"),
+    "modeller": ("bugs", "repair", "break", "crash", "malformed", "shy", "trace", "blind", "draw"),
 }
 """The writers, with their dials."""
 
@@ -88,8 +88,9 @@ def load(name: str, dials: dict[str, float]) -> ScriptedWriter:
     for dial, share in dials.items():
         if dial not in known:
             raise UsageError(f"scripted:{name} has no dial {dial!r}; it has {', '.join(known) or 'none'}.")
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise UsageError(f"The dial {dial} of scripted:{name} must be from 0 to 1, not {share!r}.")
+        most = np.inf if dial == "draw" else 1
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= most:
+            raise UsageError(f"The dial {dial} of scripted:{name} must be from 0 to {most:g}, not {share!r}.")
     if name == "mutator":
         return ScriptedWriter(name, mutated)
     settings = {"damage" if dial == "break" else dial: float(share) for dial, share in dials.items()}

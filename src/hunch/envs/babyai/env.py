@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
@@ -13,6 +12,7 @@ from hunch.envs.babyai.oracle import plan
 from hunch.envs.babyai.words import ACTIONS, WORDINGS, Wording, describe, prompt
 from hunch.envs.base import Outcome
 from hunch.envs.grid import GridEnv
+from hunch.plugins import library
 
 Reward = Literal["sparse", "babyai", "horizon"]
 REMEMBERED = 3
@@ -187,11 +187,8 @@ class PutNextLocal(BabyAI):
 
 
 def _make(name: str) -> Any:
-    try:
-        with contextlib.redirect_stdout(None):  # pygame greets
-            levels = importlib.import_module("minigrid.envs.babyai")
-    except ImportError:
-        raise UsageError("BabyAI needs minigrid: pip install 'hunch-rl[minigrid]'.") from None
+    with contextlib.redirect_stdout(None):  # pygame greets
+        levels = library("minigrid.envs.babyai", "BabyAI needs minigrid", "minigrid")
     level = getattr(levels, name)()
     level.gen_obs = _nothing
     return level

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.plugins import install
 from hunch.rl import cem
 from hunch.rl.tabular import QTable
 
@@ -168,7 +169,7 @@ def baselines(name: str) -> Learner:
         UsageError: if it is not installed.
     """
     if find_spec("stable_baselines3") is None:
-        raise UsageError(f"{name.upper()} is stable-baselines3's: pip install 'hunch-rl[baselines]'.")
+        raise UsageError(f"{name.upper()} is stable-baselines3's: {install('baselines')}.")
     return partial(_baseline, name)
 
 

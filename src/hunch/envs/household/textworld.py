@@ -26,6 +26,7 @@ from hunch.envs.household.games import Game, house
 from hunch.envs.household.generator import Recipe
 from hunch.envs.household.problem import contents, load, task_in
 from hunch.envs.household.simulator import Simulator
+from hunch.plugins import install
 
 _TEXTS = ("pddl_domain", "grammar", "pddl_problem")
 
@@ -150,7 +151,7 @@ def _engine() -> Callable[[], Any]:
             from textworld.envs.pddl import PddlEnv
     except ImportError:
         raise UsageError(
-            "The real engine is not installed: pip install 'hunch-rl[alfworld]', "
+            f"The real engine is not installed: {install('alfworld')}, "
             "with Python 3.11 or 3.12, since the engine does not support Python 3.13."
         ) from None
     infos = EnvInfos(won=True, admissible_commands=True)

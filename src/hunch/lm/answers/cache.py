@@ -19,17 +19,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hunch.lm.answers.keys import Key
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question, as_sampling
-from hunch.lm.answers.store import Source, Store
 from hunch.lm.base import LanguageModel, OptionScores, Unkept, Verb
 from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.usage import Metered, Usage, counters
+
+if TYPE_CHECKING:
+    from hunch.lm.answers.store import Store
 
 REQUESTS_A_COMMIT = 32
 REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
@@ -190,6 +192,8 @@ class Cached(Answering, Metered):
 
     def _store(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         if self.store is not None and answers:
+            from hunch.lm.answers.store import Source
+
             keys = {self._key(question): question for question in answers}
             source = Source(
                 next(iter(answers)).verb, self.name, self.revision, getattr(self.model, "told", "")

@@ -1,4 +1,4 @@
-"""Reads a model's answer as people would: which of some options it decides on, or which lines it lists.
+"""Reads a model's answer as people would: which of some options it decides on, or which of them it lists.
 
 Thoughts, fences, quotes, prose around the answer, "Action: ...", markdown, numbering, another case and JSON
 are understood. An answer that denies an option, or names several without deciding, decides on none.
@@ -6,33 +6,21 @@ are understood. An answer that denies an option, or names several without decidi
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
-from hunch.lm.base import cut
+from hunch.lm.answers import english
+from hunch.lm.answers.lines import BULLET, QUOTES, as_json, spoken, stressed, unfenced
 
-T = TypeVar("T")
 MARKS: Final = 10
 """Number of places marked as an answer that are compared."""
-LONGEST_LABEL, LONGEST_LITERAL = 80, 2000
-"""Characters of an answer that is a letter, and of an object that is not quite JSON."""
+LONGEST_LABEL = 80
+"""Characters of an answer that is a letter."""
 _I: Final = re.IGNORECASE
-_THINKS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
-_OPENS: Final = rf"(?:<(?:{_THINKS})>|\[THINK\])"
-_CLOSES: Final = rf"(?:</(?:{_THINKS})>|\[/THINK\])"
-_THOUGHT: Final = re.compile(rf"{_OPENS}(?:(?!{_CLOSES}).)*+(?:{_CLOSES}|\Z)", re.S | _I)
-_END_OF_THOUGHT: Final = re.compile(_CLOSES, _I)
-_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>", _I)
-_CONTROL: Final = re.compile(r"<\|[^|<>]{1,40}\|>")
-_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n|```")
-_QUOTES: Final = "\"'`*_“”‘’«» \t\n"
-_BULLET: Final = re.compile(r"^\s*(?:[*•>#]+\s*|[-–]\s+|\(?(?:\d{1,2}|[A-Za-z])[.):]\s+)+")
 _KEYS: Final = (
     *("final_answer", "answer", "action", "next_action", "choice", "decision"),
     *("option", "verdict", "move", "command"),
@@ -52,53 +40,13 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD: Final = r"(?<![\w.])-\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*"
 _WORDS: Final = re.compile(_WORD)
 _SIGNS: Final = re.compile(_WORD + r"|[-+*/=<>%^&|×÷←↑→↓]")
-_SKIPPED: Final = frozenset(("the", "a", "an", "my", "this", "that", "its"))
-_BOUNDARY: Final = re.compile(
-    r"[;:.!?\n]|\b(?:(?<!anything )(?<!everything )but|so|therefore|hence|thus|instead(?! of)|because|"
-    r"since)\b|(?<!n't)(?<!n’t)(?<!not)(?<!never), ",
-    _I,
-)
-_DENIES: Final = re.compile(
-    r"\b(?:not|never|cannot|without|avoid\w*|neither|nor|than|over|unlike|refus\w+|instead of|except|"
-    r"(?:any|every)thing but|no (?:circumstances|reason|need|point|use)|whether)\b|n['’]t\b",
-    _I,
-)
-_JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
-_DENIED: Final = re.compile(
-    r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|blocked|impossible|wrong|bad|useless|"
-    r"pointless|dangerous|unsafe|risky|worse)\b|(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
-    r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
-    r"would (?:lose|fail|end|waste|undo|hurt|be (?:wrong|bad|a mistake))\b|(?:fails|loses)\b|makes no sense)",
-    _I,
-)
-_CONCLUDES: Final = re.compile(
-    r"\b(?:so|therefore|thus|hence|i['’](?:ll|d)|i (?:will|would|choose|pick|take|select|go|should|must|"
-    r"decide|say|prefer)|let['’]s|we should|best|better|go with|decided?)\b",
-    _I,
-)
-_PAUSE: Final = re.compile(r", |\b(?:but|so|therefore|hence|thus)\b", _I)
-_TURN: Final = re.compile(r"\b(?:but|so|therefore|hence|thus)\b", _I)
-_ASIDE: Final = re.compile(r"\W*(?:(?:even )?if|while|al?though|since|because|as|unlike|out of)\b", _I)
-_MOVES: Final = frozenset(
-    verb + form
-    for verb in ("mov", "head", "step", "walk", "go", "proceed", "choos", "pick", "select", "say", "tak")
-    for form in ("", "e", "s", "es", "ing")
-)
-_HEDGES: Final = re.compile(r"\b(?:either|whether|both|could|might|may|thought)\b", _I)
 _LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=–→>$\[({]|-(?!\d))+(?:\\text\s*{)?")
-_LATER: Final = re.compile(r"\b(?:then|afterwards?|after that|later|before|because|since|as|to avoid)\b", _I)
 _LABEL: Final = re.compile(
     r"\W*(?:(?:the|my|i|it|is|it['’]s|choose|pick|answer|correct|would|say|take)\s+)*"
     r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
     _I,
 )
-_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 _LETTER: Final = re.compile(r"(?<![\w'’])[(\[*\"'`]*([A-Z])(?![\w'’])|[(\[]([a-z])[)\]]|\boption ([a-z])\b")
-_AFTER_A: Final = re.compile(r" (?!(?:is|because|since|or|and|would|seems|as)\b)[a-z]")
-_GOES_ON: Final = re.compile(r" (?:for|at|around|into|like|through|over)\b", _I)
-_ADMITS: Final = re.compile(
-    r"[\"'`*)\].]*\s*(?:[,.;:!—–-]|\Z|\s(?:because|since|as|is correct|is right)\b)", _I
-)
 
 
 class Mention(NamedTuple):
@@ -107,15 +55,6 @@ class Mention(NamedTuple):
     option: int
     start: int
     end: int
-
-
-def spoken(answer: str) -> str:
-    """Return an answer without thoughts and control tokens; empty if it ends in the middle of a thought."""
-    if "<" not in answer and "[" not in answer:
-        return answer
-    text = _CHANNEL.split(answer)[-1]
-    text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]
-    return _CONTROL.sub("", text)
 
 
 def read_option(answer: str, options: Sequence[str]) -> int | None:
@@ -129,17 +68,12 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
         return None
     if answer in options:  # the quick way for models that answer to the letter
         return options.index(answer)
-    return _reader(tuple(options)).read(_unfenced(spoken(answer)))
-
-
-def read_lines(answer: str) -> list[str]:
-    """Return the lines of an answer without thoughts, fences, bullets, numbers and quotes."""
-    return [bare for line in _unfenced(spoken(answer)).splitlines() if (bare := _bare(line).rstrip("."))]
+    return _reader(tuple(options)).read(unfenced(spoken(answer)))
 
 
 def read_items(answer: str, options: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return the lines of an answer, or the texts of its list, each with its option or None."""
-    text = _unfenced(spoken(answer))
+    text = unfenced(spoken(answer))
     held = as_json(text)
     values = held.values() if isinstance(held, dict) else [held]
     inner = next((value for value in values if isinstance(value, list)), text.splitlines())
@@ -153,50 +87,6 @@ def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
         return bare
     index = read_option(line, options)
     return None if index is None else options[index]
-
-
-def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
-    """Return the first line, or text in bold, code or quotes, of an answer that can be read, or None.
-
-    The answer as a whole goes first.
-    """
-    text = _unfenced(spoken(answer)).lstrip()
-    for line in (text, *text.splitlines(), *_stressed(text)):
-        for bare in (line, _bare(line)):
-            if (found := read(cut(bare, (stop,)))) is not None:
-                return found
-    return None
-
-
-def _stressed(text: str) -> list[str]:
-    """Return what is set in bold, in code or in quotes."""
-    spans = re.findall(r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”", text)
-    return ["".join(span) for span in spans]
-
-
-def _bare(line: str) -> str:
-    """Return a line without its bullet or number, and without quotes around it or what it ends."""
-    ends = re.sub(r"[\"'`*_”’]+([.,;:!]*)\s*$", r"\1", _BULLET.sub("", line))
-    return ends.strip(_QUOTES)
-
-
-def as_json(text: str) -> Any:
-    """Return the object in a text, or the list that it is, written as JSON or Python; None without one."""
-    bare = text.strip()
-    start, end = bare.find("{"), bare.rfind("}")
-    held = bare if bare[:1] + bare[-1:] == "[]" else bare[start : end + 1] if start >= 0 else ""
-    try:
-        return json.loads(held)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(held) if len(held) < LONGEST_LITERAL else None
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-
-
-def _unfenced(text: str) -> str:
-    return _FENCE.sub("\n", text) if "```" in text else text
 
 
 @lru_cache(maxsize=4096)
@@ -227,7 +117,7 @@ class Reader:
         by_length = sorted(range(len(options)), key=lambda i: -len(self.words[i]))
         self.starts: dict[str, list[int]] = {}
         for i in by_length:
-            for form in _forms(self.words[i][0]) if self.words[i] else ():
+            for form in english.forms(self.words[i][0]) if self.words[i] else ():
                 self.starts.setdefault(form, []).append(i)
 
     # ---- the answer as a whole ----------------------------------------------------------------------------
@@ -284,7 +174,7 @@ class Reader:
             return self.options.index(bare)
         if " " not in bare:
             bare = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare)
-        for plain in (bare, _BULLET.sub("", bare)):
+        for plain in (bare, BULLET.sub("", bare)):
             words = self._words(plain)
             for known in (self.words, self.ends):
                 if words and known.count(words) == 1:
@@ -295,7 +185,7 @@ class Reader:
         """Return the option whose letter or number a text is, where the options are no such things."""
         if len(text) > LONGEST_LABEL:
             return None
-        for place, ordinal in enumerate(_ORDINALS):
+        for place, ordinal in enumerate(english.ORDINALS):
             text = re.sub(rf"(?i)\b{ordinal} (?:option|choice|action|one)\b", f"option {place + 1}", text)
         found = _LABEL.fullmatch(text)
         if not found:
@@ -320,11 +210,13 @@ class Reader:
         named = self.mentions(text)
         if (
             not named
-            or text[: named[0].start].strip(_QUOTES + ">#-([")
-            or not _ADMITS.match(text, named[0].end)
+            or text[: named[0].start].strip(QUOTES + ">#-([")
+            or not english.ADMITS.match(text, named[0].end)
         ):
             return None
-        listed = len(named) > 1 and _JOINT.fullmatch(text[named[0].end : named[1].start].replace("\n", ","))
+        listed = len(named) > 1 and english.JOINT.fullmatch(
+            text[named[0].end : named[1].start].replace("\n", ",")
+        )
         new_line = "\n" in text[named[0].end :][:2]
         return None if listed or new_line else named[0].option
 
@@ -338,26 +230,30 @@ class Reader:
         if len(stressed) == 1:
             return stressed.pop()
         for sentence, meant in reversed(sentences):
-            if meant and _CONCLUDES.search(sentence) and not _HEDGES.search(sentence):
+            if meant and _concludes(sentence):
                 return meant.pop() if len(meant) == 1 else None
         return None
 
     def _meant(self, sentence: str) -> set[int]:
         """Return the options that a sentence means; of several, the one in the clause that concludes."""
-        if sentence.rstrip(_QUOTES).endswith("?"):
+        if sentence.rstrip(QUOTES).endswith("?"):
             return set()
         named = self._upheld(sentence)
         every = {mention.option for mention in named}
         if len(every) < 2:
             return every
-        cuts = [0, *(pause.start() for pause in _PAUSE.finditer(sentence)), len(sentence)]
+        cuts = [0, *(pause.start() for pause in english.PAUSE.finditer(sentence)), len(sentence)]
         clauses = dict[int, set[int]]()  # options by the number of their clause
         for mention in named:
             clauses.setdefault(bisect_right(cuts, mention.start), set()).add(mention.option)
         texts = {n: sentence[cuts[n - 1] : cuts[min(n, len(cuts) - 1)]] for n in clauses}
-        main = {option for n, own in clauses.items() if not _ASIDE.match(texts[n]) for option in own}
+        main = {option for n, own in clauses.items() if not english.ASIDE.match(texts[n]) for option in own}
         for n in sorted(clauses, reverse=True):
-            if len(clauses[n]) == 1 and _CONCLUDES.search(texts[n]) and not _HEDGES.search(texts[n]):
+            if (
+                len(clauses[n]) == 1
+                and english.CONCLUDES.search(texts[n])
+                and not english.HEDGES.search(texts[n])
+            ):
                 return clauses[n]
         return main if len(main) == 1 else every
 
@@ -367,16 +263,20 @@ class Reader:
         before, denied, put_off = 0, False, False
         for mention in self.mentions(sentence):
             gap = sentence[before : mention.start]
-            denied = (denied and bool(_JOINT.fullmatch(gap))) or bool(_DENIES.search(_clause(gap)))
-            put_off = bool(found) and ((put_off and not _TURN.search(gap)) or bool(_LATER.search(gap)))
-            if not (denied or put_off or _DENIED.match(sentence, mention.end)):
+            denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(
+                english.DENIES.search(english.clause(gap))
+            )
+            put_off = bool(found) and (
+                (put_off and not english.TURN.search(gap)) or bool(english.LATER.search(gap))
+            )
+            if not (denied or put_off or english.DENIED.match(sentence, mention.end)):
                 found.append(mention)
             before = mention.end
         return found
 
     def _stressed(self, text: str) -> set[int]:
         """Return the options that are set in bold, in code or in quotes."""
-        found = {self.exact(span) for span in _stressed(text)}
+        found = {self.exact(span) for span in stressed(text)}
         return {option for option in found if option is not None}
 
     def mentions(self, text: str) -> list[Mention]:
@@ -390,7 +290,7 @@ class Reader:
             if option is not None:
                 last = i + len(self.words[option]) - 1
                 end = words[last][2]
-                if last > i or not _GOES_ON.match(text, end):
+                if last > i or not english.GOES_ON.match(text, end):
                     found.append(Mention(option, words[i][1], end))
                 i = last
             i += 1
@@ -399,7 +299,7 @@ class Reader:
     def _moved(self, words: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
         """Yield the ends of options that begin alike, after another verb: "move left" for "go left"."""
         for (verb, at, _), (word, _, end) in pairwise([one for one in words if one[0] != "to"]):
-            if verb in _MOVES and self.ends.count([word]) == 1:
+            if verb in english.MOVES and self.ends.count([word]) == 1:
                 yield Mention(self.ends.index([word]), at, end)
 
     def _fits(self, option: int, words: Sequence[tuple[str, int, int]], i: int) -> bool:
@@ -411,7 +311,7 @@ class Reader:
         known = {option.upper(): i for i, option in enumerate(self.options)}
         for found in _LETTER.finditer(text):
             letter = (found[1] or found[2] or found[3]).upper()
-            if letter in known and not (letter in "AI" and _AFTER_A.match(text, found.end())):
+            if letter in known and not (letter in "AI" and english.AFTER_A.match(text, found.end())):
                 yield Mention(known[letter], found.start(), found.end())
 
     def _words(self, text: str) -> list[str]:
@@ -420,28 +320,15 @@ class Reader:
     def _placed(self, text: str) -> list[tuple[str, int, int]]:
         """Return the words of a text with their places, in lower case and without articles."""
         every = [(found[0].lower(), found.start(), found.end()) for found in self.pattern.finditer(text)]
-        kept = [one for one in every if one[0] not in _SKIPPED]
+        kept = [one for one in every if one[0] not in english.SKIPPED]
         return kept or every
-
-
-def _forms(word: str) -> set[str]:
-    """Return a word and its forms with -s and -ing."""
-    forms = {word, word + "s", word + "es", word + "ing"}
-    if word.endswith("e"):
-        forms.add(word[:-1] + "ing")
-    if re.search(r"[^aeiou][aeiou][bdgklmnprt]$", word):
-        forms.add(word + word[-1] + "ing")
-    return forms
 
 
 def _after(text: str, place: int) -> str:
     """Return the rest of a line, or the next line with words if nothing is left of it."""
-    lines = (
-        _LEAD.sub("", line).rstrip(_QUOTES + "$]})") for line in text[place:].split("</")[0].splitlines()
-    )
+    lines = (_LEAD.sub("", line).rstrip(QUOTES + "$]})") for line in text[place:].split("</")[0].splitlines())
     return next((line for line in lines if re.search(r"\w", line)), "")
 
 
-def _clause(text: str) -> str:
-    """Return the end of a text after the last boundary of a clause."""
-    return _BOUNDARY.split(text)[-1]
+def _concludes(text: str) -> bool:
+    return bool(english.CONCLUDES.search(text)) and not english.HEDGES.search(text)

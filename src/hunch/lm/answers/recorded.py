@@ -49,17 +49,7 @@ class ReplayModel(Model):
     prompting = "as recorded"
 
     def __init__(self, path: Path, *, model: str | None = None, revision: str | None = None) -> None:
-        """Read the file.
-
-        Args:
-            path: The export.
-            model: The model to replay, if the file holds several.
-            revision: The revision to replay, if the file holds several.
-
-        Raises:
-            UsageError: if the file does not exist, or not exactly one model in it matches.
-            HunchError: if a line is damaged.
-        """
+        """Read the file; see :func:`load`."""
         self.name = f"replay:{path}"
         kept: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for record in _records(path):

@@ -39,18 +39,8 @@ PAUSE_SECONDS = 30.0
 LATER_SECONDS = 1.0
 """Seconds to wait for a busy file after an earlier wait was in vain."""
 MOST_UNSAVED = 20_000
-COLUMNS: Final = (
-    "request",
-    "sample",
-    "value",
-    "checksum",
-    "verb",
-    "model",
-    "revision",
-    "version",
-    "created",
-    "question",
-)
+CHECKED: Final = ("request", "sample", "value", "checksum")
+COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
 INSERT = f"INSERT OR REPLACE INTO answers ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -128,7 +118,7 @@ class Store:
     def read(self, keys: Sequence[Key]) -> dict[Key, str]:
         """Return the stored values among these keys, as JSON."""
         unsaved = {key: self._unsaved[key][2] for key in keys if key in self._unsaved}
-        rows = self._try(partial(among, keys, "answers", ", ".join(COLUMNS[:4]))) or []
+        rows = self._try(partial(among, keys, "answers", ", ".join(CHECKED))) or []
         return dict(self._sound(rows)) | unsaved
 
     def write(
@@ -185,7 +175,7 @@ class Store:
         with link:
             link.execute("BEGIN IMMEDIATE")
             keys = [(row[0], row[1]) for row in rows]
-            earlier = dict(self._sound(among(keys, "answers", ", ".join(COLUMNS[:4]), link)))
+            earlier = dict(self._sound(among(keys, "answers", ", ".join(CHECKED), link)))
             link.executemany(INSERT, [row for row in rows if (row[0], row[1]) not in earlier])
             remove(keys, link)
         return earlier

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from hunch.core import HunchError, UsageError
+from hunch.core import UsageError
 from hunch.lm.backends import secret
+from hunch.plugins import library
 
 PLAIN: Final = re.compile(
     "host|connection|user-agent|accept|accept-encoding|content-type|content-length|anthropic-version"
@@ -99,17 +100,8 @@ class Account(NamedTuple):
         return urlsplit(self.base_url).netloc
 
     def library(self) -> Any:
-        """Import the client package.
-
-        Raises:
-            HunchError: if it is missing; the message names the extra to install.
-        """
-        try:
-            return import_module(self.sdk)
-        except ImportError as error:
-            raise HunchError(
-                f"This model needs {error.name or self.sdk}: pip install 'hunch-rl[{self.sdk}]'."
-            ) from error
+        """Import the client package, or raise a UsageError that names the extra to install."""
+        return library(self.sdk, f"This model needs {self.sdk}", self.sdk)
 
     def connect(self, guard: Callable[[Any], Any]) -> Any:
         """Return a client that does not retry and follows no redirects, which could leak the key.

@@ -7,8 +7,8 @@ from typing import Any
 
 from hunch.core import EvidenceLevel
 from hunch.lm.answers.question import Question, as_sampling
+from hunch.lm.backends.bodies import formatted, messages_of
 from hunch.lm.backends.http import Line, Request
-from hunch.lm.backends.openai import CONTINUE
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import Written
 from hunch.lm.base import THOUGHTS, Sampling, Verb
@@ -61,12 +61,12 @@ def load(
 
 def sent(message: Message) -> dict[str, Any]:
     """Return a message in the format of the API."""
-    shown = []
-    for image in message.images:
-        kind, _, data = image.removeprefix("data:").partition(";base64,")
-        shown.append({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
-    content: Any = [*shown, {"type": "text", "text": message.content}] if shown else message.content
-    return {"role": message.role, "content": content}
+    return formatted(message, _picture)
+
+
+def _picture(image: str) -> dict[str, Any]:
+    kind, _, data = image.removeprefix("data:").partition(";base64,")
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
 
 
 class AnthropicModel(RemoteModel):
@@ -88,7 +88,7 @@ class AnthropicModel(RemoteModel):
     def request(self, question: Question) -> Request:
         """Return the request for a question."""
         sampling, prompt = as_sampling(question), question.request[0]
-        asked = (Message("system", CONTINUE), Message("user", prompt)) if isinstance(prompt, str) else prompt
+        asked = messages_of(prompt)
         told = "\n\n".join(message.content for message in asked if message.role == "system")
         body = {
             "model": self.model,

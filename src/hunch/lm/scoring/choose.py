@@ -35,7 +35,7 @@ from hunch.lm.base import (
 )
 from hunch.lm.prompts import Prompt, extended, text_of
 from hunch.lm.registry import require
-from hunch.lm.usage import PATIENCE, count_fallbacks
+from hunch.lm.usage import PATIENCE, count_fallbacks, show
 
 Estimator = Literal["scored", "labelled", "voted"]
 Tie = Literal["last", "first", "longest", "random"]
@@ -247,6 +247,8 @@ def _voted(
     texts = [_listed(prompt, own) for prompt, own in zip(prompts, options, strict=True)]
     answers = lm.generate(texts, samples, sampling or Asking(lm, AskConfig()).sampling)
     read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
+    named = [None if v is None else o[v] for own, o in zip(read, options, strict=True) for v in own]
+    show(lm, "prior", list(chain.from_iterable(answers)), named)
     votes = [vote is not None for own in read for vote in own]
     count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience)
     return [_votes(own, len(listed)) for own, listed in zip(read, options, strict=True)]

@@ -14,23 +14,15 @@ from typing import Any, Final
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from hunch.core import HunchError
+from hunch.plugins import library
 
 NAME: Final = "default"
 """Name of the adapters within the network."""
 
 
-def library() -> Any:
-    """Import and return peft.
-
-    Raises:
-        HunchError: if it is missing; the message names the extra to install.
-    """
-    try:
-        import peft
-    except ImportError as error:
-        raise HunchError("Low-rank adapters need peft: pip install 'hunch-rl[tune]'.") from error
-    return peft
+def import_peft() -> Any:
+    """Import and return peft, or raise a UsageError that names the extra to install."""
+    return library("peft", "Low-rank adapters need peft", "tune")
 
 
 class Adapters:
@@ -47,7 +39,7 @@ class Adapters:
     """
 
     def __init__(self, network: Any, rank: int, alpha: float, seed: int) -> None:
-        peft = library()
+        peft = import_peft()
         turned = any(isinstance(layer, Conv1D) for layer in network.modules())
         config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear", fan_in_fan_out=turned)
         self._tuner = peft.LoraModel(network, config, NAME)

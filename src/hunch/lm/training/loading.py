@@ -12,7 +12,7 @@ import torch
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import huggingface, weights
 from hunch.lm.backends.huggingface import CausalModel
-from hunch.lm.training.adapters import library
+from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
 from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
 from hunch.lm.training.model import Trainable
@@ -53,7 +53,7 @@ def load(
         HunchError: if the model cannot be loaded, or does not support trees of options.
     """
     if train == "lora":
-        library()  # before a large model is read
+        import_peft()  # before a large model is read
     settings: Any = (train, rank, alpha, seed, context, end)
     if huggingface.kind_of(folder := weights.find(name)) == "encoder-decoder":
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")

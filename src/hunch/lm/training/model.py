@@ -292,10 +292,23 @@ class Trainable(Metered, ABC):
 
     def spelled(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
         """Return given texts as if the model had written them after their prompts, with an end token."""
-        tails = [self.model.tails(as_prompt(p), (text,))[0] for p, text in zip(prompts, texts, strict=True)]
+        tails = [
+            self.model.tails(as_prompt(p), (text,))[0] if text else []
+            for p, text in zip(prompts, texts, strict=True)
+        ]
         return [
             Written(text, (*tail, self.ends[0]), (), True) for text, tail in zip(texts, tails, strict=True)
         ]
+
+    def require_room(self, prompts: Sequence[Prompt], tokens: Sequence[Tokens]) -> None:
+        """Check before a training that each prompt with the tokens of its text fits.
+
+        Raises:
+            UsageError: if one does not fit into the model's context.
+        """
+        for prompt, own in zip(prompts, tokens, strict=True):
+            length = len(self._head(as_prompt(prompt), False)) + len(own)
+            self.model._check_length(length, "A prompt with its text")
 
     def judged(
         self, prompts: Sequence[Prompt], written: Sequence[Written], within: Nucleus | None = None

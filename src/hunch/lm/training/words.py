@@ -1,10 +1,11 @@
-"""A new small model over words: a Llama with about a million random weights, whose vocabulary grows.
+"""A new small model over words: a Llama with random weights, whose vocabulary grows.
 
 This module imports torch and transformers, so import it only where such a model is made.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,18 +15,13 @@ import torch
 import transformers
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from hunch.core import UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.bag_of_words import WORD, words
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.causal import Causal
+from hunch.lm.training.model import Start
 
-VOCABULARY: Final = 2048
-SIZES: Final = {
-    "hidden_size": 128,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "intermediate_size": 344,
-}
 SPECIAL: Final = {"<unknown>": 0, "<end>": 1}
 
 
@@ -41,27 +37,67 @@ class Words(Causal):
     def take(self, texts: Iterable[str]) -> None:
         """Add the new words of some texts, as long as there is room."""
         every = dict.fromkeys(self.words) | dict.fromkeys(word for text in texts for word in words(text))
-        self.words = tuple(every)[: VOCABULARY - len(SPECIAL)]
-        self.model.tokenizer.backend_tokenizer.model = _vocabulary(self.words)
+        self._know(tuple(every)[: self.network.config.vocab_size - len(SPECIAL)])
+
+    def _know(self, known: tuple[str, ...]) -> None:
+        self.words = known
+        self.model.tokenizer.backend_tokenizer.model = _vocabulary(known)
         self._row.cache_clear()
         self._head.cache_clear()
 
+    def restart(self, start: Start = "weights", seed: int = 0) -> None:
+        """Forget all words, and draw new weights with the seed; there are no others to start from."""
+        super().restart("random", seed)
+        self._start = "weights"
+        self._know(())
 
-def new(seed: int, context: int) -> Words:
-    """Return a new model that knows no words yet. Its evidence level is L1.
+    def save(self, folder: str | Path) -> Path:
+        """Save the model with the words that it knows, as a folder of transformers, which ``hf:`` loads."""
+        network = copy.deepcopy(self.network)
+        network.resize_token_embeddings(len(SPECIAL) + len(self.words))
+        return weights.write(Path(folder), network, self.model.tokenizer)
+
+
+def new(
+    *,
+    seed: int = 0,
+    context: int | None = None,
+    width: int = 128,
+    layers: int = 4,
+    heads: int = 4,
+    vocabulary: int = 2048,
+) -> Words:
+    """Return a new model that knows no words yet; the spec ``scratch`` names one. Its evidence level is L1.
 
     Args:
         seed: Seed of the weights.
         context: Maximum number of tokens of a prompt; a longer one loses its beginning.
+        width: Length of a hidden state.
+        layers: Number of layers.
+        heads: Number of heads of the attention.
+        vocabulary: Maximum number of words, with two for the end and for unknown words.
+
+    Raises:
+        UsageError: if a size is not positive, or the heads do not divide the width evenly.
     """
+    sizes = (width, layers, heads, vocabulary - len(SPECIAL))
+    if not all(isinstance(size, int) and size > 0 for size in sizes) or width % (2 * heads):
+        raise UsageError(
+            "A model from scratch has a width, layers, heads and a vocabulary above 2, and its width is a "
+            f"multiple of twice its heads, unlike width={width}, layers={layers}, heads={heads}, "
+            f"vocabulary={vocabulary}."
+        )
     config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=-(-width // 3) * 8,
         max_position_embeddings=4096,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=SPECIAL["<end>"],
         hunch_evidence="L1",
-        **SIZES,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,7 +29,6 @@ from hunch.lm import choose, load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import count_fallbacks
 from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, PROPOSES, Method
@@ -92,7 +92,7 @@ class Suggestions(GoalSource):
         if self.how not in able:
             needs = " or ".join(sorted(kinds[self.how]))
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
-        self._asking = Asking(lm, self.config, tokens=64, stop=())
+        self._asking = Asking(lm, self.config, tokens=64, stop=(), role="goal")
         self.table = TextTable(lm) if self.how == "alike" else None
 
     @property
@@ -140,12 +140,14 @@ class Suggestions(GoalSource):
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:
         """Return the goals in the answers; lines may begin with a bullet or a number."""
         found = [read_items(text, candidates) for text in answers]
-        lines = [pair for own in found for pair in own]
-        good = [item or line for line, item in lines if item or self.config.free]
-        self.lines += len(lines)
-        self.rejected += len(lines) - len(good)
-        told = [(text, bool(own) or not self._asking.chats) for text, own in zip(answers, found, strict=True)]
-        count_fallbacks(self.lm, told, self.config.patience, len(lines) - len(good))
+        named = [[item or line for line, item in own if item or self.config.free] for own in found]
+        good, lines = list(chain.from_iterable(named)), sum(map(len, found))
+        self.lines += lines
+        self.rejected += lines - len(good)
+        read = [
+            goals if own or not self._asking.chats else None for goals, own in zip(named, found, strict=True)
+        ]
+        self._asking.hear(answers, read, rejected=lines - len(good))
         return list(dict.fromkeys(good))[: self.config.goals]
 
     def _approved(self, new: dict[Any, State]) -> list[list[str]]:

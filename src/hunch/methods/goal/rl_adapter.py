@@ -23,17 +23,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, Player, State, Transition, World, weakest
-from hunch.lm import load, trainable
+from hunch.lm import load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import count_fallbacks
 from hunch.lm.wording import version
+from hunch.methods.goal.adapter import Adapter, Sayer
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
@@ -50,9 +50,6 @@ SUMMARIES = (
     "The player is experienced now.",
     "The player is an expert.",
 )
-
-BATCH = 8
-"""Summaries per update of the adapter (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,88 +81,6 @@ class MentorConfig(AskConfig):
 def comprehension(cosine: float) -> float:
     """Return how well a player follows its sub-goals: sigmoid(10 (cos - 0.1)), between events and goals."""
     return float(1 / (1 + np.exp(-10 * (cosine - 0.1))))
-
-
-class Sayer(Protocol):
-    """Chooses the summary that fits a player."""
-
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """Evidence level of its summaries."""
-        ...
-
-    def say(self, prompt: str, rng: np.random.Generator) -> str:
-        """Return a summary of a player, given its events."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return its trained state."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        ...
-
-
-class Adapter(Sayer):
-    """A small causal model that chooses a summary, and is trained on summaries that did well.
-
-    Args:
-        config: All settings.
-        seed: Seed of its weights.
-    """
-
-    def __init__(self, config: MentorConfig, seed: int) -> None:
-        import torch
-
-        from hunch.lm.training import Learner, new
-
-        self.config = config
-        self.model = trainable(config.start, context=256) if config.start else new(seed, 256)
-        self.model.take(config.summaries)
-        self.learner = Learner(torch.optim.Adam(self.model.parameters(), lr=config.adapter_rate))
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """L1 for a new model; otherwise what the model's config says, or L3."""
-        return self.model.evidence
-
-    def say(self, prompt: str, rng: np.random.Generator) -> str:
-        """Draw a summary according to the model's probabilities after the prompt."""
-        import torch
-
-        with torch.no_grad():
-            [found] = self.model.scores([prompt], [self.config.summaries], ended=True)
-        scores = found.double().cpu().numpy()
-        shares = np.exp(scores - scores.max())
-        return self.config.summaries[int(rng.choice(len(shares), p=shares / shares.sum()))]
-
-    def train(self, pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> float:
-        """Make the updates of a stage on prompts with summaries; return the mean loss."""
-        import torch
-
-        self.model.take(text for pair in pairs for text in pair)
-        losses = []
-        for _ in range(self.config.updates if pairs else 0):
-            drawn = [pairs[i] for i in rng.integers(len(pairs), size=BATCH)]
-            prompts, summaries = zip(*drawn, strict=True)
-            logprobs = self.model.scores(prompts, [[summary] for summary in summaries], ended=True)
-            losses.append(self.learner.update(-torch.cat(logprobs).mean()))
-        return float(np.mean(losses)) if losses else 0.0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser and words."""
-        return {
-            "network": self.model.state_dict(),
-            "optimiser": self.learner.state_dict(),
-            "words": list(self.model.words),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.model.load_state_dict(state["network"])
-        self.learner.load_state_dict(state["optimiser"])
-        self.model.take(state["words"])
 
 
 @dataclass
@@ -206,7 +121,7 @@ class Mentor(GoalSource):
         self, lm: LanguageModel, encoder: LanguageModel, config: MentorConfig, threshold: float
     ) -> None:
         self.lm, self.config = lm, config
-        self._asking = Asking(lm, config, tokens=64, stop=(), fields=("player", "summary"))
+        self._asking = Asking(lm, config, tokens=64, stop=(), fields=("player", "summary"), role="goal")
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
         self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)
@@ -235,7 +150,8 @@ class Mentor(GoalSource):
         self.steps = self.stage = 0
 
     def _adapter(self, seed: int) -> Sayer | None:
-        return None if self.config.adapter == "none" else Adapter(self.config, seed)
+        c = self.config
+        return None if c.adapter == "none" else Adapter(c.summaries, c.start, c.adapter_rate, seed)
 
     def twin(self, seed: int) -> Self:
         """Return a mentor with the same adapter but its own lessons, which trains nothing."""
@@ -284,8 +200,8 @@ class Mentor(GoalSource):
         """Return the sub-goals that an answer names; other lines are counted."""
         lines = read_items(answer, options)
         good = [item for _, item in lines if item]
-        told = [(answer, bool(lines) or not self._asking.chats)]
-        count_fallbacks(self.lm, told, self.config.patience, len(lines) - len(good))
+        named = good if lines or not self._asking.chats else None
+        self._asking.hear([answer], [named], rejected=len(lines) - len(good))
         return list(dict.fromkeys(good))[: self.config.goals]
 
     # ---- what came of it ------------------------------------------------------------------------------
@@ -318,7 +234,7 @@ class Mentor(GoalSource):
             self.stage = self.steps // self.length
             if isinstance(self.adapter, Adapter) and self.config.adapter == "trained":
                 rng = np.random.default_rng([self.seed, 1, self.stage])
-                figures["adapter_loss"] = self.adapter.train(self.best(), rng)
+                figures["adapter_loss"] = self.adapter.train(self.best(), self.config.updates, rng)
             self.finished = []
         return figures
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from hunch.lm import require
-from hunch.lm.answers.reading import spoken
+from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 
@@ -32,20 +32,6 @@ FIELDS: Final = {
     "moves": "yes if the player walks away from where it was, else no",
 }
 """The lines of an answer, with the content of each."""
-
-
-class Stock(Protocol):
-    """What planning needs to know about a state; ``State.raw`` of environments that support it."""
-
-    @property
-    def held(self) -> Counts:
-        """The inventory."""
-        ...
-
-    @property
-    def near(self) -> Sequence[str]:
-        """The things nearby."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -157,11 +143,11 @@ def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: AskConf
         HunchError: if too many answers in a row are empty.
     """
     require(lm, "generate", needed_by="A skill graph")
-    asking = Asking(lm, asks, tokens=120, stop=("\n\n",), fields=("manual", "skill"))
+    asking = Asking(lm, asks, tokens=120, stop=("\n\n",), fields=("manual", "skill"), role="planner")
     prompts = [asking.prompt(question(manual, name), manual=manual, skill=name) for name in skills]
     answers = [spoken(answer) for (answer,) in lm.generate(prompts, 1, asking.sampling)]
     entries = [read_entry(answer) for answer in answers]
-    told = [entry is not None or "unknown" in a.lower() for entry, a in zip(entries, answers, strict=True)]
-    asking.hear(answers, told, abstains=True)
+    unknown = ["unknown" if "unknown" in answer.lower() else None for answer in answers]
+    asking.hear(answers, [entry or no for entry, no in zip(entries, unknown, strict=True)], abstains=True)
     read = dict(zip(skills, entries, strict=True))
     return SkillGraph({skill: entry for skill, entry in read.items() if entry is not None})

@@ -23,7 +23,8 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World
 from hunch.lm import require
-from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
@@ -140,7 +141,7 @@ class SPRING(Agent):
         self.questions = questions or (GRAPH if self.config.ask == "graph" else DIRECT)
         self.order = ordered(self.questions)
         own = ("manual", "answers", "question")
-        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), fields=own)
+        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), fields=own, role="policy")
 
     @property
     def wording(self) -> str:
@@ -211,7 +212,7 @@ class SPRING(Agent):
         index = read_option(answer, state.options)
         step = self.count[state.stream] = self.count.get(state.stream, 0) + 1
         named = index is not None
-        self._asking.hear([answer], [named])
+        self._asking.hear([answer], [state.options[index] if index is not None else None])
         if index is None:
             rng = np.random.default_rng([self.seed, state.stream, step])
             index = int(rng.integers(len(state.options)))

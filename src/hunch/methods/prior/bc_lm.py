@@ -92,7 +92,9 @@ class BCLM(Agent):
         from hunch.lm.training import new
 
         context = self.config.context
-        return trainable(self.config.lm, context=context) if self.config.lm else new(seed, context)
+        return (
+            trainable(self.config.lm, context=context) if self.config.lm else new(seed=seed, context=context)
+        )
 
     @property
     def evidence(self) -> EvidenceLevel:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from hunch.core import (
     Explanation,
     FloatArray,
     IntArray,
+    Memoryless,
     State,
     Transition,
     UsageError,
@@ -49,6 +50,7 @@ from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import StateFeatures, TextTable
 from hunch.roles.prior.action import ActionPrior, Proposal
+from hunch.roles.prior.candidates import Candidates, When
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class DQNPriorConfig:
 
     k: PositiveInt | None = 5
     """Proposals per state (paper: 5); none for all actions with a positive prior."""
-    proposals: Literal["kept", "visited", "fresh"] = "visited"
+    proposals: When = "visited"
     """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
@@ -97,13 +99,6 @@ class DQNPriorConfig:
     """Environment steps before the first update (our choice)."""
     hidden: PositiveInt = 128
     """Width of the three-layer perceptron (released code: 64)."""
-
-
-class Arrival(NamedTuple):
-    """A state that awaits an action, by number, with its candidates."""
-
-    state: int
-    proposal: Proposal
 
 
 class DQNPrior(Agent):
@@ -154,13 +149,11 @@ class DQNPrior(Agent):
         self.rng = np.random.default_rng(seed)
         self.features = StateFeatures(self.table, joint=self.config.joint)
         self.learner = QLearner(self.features, seed, data=len(data), **self.rule())
-        self.kept: dict[int, Proposal] = {}  # by state
-        self.here: dict[int, Arrival] = {}  # by stream
-        self.fallbacks: list[float] = []
+        self.proposals = Candidates(self.prior, self.features, self.config.k, self.config.proposals)
         self.steps = 0
         for row in self._rows(data):
             self.learner.replay.add(row)
-        self.here.clear()
+        self.proposals.here.clear()
         self.alone = world.streams == 0
 
     def rule(self) -> dict[str, Any]:
@@ -174,33 +167,13 @@ class DQNPrior(Agent):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action from the posterior over each state's candidates."""
-        here = self._arrive(states)
-        self.here.update(zip([state.stream for state in states], here, strict=True))
+        here = self.proposals.arrive(states, self.rng)
+        self.proposals.here.update(zip([state.stream for state in states], here, strict=True))
         proposals = [arrival.proposal for arrival in here]
         candidates = [proposal.indices for proposal in proposals]
         q = self.learner.values(self.features, [arrival.state for arrival in here], candidates)
         chosen = [self.explore(p, row) for p, row in zip(proposals, q, strict=True)]
         return [state.options[i] for state, i in zip(states, chosen, strict=True)]
-
-    def _arrive(self, states: Sequence[State]) -> list[Arrival]:
-        """Number states and assign candidates: those of the arrival, kept ones, or newly drawn ones."""
-        here = {i: a for i, s in enumerate(states) if (a := self.here.pop(s.stream, None)) is not None}
-        new = [i for i in range(len(states)) if i not in here]
-        numbers = self.features.number([states[i] for i in new])
-        found = self._proposals([states[i] for i in new], numbers)
-        here |= {i: Arrival(n, own) for i, n, own in zip(new, numbers, found, strict=True)}
-        return [here[i] for i in range(len(states))]
-
-    def _proposals(self, states: Sequence[State], numbers: Sequence[int]) -> list[Proposal]:
-        """Return the candidates of numbered states, with one call of the prior for all that are drawn."""
-        keeps = self.config.proposals == "kept"
-        known = self.kept if keeps else dict[int, Proposal]()
-        keys = numbers if keeps else range(len(states))
-        due = {key: state for key, state in zip(keys, states, strict=True) if key not in known}
-        drawn = self.prior.propose(list(due.values()), self.config.k, self.rng) if due else []
-        known.update(zip(due, drawn, strict=True))
-        self.fallbacks += [proposal.fallbacks for proposal in drawn]
-        return [known[key] for key in keys]
 
     @property
     def epsilon(self) -> float:
@@ -230,9 +203,10 @@ class DQNPrior(Agent):
 
     def _rows(self, transitions: Sequence[Transition]) -> list[Row]:
         """Return steps as rows of the replay buffer."""
-        before = self._arrive([t.state for t in transitions])
+        arrive, rng = self.proposals.arrive, self.rng
+        before = arrive([t.state for t in transitions], rng)
         alive = [i for i, t in enumerate(transitions) if not t.terminated]
-        after = dict(zip(alive, self._arrive([transitions[i].next_state for i in alive]), strict=True))
+        after = dict(zip(alive, arrive([transitions[i].next_state for i in alive], rng), strict=True))
         rows: list[Row] = []
         for i, (t, s) in enumerate(zip(transitions, before, strict=True)):
             n = after.get(i, s)  # nothing follows a terminal state, so any value will do
@@ -240,7 +214,7 @@ class DQNPrior(Agent):
             own, later = (a.proposal.indices.tolist() if self.learner.replay.k else () for a in (s, n))
             rows.append((s.state, action, n.state, t.reward, t.terminated, own, later))
             if not t.done:
-                self.here[t.stream] = n
+                self.proposals.here[t.stream] = n
         return rows
 
     @property
@@ -255,7 +229,8 @@ class DQNPrior(Agent):
         while learner.updates < due and len(learner.replay):
             batch = learner.replay.sample(self.config.batch_size, self.rng)
             losses.append(learner.update(batch, self.candidates))
-        told, self.fallbacks = [share for share in self.fallbacks if share == share], []
+        told = [share for share in self.proposals.fallbacks if share == share]
+        self.proposals.fallbacks.clear()
         means = {"loss": losses, "fallback_rate": told}
         return {name: float(np.mean(figures)) for name, figures in means.items() if figures}
 
@@ -263,27 +238,42 @@ class DQNPrior(Agent):
         """Return the candidates of states: those in the rows of the replay buffer, kept or new ones."""
         if self.learner.replay.k:
             return [row[row >= 0] for row in stored]
-        if self.config.proposals == "kept":
-            return [self.kept[i].indices for i in states]
-        asked = [self.features.states[i] for i in states]
-        return [proposal.indices for proposal in self.prior.propose(asked, self.config.k, self.rng)]
+        return self.proposals.again(states, self.rng)
 
     # ---- evaluating ---------------------------------------------------------------------------------
 
-    def player(self, seed: int) -> PosteriorPlayer:
-        """Return a player with its own draws of candidates and actions."""
-        return PosteriorPlayer(self, seed)
+    def player(self, seed: int) -> Memoryless:
+        """Return a player that acts by the posterior over its own draws, or takes the best by epsilon."""
+        features, c = self._copy(), self.config
+        alpha = c.alpha if c.explore == "posterior" else 0.0
+
+        def act(states: Sequence[State], rng: np.random.Generator) -> list[str]:
+            proposals = self.proposals.drawn(states, rng)
+            q = self._q(features, states, [proposal.indices for proposal in proposals])
+            chosen = [choose(p, row, alpha, rng) for p, row in zip(proposals, q, strict=True)]
+            return [state.options[i] for state, i in zip(states, chosen, strict=True)]
+
+        return Memoryless(act, seed)
+
+    def _copy(self) -> StateFeatures:
+        """Return features of their own, so that evaluating leaves no trace."""
+        return StateFeatures(self.table, joint=self.config.joint, known=self.features)
+
+    def _q(
+        self, features: StateFeatures, states: Sequence[State], candidates: Sequence[IntArray]
+    ) -> list[FloatArray]:
+        return self.learner.values(features, features.number(states), candidates)
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the largest Q of each state over all its actions, shape (n,)."""
         every = [np.arange(len(state.options)) for state in states]
-        return np.array([q.max() for q in self.player(0).values(states, every)])
+        return np.array([q.max() for q in self._q(self._copy(), states, every)])
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
-        player, n = self.player(0), len(state.options)
-        q = player.values([state], [np.arange(n)])[0]
-        proposal = player.propose([state])[0]
+        n = len(state.options)
+        (q,) = self._q(self._copy(), [state], [np.arange(n)])
+        (proposal,) = self.proposals.drawn([state], np.random.default_rng(0))
         prior, chosen = np.zeros(n), np.zeros(n)
         prior[proposal.indices] = proposal.weights
         chosen[proposal.indices] = posterior(proposal.weights, q[proposal.indices], self.config.alpha)
@@ -297,13 +287,14 @@ class DQNPrior(Agent):
             "learner": self.learner.state_dict(),
             "features": self.features.state_dict(),
             "encoder": self.table.lm.name,
-            "proposer": {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")},
-            "kept": [(key, p.indices.tolist(), p.weights.tolist()) for key, p in self.kept.items()],
-            "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
+            "proposer": self._proposer(),
+            **self.proposals.state_dict(),
             "rng": self.rng.bit_generator.state,
             "steps": self.steps,
-            "fallbacks": list(self.fallbacks),
         }
+
+    def _proposer(self) -> dict[str, Any]:
+        return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`; kept candidates of another prior are dropped.
@@ -322,46 +313,9 @@ class DQNPrior(Agent):
             )
         self.learner.load_state_dict(state["learner"])
         self.features.load_state_dict(state["features"])
-        own = state["proposer"] == {
-            name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")
-        }
-        self.kept = {key: Proposal(np.array(i), np.array(w)) for key, i, w in state["kept"] if own}
-        self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
+        self.proposals.load_state_dict(state, own=state["proposer"] == self._proposer())
         self.rng.bit_generator.state = state["rng"]
-        self.steps, self.fallbacks = state["steps"], list(state["fallbacks"])
-
-
-class PosteriorPlayer:
-    """Acts by the posterior of an agent's Q over its own candidates, without memory."""
-
-    def __init__(self, agent: DQNPrior, seed: int) -> None:
-        self.agent, self.rng = agent, np.random.default_rng(seed)
-        self.features = StateFeatures(agent.table, joint=agent.config.joint, known=agent.features)
-
-    def propose(self, states: Sequence[State]) -> list[Proposal]:
-        """Return C^k(s) of each state: the agent's kept proposals, or newly drawn ones."""
-        agent = self.agent
-        keeps = agent.config.proposals == "kept"
-        kept = [agent.kept.get(agent.features.find(state)) if keeps else None for state in states]
-        new = [state for state, own in zip(states, kept, strict=True) if own is None]
-        drawn = iter(agent.prior.propose(new, agent.config.k, self.rng) if new else ())
-        return [next(drawn) if own is None else own for own in kept]
-
-    def values(self, states: Sequence[State], candidates: Sequence[IntArray]) -> list[FloatArray]:
-        """Return Q(s, a) of each state's candidates."""
-        return self.agent.learner.values(self.features, self.features.number(states), candidates)
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw from the posterior; take the best candidate if the agent explores by epsilon."""
-        proposals = self.propose(states)
-        q = self.values(states, [proposal.indices for proposal in proposals])
-        config = self.agent.config
-        alpha = config.alpha if config.explore == "posterior" else 0.0
-        chosen = [choose(p, row, alpha, self.rng) for p, row in zip(proposals, q, strict=True)]
-        return [state.options[i] for state, i in zip(states, chosen, strict=True)]
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
+        self.steps = state["steps"]
 
 
 def choose(proposal: Proposal, q: FloatArray, alpha: float, rng: np.random.Generator) -> int:
@@ -389,6 +343,6 @@ METHOD = Method(
         "methods/prior/dqn_prior.py",
         "rl/q_learning.py",
         "roles/prior/action.py",
-        "roles/prior/kinds.py",
+        "roles/prior/candidates.py",
     ),
 )

@@ -91,11 +91,9 @@ class WorldCoder(WritingAgent):
         rng = np.random.default_rng([self.seed, 0, state.stream, self.acted.get(state.stream, 0)])
         at_random = rng.random() < self.config.epsilon
         way = None if at_random else self._planned(state)
-        return (
-            way[0]
-            if way and way[0] in state.options
-            else state.options[int(rng.integers(len(state.options)))]
-        )
+        if way and way[0] in state.options:
+            return way[0]
+        return state.options[int(rng.integers(len(state.options)))]
 
     def _planned(self, state: State) -> list[str] | None:
         """Return the path from a state; it is searched once until the programs change."""
@@ -109,9 +107,7 @@ class WorldCoder(WritingAgent):
 
     def _plan(self, state: State, seen: list[Any]) -> list[str] | None:
         model = self._model(state.task)
-        if model is None:
-            return None
-        return self._way(model, frozen(state.raw), seen)
+        return None if model is None else self._way(model, frozen(state.raw), seen)
 
     def _model(self, mission: str) -> CodedModel | None:
         """Return the current programs, if both can be run."""

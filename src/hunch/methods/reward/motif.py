@@ -19,7 +19,6 @@ only, so that these steps are counted. The published runs use a separate data se
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,11 +27,10 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Transition, World
-from hunch.lm import load, require
-from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm import load
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
-from hunch.lm.prompts import Prompt, extended
+from hunch.lm.prompts import Prompt
 from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
@@ -40,11 +38,10 @@ from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 from hunch.rl.statistics import cycles
 from hunch.roles.encoder.features import TextTable
+from hunch.roles.reward.comparer import CHOICES, TARGETS, Comparer
+from hunch.roles.reward.comparer import read_preference as read_preference
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
-CHOICES: Final = ("1", "2", "none")
-TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
-"""Share of the preference that the first caption gets for each verdict; 0 is a tie."""
 LONGEST: Final = 10
 """Maximum factor by which collection is prolonged while all captions are equal."""
 HELD_OUT, ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 0.2, 3, 64, 20, 256, 3e-3
@@ -52,7 +49,6 @@ HELD_OUT, ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 0.2, 3, 64, 20, 256, 3e-3
 width (our choice), passes (released code: 10), pairs per update (1024) and Adam's rate (1e-5)."""
 ALIKE: Final = 20
 """Number of equal verdicts at which a warning says that the judge carries no information."""
-_VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +109,12 @@ class Preference(RewardSource):
         self, lm: LanguageModel, encoder: LanguageModel, config: PreferenceConfig | None = None
     ) -> None:
         self.config = config or PreferenceConfig()
-        self.lm = require(lm, "generate", needed_by="A judge of captions")
+        self.lm = lm
         self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
-        self._asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=("first", "second"))
+        own, role = ("first", "second"), "preference"
+        asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=own, role=role)
+        self.comparer = Comparer(lm, asking, self.config.last)
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -223,36 +221,14 @@ class Preference(RewardSource):
         )
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
-        """Ask about all pairs at once; a repeated pair gets another sample of its answer."""
-        times: dict[Prompt, int] = {}
-        asked: list[tuple[int, Prompt, int]] = []  # index, prompt, sample
-        for i, (first, second) in enumerate(pairs):
-            if first != second:
-                own = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
-                prompt = self._asking.prompt(self.prompt(first, second), **own)
-                times[prompt] = times.get(prompt, -1) + 1
-                asked.append((i, prompt, times[prompt]))
-        verdicts: list[int | None] = [0 if one == other else None for one, other in pairs]
-        for attempt in (0, 1):
-            due = [(i, prompt, n) for i, prompt, n in asked if verdicts[i] is None]
-            answers = self._answers(due, attempt)
-            for (i, _, _), answer in zip(due, answers, strict=True):
-                verdicts[i] = read_preference(answer, last=self.config.last)
-        self._asking.hear(answers, [verdicts[i] is not None for i, _, _ in due], abstains=True)
-        self.unread = sum(verdict is None for verdict in verdicts)
+        """Ask about all pairs at once; equal captions are a tie without a question."""
+        verdicts = self.comparer.verdicts([None if a == b else self._question(a, b) for a, b in pairs])
+        self.unread = self.comparer.unread
         return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
-    def _answers(self, due: Sequence[tuple[int, Prompt, int]], attempt: int) -> list[str]:
-        """Return an answer to each prompt; all samples of a prompt are requested together."""
-        most: dict[Prompt, int] = {}
-        for _, prompt, n in due:
-            most[prompt] = max(most.get(prompt, 0), n)
-        reminder = "" if not attempt else "\nAnswer with 1, 2 or none only."
-        samples = {
-            prompt: self.lm.generate([extended(prompt, reminder)], n + 1, self._asking.sampling)[0]
-            for prompt, n in most.items()
-        }
-        return [samples[prompt][n] for _, prompt, n in due]
+    def _question(self, first: str, second: str) -> Prompt:
+        own = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
+        return self.comparer.asking.prompt(self.prompt(first, second), **own)
 
     # ---- fitting ----------------------------------------------------------------------------------------
 
@@ -359,21 +335,6 @@ class Preference(RewardSource):
 
 def _warn(text: str) -> None:
     warnings.warn(text, HunchWarning, stacklevel=4)
-
-
-def read_preference(answer: str, *, last: bool = False) -> int | None:
-    """Return 1 or 2 for the better caption, 0 for none; None if an answer has no verdict.
-
-    An answer that names several without deciding counts by the first, or the last.
-    """
-    decided = read_option(answer, CHOICES)
-    if decided is not None:
-        return (decided + 1) % len(CHOICES)
-    found = _VERDICT.findall(spoken(answer))
-    if not found:
-        return None
-    word = found[-1 if last else 0].lower()
-    return int(word) if word.isdigit() else 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Memoryless, Player, State, UsageError, World, weakest
+from hunch.core import Agent, EvidenceLevel, Player, State, UsageError, World, weakest
 from hunch.envs.prompts import read
 from hunch.lm import trainable
 from hunch.lm.registry import require_trainable
@@ -30,6 +30,7 @@ from hunch.methods.policy.glam import WALKS
 from hunch.methods.policy.ppo import PolicyAgent, by_stream, listed
 from hunch.methods.reward.rewarded import source
 from hunch.methods.settings import configure
+from hunch.methods.tune.text import Writer, divergence
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step, cut, fitting
 from hunch.rl.settings import GROUPED, UpdateConfig
@@ -117,7 +118,7 @@ class WritingAgent(PolicyAgent):
             self.models = {**self.models, "reference": self.reference}
         super().__init__(c)
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
-        self.texts = _read_texts(c.texts) if c.ptx else []
+        self.texts = _read_texts(c.texts) if c.ptx and c.texts else []
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
@@ -199,7 +200,11 @@ class WritingAgent(PolicyAgent):
     def player(self, seed: int) -> Player:
         """Return a player that writes with the same weights, at the temperature of the config."""
         heat = self.config.temperature
-        return Memoryless(lambda states, rng: [own.text for own in self.decide(states, rng, heat)], seed)
+        return Writer(lambda states, rng: self.decide(states, rng, heat), self.judge, seed)
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the divergence of texts from the reference."""
+        return divergence(self.policy, states, decisions, self.config.micro)
 
     # ---- learning -----------------------------------------------------------------------------------
 

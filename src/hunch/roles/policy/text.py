@@ -65,6 +65,8 @@ class TextPolicy(ModelPolicy):
     """
 
     within: Nucleus | None = None
+    settled: dict[str, Tensor] | None = None
+    """The weights of the reference, if it is this model at a later time than before its training."""
 
     def __init__(
         self,
@@ -129,8 +131,12 @@ class TextPolicy(ModelPolicy):
         with self._held():
             return self._judged(self.frozen.lm, states, decisions).logprobs
 
+    def settle(self) -> None:
+        """Make the model as it is now the reference, in place of that before its training."""
+        self.settled = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
+
     def _held(self) -> AbstractContextManager[None]:
-        return self.lm.held() if self.frozen is self.chooser else nullcontext()
+        return self.lm.held(self.settled) if self.frozen is self.chooser else nullcontext()
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return the probabilities of the listed actions of each state."""

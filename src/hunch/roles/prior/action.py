@@ -126,14 +126,3 @@ class UniformPrior(DistributionPrior):
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         return [np.full(len(state.options), 1 / len(state.options)) for state in states]
-
-
-def recall(proposals: Sequence[Proposal], references: Sequence[int]) -> float:
-    """Return recall@k: the share of states whose reference action is among the candidates."""
-    hits = [reference in proposal.indices for proposal, reference in zip(proposals, references, strict=True)]
-    return float(np.mean(hits))
-
-
-def entropy(proposal: Proposal) -> float:
-    """Return the entropy of the candidates' weights, in nats."""
-    return float(-(proposal.weights * np.log(proposal.weights)).sum())

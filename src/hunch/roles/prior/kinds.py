@@ -24,7 +24,6 @@ from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import DistributionPrior, UniformPrior
-from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
 if TYPE_CHECKING:
     from hunch.roles.prior.language import MappedPrior
@@ -81,18 +80,13 @@ def build_prior(
     temperature = TEMPERATURES.get(kind, 1.0) if config.temperature is None else config.temperature
     if kind == "uniform":
         return UniformPrior("L0")
-    if kind == "novelty":
-        return NoveltyPrior(temperature=temperature, repeat=config.repeat)
-    if kind in ("mapped", "likelihood", "labelled"):
-        return _asking(kind, config, lm, temperature)
-    source = table if table is not None and table.lm is lm else lm
-    return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
+    if kind in ("novelty", "similarity"):
+        from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
-
-def _asking(
-    kind: str, config: PriorConfig, lm: LanguageModel, temperature: float
-) -> DistributionPrior | MappedPrior:
-    """Make a prior that asks the model for words or for their probabilities."""
+        if kind == "novelty":
+            return NoveltyPrior(temperature=temperature, repeat=config.repeat)
+        source = table if table is not None and table.lm is lm else lm
+        return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
     from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
 
     asks = asks_of(config, temperature=temperature)

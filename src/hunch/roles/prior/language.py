@@ -213,7 +213,7 @@ class MappedPrior:
     def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
         chosen = [self.understood(answer, state.options, rng) for answer in answers]
         counts = np.bincount([index for index, _ in chosen], minlength=len(state.options))
-        self._asking.hear(answers, [named for _, named in chosen])
+        self._asking.hear(answers, [state.options[i] if named else None for i, named in chosen])
         indices = np.flatnonzero(counts)
         fallbacks = sum(not named for _, named in chosen)
         return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))

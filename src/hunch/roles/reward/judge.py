@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final, Literal
 
 from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
 from hunch.lm import choose, require
-from hunch.lm.answers.reading import read_option, spoken
+from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
@@ -72,7 +73,7 @@ class Judge(RewardSource):
             raise UsageError(f"A judge's probability of Yes needs a model that scores; {lm.name} does not.")
         self.lm, self.models = lm, {"judge": lm}
         top_p = 0.7 if self.config.temperature == 0 else 1.0
-        self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=())
+        self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=(), role="judge")
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -144,7 +145,8 @@ class Judge(RewardSource):
     def read(self, answers: Sequence[str]) -> list[float | None]:
         """Return the verdicts in answers; None for an abstention."""
         verdicts = [read_verdict(answer) for answer in answers]
-        self._asking.hear(answers, [verdict is not None for verdict in verdicts], abstains=True)
+        said = [None if verdict is None else ANSWERS[verdict < 0.5] for verdict in verdicts]
+        self._asking.hear(answers, said, abstains=True)
         return verdicts
 
     def written(self, prompts: Sequence[Prompt]) -> list[str]:

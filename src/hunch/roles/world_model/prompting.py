@@ -19,7 +19,8 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm import require
-from hunch.lm.answers.reading import read_line, read_option
+from hunch.lm.answers.lines import read_line
+from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed, room
 from hunch.lm.base import LanguageModel, Sampling, softmax
 from hunch.lm.prompts import Prompt
@@ -132,7 +133,7 @@ class Completer:
             require(lm, "score", needed_by="A choice among answers")
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
-        self.config, self._asking = config, Asking(lm, config)
+        self.config, self._asking = config, Asking(lm, config, role="world-model")
         extra = room(lm, 0)
         self.context = config.context or min(CONTEXT + extra, self.lm.context or CONTEXT + extra)
         self.answer = max(config.max_tokens, extra)
@@ -182,7 +183,7 @@ class Completer:
             for i, text in zip(open_, texts, strict=True):
                 answers[i] = _chatted(text, read, stop, blanks[i]) if self._asking.chats else read(text)
             self.counts.completions += len(open_)
-            self._asking.hear(texts, [answers[i] is not None for i in open_])
+            self._asking.hear(texts, [answers[i] for i in open_])
             open_ = [i for i in open_ if answers[i] is None]
             self.counts.unread += len(open_)
         self.counts.failed += sum(answer is None for answer in answers)

@@ -17,9 +17,10 @@ from hunch.core import EvidenceLevel, UsageError
 from hunch.envs.design.code import canonical, extract
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import Problem, Trial
-from hunch.lm.answers.reading import spoken
+from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import Prompt as AnyPrompt
 from hunch.lm.registry import require
 
 Feedback = Literal["own", "blind", "shuffled", "fresh"]
@@ -173,7 +174,7 @@ class ModelWriter:
     ) -> None:
         self.lm = require(lm, "generate", "A writer of programs")
         self.prompt = prompt
-        self._asking = Asking(lm, asks, tokens=2048, stop=())
+        self._asking = Asking(lm, asks, tokens=2048, stop=(), role="writer")
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -188,12 +189,30 @@ class ModelWriter:
         Raises:
             HunchError: if too many answers in a row hold no code.
         """
+        return self._written(problem, [self._prompt(problem, parents, feedback)], n, first)
+
+    def write_each(self, problem: Problem, requests: Sequence[tuple[Sequence[Attempt], str]]) -> list[str]:
+        """Ask for one program per request, all in one batch.
+
+        Args:
+            problem: The problem.
+            requests: Parents and feedback of each.
+
+        Raises:
+            HunchError: as for :meth:`write`.
+        """
+        return self._written(problem, [self._prompt(problem, *request) for request in requests], 1, 0)
+
+    def _prompt(self, problem: Problem, parents: Sequence[Attempt], feedback: str) -> AnyPrompt:
         shown = "\n\n".join(f"```python\n{parent.program.strip()}\n```" for parent in parents)
         own = {"task": problem.text(), "examples": shown, "observation": feedback}
-        prompt = self._asking.prompt(self.prompt(problem, parents, feedback), **own)
-        answers = self.lm.generate([prompt], n, self._asking.sampling, first)[0]
+        return self._asking.prompt(self.prompt(problem, parents, feedback), **own)
+
+    def _written(self, problem: Problem, prompts: Sequence[AnyPrompt], n: int, first: int) -> list[str]:
+        told = self.lm.generate(prompts, n, self._asking.sampling, first)
+        answers = [answer for own in told for answer in own]
         programs = [extract(spoken(answer), problem.function) for answer in answers]
-        self._asking.hear(answers, [bool(program.strip()) for program in programs])
+        self._asking.hear(answers, [program if program.strip() else None for program in programs])
         return programs
 
 

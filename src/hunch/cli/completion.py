@@ -1,0 +1,94 @@
+"""``hunch completion SHELL``: completes commands, methods, environments, models and options in a shell.
+
+The script that a shell reads asks ``hunch completion --words`` for what may stand next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+
+from hunch.core import UsageError
+
+SCRIPTS = {
+    "bash": r"""_hunch() {
+    local IFS=$'\n'
+    COMPREPLY=($(hunch completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _hunch hunch""",
+    "zsh": r"""#compdef hunch
+_hunch() {
+    local -a found
+    found=(${(f)"$(hunch completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    (( $#found )) && compadd -- $found || _files
+}
+compdef _hunch hunch""",
+    "fish": """function _hunch
+    hunch completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+end
+complete -c hunch -a '(_hunch)'""",
+}
+
+
+def completion(arguments: Sequence[str]) -> None:
+    """Print a script that completes the command in bash, zsh or fish.
+
+    Load it in the start file of the shell: source <(hunch completion bash), the same with zsh, or for fish
+    hunch completion fish | source.
+
+    Raises:
+        UsageError: if the shell is another one.
+    """
+    if arguments[:1] == ["--words"]:
+        *before, current = arguments[1:] or [""]
+        print("\n".join(word for word in _next(before, current) if word.startswith(current)))
+        return
+    if len(arguments) != 1 or arguments[0] not in SCRIPTS:
+        raise UsageError(f"Name one shell, {', '.join(SCRIPTS)}, as in 'hunch completion bash'.")
+    print(SCRIPTS[arguments[0]])
+
+
+def _next(before: Sequence[str], current: str) -> Iterable[str]:
+    """Return the words that may stand after these; none where a file or a free value is due."""
+    from hunch import envs, lm, methods
+    from hunch.cli import main
+
+    if not before or before == ["help"]:
+        return [*main.COMMANDS, *main.added()]
+    command, rest, last = before[0], before[1:], before[-1]
+    named = {"methods": methods.registered(), "envs": envs.names(), "lm": lm.kinds(), "completion": SCRIPTS}
+    if command in named:
+        return named[command]
+    found, flags = _flags(command, rest)
+    if last in ("--env", "--lm"):
+        return named[last.removeprefix("--") + "s" * (last == "--env")]
+    if last.startswith("--") and (value := flags.get(last)):
+        return value.split("|") if "|" in value else ()
+    if current.startswith("-"):
+        return flags
+    if command in ("run", "compare") and len(found) == len(rest):
+        return methods.registered()
+    return SECOND.get(command, ()) if not rest else ()
+
+
+SECOND = {"data": ("collect", "import", "show"), "cache": ("stats", "export", "clear")}
+
+
+def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the methods that a command line names, and its options with the form of their values."""
+    from hunch import envs, methods
+    from hunch.cli import help, main
+
+    if command not in main.COMMANDS:
+        return [], {}
+    name = rest[0] if command in SECOND and rest else command
+    cls = getattr(import_module(f"hunch.cli.{command}"), f"{name.capitalize()}Options", None)
+    found = [word for word in rest if word in methods.registered()] if command in ("run", "compare") else []
+    listed = [*(help.options(cls) if cls else ())]
+    listed += [option for each in found for option in help.of_method(methods.find(each), rest)]
+    flags = {f"--{option.flag}": option.value for option in listed}
+    on = [option.flag.rpartition(".") for option in listed if option.default.startswith("on;")]
+    flags |= {f"--{before}{dot}no-{last}": "" for before, dot, last in on}
+    env = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if word == "--env"), "")
+    own = envs.options_of(env) if env in envs.names() else None
+    return found, flags | {f"--env.{name}": "VALUE" for name in own or ()}

@@ -1,0 +1,119 @@
+"""Tactics: what can be done about a goal, the subgoals that it leaves, and the proof term that comes of it.
+
+    intro        assume the left side of an implication
+    split        prove both sides of a conjunction
+    left, right  prove one side of a disjunction
+    cases h      take a conjunction apart, or prove the goal in both cases of a disjunction
+    use h        prove the left side of an implication, then the goal with its right side
+
+A goal without anything left to do is closed: its conclusion, or ``false``, is a hypothesis. ``intro``,
+``split`` and ``cases`` lose nothing; the others may lead to goals that cannot be proved. ``use h`` keeps h
+for its left side, so goals may return: a search has to cut circles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hunch.envs.proofs.kernel import Term, hypotheses
+from hunch.envs.proofs.logic import FALSE, Formula, Goal
+
+if TYPE_CHECKING:
+    from hunch.rl.and_or import Proof
+
+SAFE: Final = ("intro", "split", "cases")
+"""Tactics that lose nothing."""
+
+
+class Tactic(NamedTuple):
+    """A tactic, and the hypothesis that it takes, if any."""
+
+    name: str
+    hypothesis: Formula | None = None
+
+
+def tactics(goal: Goal) -> list[tuple[Tactic, tuple[Goal, ...]]]:
+    """Return the tactics of a goal with their subgoals: those for the conclusion, then by hypothesis."""
+    known, wanted = goal
+    found: list[tuple[Tactic, tuple[Goal, ...]]] = []
+    if wanted.op == "->":
+        found.append((Tactic("intro"), (Goal.of((*known, wanted.parts[0]), wanted.parts[1]),)))
+    elif wanted.op == "&":
+        found.append((Tactic("split"), tuple(Goal(known, part) for part in wanted.parts)))
+    elif wanted.op == "|":
+        names = zip(("left", "right"), wanted.parts, strict=True)
+        found += [(Tactic(name), (Goal(known, part),)) for name, part in names]
+    for formula in known:
+        rest = tuple(other for other in known if other != formula)
+        if formula.op == "&":
+            found.append((Tactic("cases", formula), (Goal.of((*rest, *formula.parts), wanted),)))
+        elif formula.op == "|":
+            cases = tuple(Goal.of((*rest, part), wanted) for part in formula.parts)
+            found.append((Tactic("cases", formula), cases))
+        elif formula.op == "->":
+            left, right = formula.parts
+            found.append((Tactic("use", formula), (Goal(known, left), Goal.of((*rest, right), wanted))))
+    return found
+
+
+def moves(goals: Sequence[Goal]) -> list[list[tuple[Tactic, tuple[Goal, ...]]]]:
+    """Return the tactics of several goals for a search, whose subgoals are those that are not closed."""
+    return [
+        [(tactic, tuple(g for g in left if not g.closed)) for tactic, left in tactics(goal)] for goal in goals
+    ]
+
+
+def named(goal: Goal, tactic: Tactic) -> str:
+    """Return the text of a tactic: its hypothesis is named by its place in the goal."""
+    if tactic.hypothesis is None:
+        return tactic.name
+    return f"{tactic.name} h{goal.hypotheses.index(tactic.hypothesis) + 1}"
+
+
+def shown(goal: Goal) -> str:
+    """Return the lines of a goal for a reader."""
+    lines = [f"{name}: {formula}" for name, formula in hypotheses(goal).items()]
+    return "\n".join([*lines, f"Prove: {goal.conclusion}"])
+
+
+def term(goal: Goal, proof: Proof | None) -> Term:
+    """Return the proof term of a closed goal, or of a goal and a search's proof of it.
+
+    Raises:
+        ValueError: if the proof belongs to another goal.
+    """
+    fresh = (f"x{i}" for i in count(1))
+
+    def of(goal: Goal, proof: Proof | None, names: Mapping[Formula, str]) -> Term:
+        if FALSE in names:
+            return ("absurd", names[FALSE])
+        if goal.conclusion in names:
+            return names[goal.conclusion]
+        if proof is None or proof.goal != goal:
+            raise ValueError(f"There is no proof of {goal}.")
+        taken: Tactic = proof.action
+        left = next(subgoals for tactic, subgoals in tactics(goal) if tactic == taken)
+        parts = iter(proof.parts)
+        open_ = [None if subgoal.closed else next(parts) for subgoal in left]
+
+        def sub(i: int, **new: Formula) -> Term:
+            kept = {f: n for f, n in names.items() if f in left[i].hypotheses}
+            return of(left[i], open_[i], kept | {f: n for n, f in new.items() if f not in kept})
+
+        h = taken.hypothesis
+        if h is None:
+            if taken.name == "intro":
+                x = next(fresh)
+                return ("fun", x, sub(0, **{x: goal.conclusion.parts[0]}))
+            rule = {"split": "pair", "left": "inl", "right": "inr"}[taken.name]
+            return (rule, *(sub(i) for i in range(len(left))))
+        x, y, (one, other) = next(fresh), next(fresh), h.parts
+        if h.op == "->":
+            return ("let", x, ("app", names[h], sub(0)), sub(1, **{x: other}))
+        if h.op == "|":
+            return ("case", names[h], x, sub(0, **{x: one}), y, sub(1, **{y: other}))
+        return ("let", x, ("fst", names[h]), ("let", y, ("snd", names[h]), sub(0, **{x: one, y: other})))
+
+    return of(goal, proof, {formula: name for name, formula in hypotheses(goal).items()})

@@ -1,0 +1,63 @@
+"""How English denies, concludes, hedges and puts off, as patterns for reading answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_I: Final = re.IGNORECASE
+SKIPPED: Final = frozenset(("the", "a", "an", "my", "this", "that", "its"))
+BOUNDARY: Final = re.compile(
+    r"[;:.!?\n]|\b(?:(?<!anything )(?<!everything )but|so|therefore|hence|thus|instead(?! of)|because|"
+    r"since)\b|(?<!n't)(?<!n’t)(?<!not)(?<!never), ",
+    _I,
+)
+DENIES: Final = re.compile(
+    r"\b(?:not|never|cannot|without|avoid\w*|neither|nor|than|over|unlike|refus\w+|instead of|except|"
+    r"(?:any|every)thing but|no (?:circumstances|reason|need|point|use)|whether)\b|n['’]t\b",
+    _I,
+)
+JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
+DENIED: Final = re.compile(
+    r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|blocked|impossible|wrong|bad|useless|"
+    r"pointless|dangerous|unsafe|risky|worse)\b|(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
+    r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
+    r"would (?:lose|fail|end|waste|undo|hurt|be (?:wrong|bad|a mistake))\b|(?:fails|loses)\b|makes no sense)",
+    _I,
+)
+CONCLUDES: Final = re.compile(
+    r"\b(?:so|therefore|thus|hence|i['’](?:ll|d)|i (?:will|would|choose|pick|take|select|go|should|must|"
+    r"decide|say|prefer)|let['’]s|we should|best|better|go with|decided?)\b",
+    _I,
+)
+PAUSE: Final = re.compile(r", |\b(?:but|so|therefore|hence|thus)\b", _I)
+TURN: Final = re.compile(r"\b(?:but|so|therefore|hence|thus)\b", _I)
+ASIDE: Final = re.compile(r"\W*(?:(?:even )?if|while|al?though|since|because|as|unlike|out of)\b", _I)
+MOVES: Final = frozenset(
+    verb + form
+    for verb in ("mov", "head", "step", "walk", "go", "proceed", "choos", "pick", "select", "say", "tak")
+    for form in ("", "e", "s", "es", "ing")
+)
+HEDGES: Final = re.compile(r"\b(?:either|whether|both|could|might|may|thought)\b", _I)
+LATER: Final = re.compile(r"\b(?:then|afterwards?|after that|later|before|because|since|as|to avoid)\b", _I)
+ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
+AFTER_A: Final = re.compile(r" (?!(?:is|because|since|or|and|would|seems|as)\b)[a-z]")
+GOES_ON: Final = re.compile(r" (?:for|at|around|into|like|through|over)\b", _I)
+ADMITS: Final = re.compile(
+    r"[\"'`*)\].]*\s*(?:[,.;:!—–-]|\Z|\s(?:because|since|as|is correct|is right)\b)", _I
+)
+
+
+def forms(word: str) -> set[str]:
+    """Return a word and its forms with -s and -ing."""
+    found = {word, word + "s", word + "es", word + "ing"}
+    if word.endswith("e"):
+        found.add(word[:-1] + "ing")
+    if re.search(r"[^aeiou][aeiou][bdgklmnprt]$", word):
+        found.add(word + word[-1] + "ing")
+    return found
+
+
+def clause(text: str) -> str:
+    """Return the end of a text after the last boundary of a clause."""
+    return BOUNDARY.split(text)[-1]

@@ -1,0 +1,85 @@
+"""What an answer says: its text without thoughts and fences, and its lines without bullets and quotes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from hunch.lm.base import cut
+
+T = TypeVar("T")
+LONGEST_LITERAL = 2000
+"""Characters of an object that is not quite JSON."""
+_I: Final = re.IGNORECASE
+_THINKS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
+_OPENS: Final = rf"(?:<(?:{_THINKS})>|\[THINK\])"
+_CLOSES: Final = rf"(?:</(?:{_THINKS})>|\[/THINK\])"
+_THOUGHT: Final = re.compile(rf"{_OPENS}(?:(?!{_CLOSES}).)*+(?:{_CLOSES}|\Z)", re.S | _I)
+_END_OF_THOUGHT: Final = re.compile(_CLOSES, _I)
+_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>", _I)
+_CONTROL: Final = re.compile(r"<\|[^|<>]{1,40}\|>")
+_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n|```")
+QUOTES: Final = "\"'`*_“”‘’«» \t\n"
+BULLET: Final = re.compile(r"^\s*(?:[*•>#]+\s*|[-–]\s+|\(?(?:\d{1,2}|[A-Za-z])[.):]\s+)+")
+
+
+def spoken(answer: str) -> str:
+    """Return an answer without thoughts and control tokens; empty if it ends in the middle of a thought."""
+    if "<" not in answer and "[" not in answer:
+        return answer
+    text = _CHANNEL.split(answer)[-1]
+    text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]
+    return _CONTROL.sub("", text)
+
+
+def read_lines(answer: str) -> list[str]:
+    """Return the lines of an answer without thoughts, fences, bullets, numbers and quotes."""
+    return [bare for line in unfenced(spoken(answer)).splitlines() if (bare := stripped(line).rstrip("."))]
+
+
+def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
+    """Return the first line, or text in bold, code or quotes, of an answer that can be read, or None.
+
+    The answer as a whole goes first.
+    """
+    text = unfenced(spoken(answer)).lstrip()
+    for line in (text, *text.splitlines(), *stressed(text)):
+        for bare in (line, stripped(line)):
+            if (found := read(cut(bare, (stop,)))) is not None:
+                return found
+    return None
+
+
+def stressed(text: str) -> list[str]:
+    """Return what is set in bold, in code or in quotes."""
+    spans = re.findall(r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”", text)
+    return ["".join(span) for span in spans]
+
+
+def stripped(line: str) -> str:
+    """Return a line without its bullet or number, and without quotes around it or what it ends."""
+    ends = re.sub(r"[\"'`*_”’]+([.,;:!]*)\s*$", r"\1", BULLET.sub("", line))
+    return ends.strip(QUOTES)
+
+
+def as_json(text: str) -> Any:
+    """Return the object in a text, or the list that it is, written as JSON or Python; None without one."""
+    bare = text.strip()
+    start, end = bare.find("{"), bare.rfind("}")
+    held = bare if bare[:1] + bare[-1:] == "[]" else bare[start : end + 1] if start >= 0 else ""
+    try:
+        return json.loads(held)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(held) if len(held) < LONGEST_LITERAL else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+
+
+def unfenced(text: str) -> str:
+    """Return a text without the marks of fences."""
+    return _FENCE.sub("\n", text) if "```" in text else text

@@ -1,0 +1,44 @@
+# ruff: noqa: E501
+# fmt: off
+# ruff: isort: off
+from hunch.methods.goal.ellm import ELLM as ELLM, ELLMConfig as ELLMConfig
+from hunch.methods.goal.rl_adapter import RLAdapter as RLAdapter, RLAdapterConfig as RLAdapterConfig
+from hunch.methods.goal.task_explore import TaskExplore as TaskExplore, TaskExploreConfig as TaskExploreConfig
+from hunch.methods.in_context.icpi import ICPI as ICPI, ICPIConfig as ICPIConfig, PlanConfig as PlanConfig
+from hunch.methods.in_context.icpi_no_argmax import ICPINoArgMax as ICPINoArgMax, ICPINoArgMaxConfig as ICPINoArgMaxConfig
+from hunch.methods.in_context.matching import Matching as Matching
+from hunch.methods.in_context.tabular_q import TabularQ as TabularQ, TabularQConfig as TabularQConfig
+from hunch.methods.planner.inner_monologue import InnerMonologue as InnerMonologue, InnerMonologueConfig as InnerMonologueConfig
+from hunch.methods.planner.plan import PlannerConfig as PlannerConfig
+from hunch.methods.planner.plan4mc import Plan4MC as Plan4MC, Plan4MCConfig as Plan4MCConfig
+from hunch.methods.planner.planner_actor_reporter import PlannerActorReporter as PlannerActorReporter, PlannerActorReporterConfig as PlannerActorReporterConfig
+from hunch.methods.planner.saycan import SayCan as SayCan
+from hunch.methods.planner.spring import SPRING as SPRING, SPRINGConfig as SPRINGConfig
+from hunch.methods.policy.gflan_prior import GFlanPrior as GFlanPrior, GFlanPriorConfig as GFlanPriorConfig
+from hunch.methods.policy.glam import GLAM as GLAM, GLAMConfig as GLAMConfig
+from hunch.methods.policy.instruct_ppo import InstructPPO as InstructPPO, InstructPPOConfig as InstructPPOConfig
+from hunch.methods.policy.ppo import PPO as PPO, PPOConfig as PPOConfig
+from hunch.methods.policy.twosome import TWOSOME as TWOSOME, TWOSOMEConfig as TWOSOMEConfig
+from hunch.methods.prior.bc import BC as BC, BCConfig as BCConfig
+from hunch.methods.prior.bc_lm import BCLM as BCLM, BCLMConfig as BCLMConfig
+from hunch.methods.prior.cql import CQL as CQL
+from hunch.methods.prior.cql_prior import CQLPrior as CQLPrior, CQLPriorConfig as CQLPriorConfig
+from hunch.methods.prior.dqn import DQN as DQN
+from hunch.methods.prior.dqn_prior import DQNPrior as DQNPrior, DQNPriorConfig as DQNPriorConfig
+from hunch.methods.prior.dqn_prior_released import DQNPriorReleased as DQNPriorReleased, DQNPriorReleasedConfig as DQNPriorReleasedConfig
+from hunch.methods.prior.instruct_q import InstructQ as InstructQ, InstructQConfig as InstructQConfig
+from hunch.methods.prior.likelihood_value import LikelihoodValue as LikelihoodValue, LikelihoodValueConfig as LikelihoodValueConfig
+from hunch.methods.prior.zero_shot import ZeroShot as ZeroShot, ZeroShotConfig as ZeroShotConfig
+from hunch.methods.program.code_policy import CodePolicy as CodePolicy, CodePolicyConfig as CodePolicyConfig
+from hunch.methods.program.eureka import Eureka as Eureka, EurekaConfig as EurekaConfig
+from hunch.methods.program.funsearch import FunSearch as FunSearch, FunSearchConfig as FunSearchConfig
+from hunch.methods.program.gif_mcts import GIFMCTS as GIFMCTS, GIFMCTSConfig as GIFMCTSConfig
+from hunch.methods.program.song import Song as Song, SongConfig as SongConfig
+from hunch.methods.program.text2reward import Text2Reward as Text2Reward, Text2RewardConfig as Text2RewardConfig
+from hunch.methods.program.worldcoder import WorldCoder as WorldCoder, WorldCoderConfig as WorldCoderConfig
+from hunch.methods.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
+from hunch.methods.reward.count_bonus import CountBonus as CountBonus, CountBonusConfig as CountBonusConfig
+from hunch.methods.reward.kwon import Kwon as Kwon, KwonConfig as KwonConfig
+from hunch.methods.reward.motif import Motif as Motif, MotifConfig as MotifConfig
+from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, RewardedLearnerConfig as RewardedLearnerConfig
+from hunch.methods.reward.rnd import RND as RND, RNDConfig as RNDConfig

@@ -1,0 +1,143 @@
+"""Best of n: a frozen model writes n texts, and the one that a reward model likes best is the answer.
+
+Algorithm (Stiennon et al., "Learning to summarize from human feedback", NeurIPS 2020)::
+
+    pairs  <- two texts for each of some prompts, and which one is preferred
+    r      <- a reward model, fitted to them
+    answer <- arg max of r over n texts
+
+It is what ``rlhf`` is compared with: the same pairs, the same reward model, and no training of the policy.
+Its divergence from the model is at most log n - (n - 1) / n (Beirami et al., 2024), which ``kl`` reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, State, Transition, World, weakest
+from hunch.lm.base import LanguageModel
+from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.tune.labels import check_labels, preferences_of
+from hunch.methods.tune.text import TextAgent, TextConfig
+from hunch.ranges import PositiveInt
+from hunch.rl.policy import Decision
+from hunch.roles.reward.settings import RewardModelConfig
+
+if TYPE_CHECKING:
+    from hunch.roles.reward.model import RewardModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestOfNConfig(RewardModelConfig, TextConfig):
+    """Selection by a reward model."""
+
+    n: PositiveInt = 16
+    """Texts of which the best is chosen (WebGPT: 64)."""
+
+
+class BestOfN(TextAgent):
+    """The agent.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+        judge: The model that compares, for labels=judge.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or another kind of model.
+        HunchError: if a model cannot be loaded.
+    """
+
+    config_class: ClassVar[type[Any]] = BestOfNConfig
+
+    def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
+        from hunch.roles.reward.model import RewardModel
+
+        super().__init__(config, **options)
+        c = self.config
+        self.source: RewardModel = RewardModel(c.lm or WALKS, preferences_of(c, judge), c)
+        self.models = {**self.models, **self.source.models}
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> BestOfN:
+        """Make the agent, with the judge."""
+        return cls(config, models["judge"])
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse models and labels that cannot be used, before anything is loaded."""
+        super().check(config, specs)
+        check_labels(config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest level of the model, the reward model and who compares."""
+        return weakest([super().evidence, self.source.evidence])
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget all pairs and rewards."""
+        super().begin(world, seed)
+        self.source.begin(world, seed)
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Collect pairs, until there are enough."""
+        if not self.source.fitted:
+            self.source.rewards(transitions)
+
+    def learn(self) -> dict[str, float]:
+        """Fit the reward model once there are enough pairs."""
+        return self.source.learn()
+
+    def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write n texts in each state, and keep the best; the first, until there are rewards."""
+        n = self.config.n if self.source.fitted else 1
+        many = [state for state in states for _ in range(n)]
+        drawn = super().write(many, rng)
+        if n == 1:
+            return drawn
+        rewards = self.source.score(many, [own.text for own in drawn]).reshape(len(states), n)
+        return [drawn[i * n + int(best)] for i, best in enumerate(rewards.argmax(1))]
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the learned reward of texts, and the bound of their divergence from the model."""
+        if not self.source.fitted:
+            return {}
+        n, proxy = self.config.n, self.source.score(states, [own.text for own in decisions])
+        return {"kl": log(n) - (n - 1) / n, "proxy": float(proxy.mean())}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return how well the reward model was fitted."""
+        return self.source.records()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the reward model, and the random state."""
+        return {"source": self.source.state_dict(), "rng": self.rng.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.source.load_state_dict(state["source"])
+        self.rng.bit_generator.state = state["rng"]
+
+
+METHOD = Method(
+    "best-of-n",
+    BestOfN,
+    "a frozen model writes n texts, and a reward model fitted to preferences chooses one",
+    "Stiennon et al., Learning to summarize from human feedback, NeurIPS 2020",
+    leaf="RL4LLM / decoding",
+    environments="free text of one step",
+    acts="text",
+    reads={"raw"},
+    optional={"raw"},
+    models={"judge": ("generate",)},
+    lm=WALKS,
+    roles=("policy", "reward source"),
+    control="shuffled preferences",
+    data="none",
+    changeable=("n",),
+)

@@ -1,0 +1,310 @@
+"""Algorithm Distillation: a network that has read how learners improve improves without a gradient.
+
+Algorithm (Laskin et al., "In-context Reinforcement Learning with Algorithm Distillation", ICLR 2023)::
+
+    record histories: all episodes of a learner, in many tasks         (hunch data histories)
+    repeat: draw a part of a history, many episodes of one learner in their order
+            maximise  sum log p(a_t | o_1, a_1, r_1, ..., o_t)         across the ends of episodes
+    act:    a_t ~ p(. | the lifetime so far), with fixed weights; only the context grows
+
+The network predicts the next action of a learner that has seen so much, so it acts like one that has learnt
+so much. Two settings turn it into its controls: ``histories="ends"`` is expert distillation (nothing
+improves in an example, so nothing can be learnt in context), and ``histories="shuffled"`` takes away the
+order. ``labels="best"`` with shuffled histories is the Decision-Pretrained Transformer (Lee et al., NeurIPS
+2023), which needs to be told the best action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hunch.core import (
+    EvidenceLevel,
+    Explanation,
+    FloatArray,
+    HunchError,
+    State,
+    UsageError,
+    World,
+)
+from hunch.methods.in_context.lifetime import InContext, Lifetimes
+from hunch.methods.method import Method
+from hunch.methods.settings import configure
+from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.rl.lifetimes import Labels, Life, Order, Vocabulary, batch, drawn, histories, labelled
+
+if TYPE_CHECKING:
+    from hunch.rl.sequence import Cache, SequenceModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmDistillationConfig:
+    """Algorithm Distillation."""
+
+    labels: Labels = "taken"
+    """Actions to predict: those taken, what the learner did there in the end, or the best ones."""
+    histories: Order = "histories"
+    """Episodes of an example: a part of a history, its end, or any in random order."""
+    episodes: PositiveInt = 16
+    """Episodes of an example, and the longest lifetime in which it can act."""
+    stride: PositiveInt = 1
+    """Distance between two episodes of an example; above 1 it learns faster than the learner that it read."""
+    width: PositiveInt = 64
+    """Width of the network."""
+    layers: PositiveInt = 3
+    """Blocks of the network."""
+    heads: PositiveInt = 4
+    """Attention heads per block."""
+    batch_size: PositiveInt = 16
+    """Examples per update."""
+    learning_rate: PositiveFloat = 1e-3
+    """Learning rate of Adam."""
+    warmup: PositiveInt = 50
+    """Updates until the learning rate is reached."""
+
+
+class AlgorithmDistillation(InContext):
+    """The agent. Updates need recorded histories; without them it acts at random.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: on an unknown option, or a setting out of range.
+    """
+
+    config_class: ClassVar[type[Any]] = AlgorithmDistillationConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    evidence: EvidenceLevel = "L1"
+
+    def __init__(self, config: AlgorithmDistillationConfig | None = None, **options: Any) -> None:
+        self.config: AlgorithmDistillationConfig = configure(type(self), config, options)
+        if self.config.width % self.config.heads:
+            raise UsageError(
+                f"heads must divide the width, unlike {self.config.heads} and {self.config.width}."
+            )
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with a new network, and read the histories.
+
+        Raises:
+            UsageError: if a history is too short, a lifetime is longer than an example, or the environment
+                does not know its best actions.
+        """
+        if world.lifetime > self.config.episodes:
+            raise UsageError(
+                f"A lifetime of {world.lifetime} episodes is longer than the examples, which have "
+                f"{self.config.episodes}: set --episodes {world.lifetime}, with histories of that length."
+            )
+        self.rng, self.seed, self.updates = np.random.default_rng(seed), seed, 0
+        self._make(Vocabulary.of(world.data))
+        self.lives = self._read(histories(world.data), world)
+        super().begin(world, seed)
+
+    def _read(self, found: Sequence[Sequence[Any]], world: World) -> list[list[Life]]:
+        """Return histories as arrays."""
+        c = self.config
+        needs = c.episodes if c.histories == "shuffled" else c.stride * (c.episodes - 1) + 1
+        if short := [len(history) for history in found if len(history) < needs]:
+            raise UsageError(
+                f"An example needs {needs} episodes of a history, but one has only {min(short)}: record "
+                "longer histories, or set fewer episodes or a smaller stride."
+            )
+        best = getattr(world.copy().unwrapped, "best", None) if c.labels == "best" and world.copy else None
+        if c.labels == "best" and found and best is None:
+            raise UsageError(
+                "The labels 'best' need an environment that knows its best action, as dark rooms do."
+            )
+        return [
+            [
+                self.vocabulary.life(*own)
+                for own in zip(history, labelled(history, c.labels, best), strict=True)
+            ]
+            for history in found
+        ]
+
+    def _make(self, vocabulary: Vocabulary) -> None:
+        """Make the network for a vocabulary."""
+        import torch
+
+        from hunch.rl.sequence import SequenceModel
+
+        c, self.vocabulary = self.config, vocabulary
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.model: SequenceModel = SequenceModel(
+                pieces=len(vocabulary.pieces),
+                actions=max(1, len(vocabulary.actions)),
+                length=c.episodes * vocabulary.places,
+                places=vocabulary.places,
+                width=c.width,
+                layers=c.layers,
+                heads=c.heads,
+            )
+        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=c.learning_rate)
+
+    # ---- learning -----------------------------------------------------------------------------------
+
+    def learn(self) -> dict[str, float]:
+        """Make one update: maximise the likelihood of the actions of some examples."""
+        import torch
+        from torch.nn import functional
+
+        from hunch.rl.sequence import Steps
+
+        if not self.lives:
+            return {}
+        *steps, labels = self._examples()
+        targets, logits = torch.from_numpy(labels), self.model(Steps.of(*steps))
+        loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.updates += 1
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.config.learning_rate * min(1.0, self.updates / self.config.warmup)
+        self.optimiser.step()
+        right = (logits.argmax(-1) == targets)[targets >= 0].double().mean()
+        return {"loss": float(loss.detach()), "accuracy": float(right)}
+
+    def _examples(self) -> tuple[Any, ...]:
+        """Draw the examples of an update, as arrays."""
+        c, rng = self.config, self.rng
+        chosen = [self.lives[int(rng.integers(len(self.lives)))] for _ in range(c.batch_size)]
+        return batch([[h[i] for i in drawn(len(h), c.episodes, c.stride, c.histories, rng)] for h in chosen])
+
+    # ---- acting -------------------------------------------------------------------------------------
+
+    def player(self, seed: int) -> Reader:
+        """Return a player with lifetimes of its own; the weights are the agent's."""
+        return Reader(self, seed)
+
+    def explain(self, state: State) -> Explanation:
+        """Return the policy at the beginning of a lifetime."""
+        policy = Reader(self, 0).policy([state])[0]
+        return Explanation({"policy": policy}, policy, "at the beginning of a lifetime")
+
+    # ---- state --------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return vocabulary, weights, optimiser, lifetimes and random state."""
+        return {
+            "vocabulary": self.vocabulary.plain,
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "acting": self.acting.state_dict(),
+            "rng": self.rng.bit_generator.state,
+            "updates": self.updates,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self._make(Vocabulary(**state["vocabulary"]))
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(deepcopy(state["optimiser"]))  # it would share the tensors
+        self.rng.bit_generator.state = state["rng"]
+        self.updates = state["updates"]
+        self.acting = self.player(self.seed)
+        self.acting.load_state_dict(state["acting"])
+
+
+class Reader(Lifetimes):
+    """A player that reads its lifetimes with the agent's weights.
+
+    Args:
+        agent: The agent.
+        seed: Seed of its choices.
+    """
+
+    def __init__(self, agent: AlgorithmDistillation, seed: int) -> None:
+        super().__init__(seed)
+        self.agent = agent
+        self.cache: Cache | None = None
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Draw an action for each state, given its lifetime so far.
+
+        Raises:
+            UsageError: if a state has something that the recorded data never show.
+            HunchError: if a lifetime has more steps than the examples.
+        """
+        drawn = zip(states, self.policy(states), strict=True)
+        return [state.options[int(self.rng.choice(len(p), p=p))] for state, p in drawn]
+
+    def policy(self, states: Sequence[State]) -> list[FloatArray]:
+        """Read the states, and return the probability of each of their actions."""
+        words = self.agent.vocabulary
+        if not words.actions:
+            return [np.full(len(state.options), 1 / len(state.options)) for state in states]
+        rows = [[words.action(action) - 1 for action in state.options] for state in states]
+        if self.cache is None or self.cache.version != self.agent.updates:
+            self._read_again()
+        logits = self._read([state.stream for state in states], [state.observation for state in states])
+        return [_softmax(own[row]) for own, row in zip(logits, rows, strict=True)]
+
+    def _read_again(self) -> None:
+        """Read the lifetimes with new weights, all streams at once."""
+        self.cache = self.agent.model.begin(self.agent.updates)
+        for i in range(max(map(len, self.lived.values()), default=0)):
+            own = {stream: steps for stream, steps in self.lived.items() if len(steps) > i}
+            self._read(list(own), [steps[i].observation for steps in own.values()], i)
+
+    def _read(self, streams: Sequence[int], observations: Sequence[str], i: int | None = None) -> FloatArray:
+        """Give the network step ``i`` of some streams, by default the next one; return its logits."""
+        from hunch.rl.sequence import Steps
+
+        words, model = self.agent.vocabulary, self.agent.model
+        before = [self.lived.get(stream, [])[:i] for stream in streams]
+        if max(map(len, before)) >= model.length:
+            raise HunchError(
+                f"A lifetime has more than {model.length} steps, the most that the network was trained on: "
+                "evaluate with a smaller --lifetime."
+            )
+        ends = [[0, *(j + 1 for j, step in enumerate(steps) if step.last)][-1] for steps in before]
+        steps = Steps.of(
+            np.stack([words.observation(text) for text in observations])[:, None],
+            np.array([[words.actions.get(steps[-1].action, 0) if steps else 0] for steps in before]),
+            np.array([[steps[-1].reward if steps else 0.0] for steps in before]),
+            np.array([[min(len(s) - end, words.places - 1)] for s, end in zip(before, ends, strict=True)]),
+        )
+        assert self.cache is not None
+        return model.step(steps, self.cache, streams).double().numpy()
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Begin new lifetimes."""
+        super().forget(streams)
+        if self.cache is not None:
+            self.cache.forget(streams)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.cache = None
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    shares = np.exp(logits - logits.max())
+    return np.asarray(shares / shares.sum())
+
+
+METHOD = Method(
+    "algorithm-distillation",
+    AlgorithmDistillation,
+    "a network that has read how learners improve, and improves within a lifetime without a gradient",
+    "Laskin et al., In-context Reinforcement Learning with Algorithm Distillation, ICLR 2023",
+    environments="environments with recorded histories of learners (hunch data histories)",
+    reads={"raw"},
+    optional={"raw"},
+    data="needed",
+    files=(
+        "rl/lifetimes.py",
+        "rl/sequence.py",
+        "methods/in_context/lifetime.py",
+        "methods/in_context/algorithm_distillation.py",
+    ),
+)

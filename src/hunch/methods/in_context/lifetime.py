@@ -1,0 +1,79 @@
+"""What agents share that improve within a lifetime: the memory of it, by stream, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from hunch.core import Agent, Player, State, Transition, World
+
+
+class Lived(NamedTuple):
+    """A step of a lifetime; ``last`` if its episode ended there."""
+
+    observation: str
+    action: str
+    reward: float
+    last: bool
+
+
+class Lifetimes(Player):
+    """A player that remembers the steps of each stream's lifetime.
+
+    Args:
+        seed: Seed of its choices.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.lived: dict[int, list[Lived]] = {}  # by stream, oldest first
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Remember the steps."""
+        for t in transitions:
+            step = Lived(t.state.observation, t.action, t.reward, t.done)
+            self.lived.setdefault(t.stream, []).append(step)
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Begin new lifetimes."""
+        for stream in streams:
+            self.lived.pop(stream, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return lifetimes and random state."""
+        lived = [(stream, [tuple(step) for step in own]) for stream, own in self.lived.items()]
+        return {"rng": self.rng.bit_generator.state, "lived": lived}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.rng.bit_generator.state = state["rng"]
+        self.lived = {stream: [Lived(*step) for step in own] for stream, own in state["lived"]}
+
+
+class InContext(Agent):
+    """An agent that acts as its players do: by fixed knowledge and the lifetime so far."""
+
+    saved: ClassVar[tuple[str, ...]] = ("acting",)
+    acting: Lifetimes
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget all lifetimes."""
+        self.acting = self.player(seed)
+
+    def player(self, seed: int) -> Lifetimes:
+        """Return a player with lifetimes of its own."""
+        raise NotImplementedError
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Choose an action for each state by its lifetime so far."""
+        return self.acting.act(states)
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Add the steps to their lifetimes."""
+        self.acting.observe(transitions)
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Begin new lifetimes."""
+        self.acting.forget(streams)

@@ -1,0 +1,102 @@
+"""Look-up: do what the most similar recorded history did here. The control of Algorithm Distillation.
+
+If this does as well as a network that has read the same histories, the network only looks them up::
+
+    h <- the history that contains most steps (o, a, r) of the lifetime so far, ties at random
+    a <- what h did at this observation, at the nearest point of its life; at random if none was there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hunch.core import FloatArray, State, World
+from hunch.methods.in_context.lifetime import InContext, Lifetimes
+from hunch.methods.method import Method
+from hunch.methods.settings import configure
+from hunch.rl.lifetimes import histories
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestHistoryConfig:
+    """Look-up in recorded histories, without settings."""
+
+
+class NearestHistory(InContext):
+    """The agent.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+    """
+
+    config_class: ClassVar[type[Any]] = NearestHistoryConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    saved = ("acting", "known")
+
+    def __init__(self, config: NearestHistoryConfig | None = None, **options: Any) -> None:
+        self.config = configure(type(self), config, options)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Read the recorded histories."""
+        found = histories(world.data)
+        self.known = [[(t.state.observation, t.action, t.reward) for e in own for t in e] for own in found]
+        self._index()
+        super().begin(world, seed)
+
+    def _index(self) -> None:
+        """Find histories by a step, and the positions and actions of each by an observation."""
+        self.having: dict[tuple[str, str, float], FloatArray] = {}
+        self.done: dict[str, dict[int, list[tuple[int, str]]]] = {}
+        for h, steps in enumerate(self.known):
+            for position, (observation, action, reward) in enumerate(steps):
+                self.having.setdefault((observation, action, reward), np.zeros(len(self.known)))[h] = 1
+                self.done.setdefault(observation, {}).setdefault(h, []).append((position, action))
+
+    def player(self, seed: int) -> Reader:
+        """Return a player with lifetimes of its own."""
+        return Reader(self, seed)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.known = [[(o, a, r) for o, a, r in steps] for steps in self.known]
+        self._index()
+
+
+class Reader(Lifetimes):
+    """Looks up actions in an agent's histories."""
+
+    def __init__(self, agent: NearestHistory, seed: int) -> None:
+        super().__init__(seed)
+        self.agent = agent
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Look up an action for each state."""
+        return [self._look_up(state) for state in states]
+
+    def _look_up(self, state: State) -> str:
+        lived, done = self.lived.get(state.stream, []), self.agent.done.get(state.observation, {})
+        alike = np.zeros(len(self.agent.known))
+        for s in lived:
+            alike += self.agent.having.get((s.observation, s.action, s.reward), 0.0)
+        here = [h for h, own in done.items() if any(action in state.options for _, action in own)]
+        if not here:
+            return state.options[int(self.rng.integers(len(state.options)))]
+        nearest = max(alike[h] for h in here)
+        h = int(self.rng.choice([h for h in here if alike[h] == nearest]))
+        admissible = [(abs(position - len(lived)), a) for position, a in done[h] if a in state.options]
+        return min(admissible, key=lambda found: found[0])[1]
+
+
+METHOD = Method(
+    "nearest-history",
+    NearestHistory,
+    "do what the most similar recorded history did; the look-up control of algorithm-distillation",
+    "ours",
+    environments="environments with recorded histories of learners (hunch data histories)",
+    data="needed",
+)

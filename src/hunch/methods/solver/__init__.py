@@ -1,0 +1,1 @@
+"""Methods that solve problems whose answers a checker judges: proofs."""

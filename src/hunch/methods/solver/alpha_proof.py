@@ -1,0 +1,388 @@
+"""AlphaProof (Hubert et al., Nature 2025): a search for proofs whose guide learns from what it proved.
+
+    for each round
+        for all statements of the pool, side by side (with a formaliser: after it wrote them as formulas)
+            disprove: look for a small model in which the statement fails; if there is one, it is refuted
+            prove: AND-OR search over tactics, with the guide's priors and values, and a budget of expansions
+        store the proof of each goal that was proved anywhere, if the kernel accepts it and it is the shortest
+        train the guide: the tactic of the stored proof; value gamma^(its size - 1), 0 where none was found
+    test-time RL: variants of the statements that are still open join the pool
+
+In the loop of :mod:`hunch.core` a step is one statement, a round one pass over the pool. All statements of a
+round are attempted at its first step, so that one question of the guide holds the leaves of all searches.
+
+Deviations: the statements are of propositional logic, and a small network on features of formulas takes the
+place of a language model of Lean; the value is from 0 to 1 instead of minus the number of tactics; a
+statement is disproved by a model instead of by a proof of its negation; there is no progressive sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from zlib import crc32
+
+import numpy as np
+
+from hunch.core import (
+    Agent,
+    EvidenceLevel,
+    HunchError,
+    Player,
+    State,
+    Transition,
+    UsageError,
+    World,
+    weakest,
+)
+from hunch.envs.proofs import kernel
+from hunch.envs.proofs.env import Statements
+from hunch.envs.proofs.logic import Goal, counter_model, read
+from hunch.envs.proofs.tactics import moves, tactics, term
+from hunch.envs.proofs.theorems import variants
+from hunch.lm.base import LanguageModel
+from hunch.methods.method import Method
+from hunch.methods.settings import configure
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.rl import and_or
+from hunch.rl.and_or import AndOr, Tree
+from hunch.rl.evaluator import Evaluator, Uniform
+from hunch.roles.formaliser import Formaliser
+from hunch.roles.guide import VALUE, LanguageGuide, PolicyOnly, Rule
+
+if TYPE_CHECKING:
+    from hunch.roles.guide_network import GuideNetwork, Lesson
+
+FAILURES = 5
+"""Goals of an open tree whose value is learnt to be 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaProofConfig:
+    """AlphaProof."""
+
+    guide: Literal["network", "lm", "rule", "uniform", "breadth"] = "network"
+    """What guides the search: the network is the method, or the model of --lm; the others are controls, of
+    which breadth expands goals by their depth."""
+    budget: PositiveInt = 32
+    """Expansions per statement and attempt: goals of which the guide is asked."""
+    combine: Literal["product", "minimum"] = "product"
+    """Value of several subgoals: their product, or the smallest (paper)."""
+    c: NonNegativeFloat = 2.0
+    """Weight of the uncertainty term of the search (ours)."""
+    value: bool = True
+    """Use the network's value; otherwise all goals have the same."""
+    gamma: Share = 0.95
+    """Value of a proof with n tactics: gamma to the power of n - 1 (ours)."""
+    disprove: NonNegativeInt = 50
+    """Random Kripke models that are tried, after all assignments, to refute a statement."""
+    curriculum: bool = False
+    """Give the expansions of statements that are already proved to those that are still open."""
+    variants: NonNegativeInt = 0
+    """Test-time RL: variants of each statement that is open after a round, attempted from then on."""
+    updates: PositiveInt = 500
+    """Gradient steps of the network per round (ours)."""
+    batch: PositiveInt = 64
+    """Goals per gradient step (ours)."""
+    learning_rate: PositiveFloat = 1e-3
+    """Adam learning rate of the network (ours)."""
+    width: PositiveInt = 128
+    """Width of the network's layers (ours)."""
+    targets: Literal["proofs", "shuffled"] = "proofs"
+    """Tactics to learn: those of the proofs, or any of their goals (control)."""
+    formaliser: str = ""
+    """Model that writes English statements as formulas. Default: that of --lm."""
+    readings: PositiveInt = 5
+    """Readings of an English statement, which vote."""
+
+
+class AlphaProof(Agent):
+    """The agent.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+        lm: The model that guides the search with ``guide="lm"``: one that scores.
+        formaliser: The model that reads English statements, if any: one that generates.
+
+    Raises:
+        UsageError: if the guide is a language model, and there is none.
+    """
+
+    config_class: ClassVar[type[Any]] = AlphaProofConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    records_file: ClassVar[str] = "proofs.jsonl"
+    saved = (
+        *("round", "spent", "stored", "attempts", "given", "refuted", "unmeant", "failed", "extra"),
+        "network",
+    )
+
+    def __init__(
+        self,
+        config: AlphaProofConfig | None = None,
+        *,
+        lm: LanguageModel | None = None,
+        formaliser: LanguageModel | None = None,
+        **options: Any,
+    ) -> None:
+        self.config: AlphaProofConfig = configure(type(self), config, options)
+        self.check(self.config, {"lm": "given"} if lm else {})
+        named = {"lm": lm, "formaliser": formaliser}
+        self.models = {name: model for name, model in named.items() if model is not None}
+        self.formaliser = Formaliser(formaliser, self.config.readings) if formaliser else None
+
+    @classmethod
+    def check(cls, config: AlphaProofConfig, specs: Mapping[str, str]) -> None:
+        """Refuse a language model as the guide that is not named."""
+        if config.guide == "lm" and "lm" not in specs:
+            raise UsageError("With --guide lm a language model guides the search: name one with --lm.")
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest evidence level of the models; None without any."""
+        return weakest(model.evidence for model in self.models.values())
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget all proofs, and read what is to be proved."""
+        self.seed, self.round, self.spent = seed, 0, 0
+        self.texts = world.problem.texts if isinstance(world.problem, Statements) else ()
+        self.goals: dict[str, Goal | None] = {}
+        # By goal: index of the first tactic, number of tactics, and the term that the kernel accepted.
+        self.stored: dict[str, tuple[int, int, str]] = {}
+        self.attempts: dict[str, str] = {}
+        self.given: list[str] = []
+        self.refuted: dict[str, str] = {}
+        self.unmeant: list[str] = []
+        self.failed: list[str] = []
+        self.extra: list[str] = []
+        self.network: GuideNetwork | None = None
+        self.guide = self._guide()
+
+    def _guide(self) -> Evaluator:
+        c = self.config
+        if c.guide == "lm":
+            return LanguageGuide(self.models["lm"])
+        if c.guide == "rule":
+            return Rule()
+        if c.guide in ("uniform", "breadth"):
+            return Uniform(tactics, VALUE)
+        from hunch.roles.guide_network import GuideNetwork
+
+        self.network = GuideNetwork(self.seed, width=c.width, learning_rate=c.learning_rate)
+        return self.network if c.value else PolicyOnly(self.network)
+
+    # ---- attempting ---------------------------------------------------------------------------------------
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Return the proof of each statement; an empty text if none was found."""
+        texts = [state.observation for state in states]
+        if any(text not in self.attempts for text in texts):
+            self._attempt(
+                [text for text in dict.fromkeys([*texts, *self.texts]) if text not in self.attempts]
+            )
+        return [self.attempts[text] for text in texts]
+
+    def _attempt(self, texts: Sequence[str]) -> None:
+        """Disprove or prove statements, side by side with the variants of open ones."""
+        goals = dict(zip(texts, self.statements(texts), strict=True))
+        for text, goal in goals.items():
+            if goal and not self.round and (world := counter_model(goal, self.config.disprove)):
+                self.refuted[text] = str(world)
+        due = [goal for text, goal in goals.items() if goal and text not in self.refuted]
+        due = list(dict.fromkeys([*due, *map(read, self.extra)]))
+        budget = self.config.budget
+        if self.config.curriculum and (open_ := [goal for goal in due if str(goal) not in self.stored]):
+            budget, due = budget * len(due) // len(open_), open_
+        for tree in search(self.config, self.guide, due, (self.seed, self.round), budget):
+            self.spent += tree.expansions
+            self._keep(tree)
+        self.attempts |= {text: self._proof(goal) for text, goal in goals.items()}
+
+    def statements(self, texts: Sequence[str]) -> list[Goal | None]:
+        """Return the statements that texts make; None where the formaliser has no reading."""
+        new = [text for text in dict.fromkeys(texts) if text not in self.goals]
+        words = [text for text in new if self.formaliser and "|-" not in text]
+        found = self.formaliser.read(words) if self.formaliser and words else []
+        self.goals |= {text: reading.goal for text, reading in zip(words, found, strict=True)}
+        self.goals |= {text: read(text) for text in new if text not in self.goals}
+        return [self.goals[text] for text in texts]
+
+    def _proof(self, goal: Goal | None) -> str:
+        """Return the proof of a statement; an empty text if it is not proved."""
+        return self.stored[str(goal)][2] if str(goal) in self.stored else ""
+
+    def _keep(self, tree: Tree) -> None:
+        """Store what was proved in a tree, and note goals that were tried in vain."""
+        failed = []
+        for node in nodes(tree.root):
+            if node.proof is not None:
+                self._store(node.state, node.proof)
+            elif node.moves:
+                failed.append(str(node.state))
+        self.failed += islice(failed, FAILURES)
+
+    def _store(self, goal: Goal, proof: and_or.Proof) -> None:
+        """Store the proof of a goal, if the kernel accepts it and it is the shortest."""
+        known = self.stored.get(str(goal))
+        if known is not None and known[1] <= proof.size:
+            return
+        written = term(goal, proof)
+        if kernel.accepts(goal, written):
+            tactic = [own for own, _ in tactics(goal)].index(proof.action)
+            self.stored[str(goal)] = tactic, proof.size, kernel.written(written)
+
+    # ---- learning -----------------------------------------------------------------------------------------
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Note which statements had their attempt, and whose proof is not of what was meant."""
+        for t in transitions:
+            self.given.append(t.state.observation)
+            if t.action and not t.success and t.state.observation not in self.unmeant:
+                self.unmeant.append(t.state.observation)
+
+    def learn(self) -> dict[str, float]:
+        """Train the guide after each round, and begin the next one.
+
+        Raises:
+            HunchError: if the kernel refuses a stored proof.
+        """
+        if len(set(self.given)) < max(1, len(self.texts)):
+            return {}
+        n = len(self.attempts)
+        told = {"proved": sum(map(bool, self.attempts.values())) / n, "refuted": len(self.refuted) / n}
+        told |= {"unfaithful": len(self.unmeant) / n} if self.formaliser else {}
+        told |= {"expansions": float(self.spent), "stored": float(len(self.stored))}
+        self._check()
+        if self.network is not None:
+            told |= self.network.learn(self._lessons(), self.config.updates, self.config.batch)
+        self._vary()
+        self.round, self.attempts, self.given, self.failed = self.round + 1, {}, [], []
+        return told
+
+    def _check(self) -> None:
+        for text, (_, _, proof) in self.stored.items():
+            try:
+                kernel.check(read(text), proof)
+            except kernel.ProofError as error:
+                raise HunchError(f"The kernel refuses the stored proof of {text!r}: {error}") from None
+
+    def _lessons(self) -> list[Lesson]:
+        """What the stored proofs teach, and at most half as many goals that were tried in vain."""
+        from hunch.roles.guide_network import Lesson
+
+        rng, lessons = np.random.default_rng([self.seed, self.round]), list[Lesson]()
+        for text, (tactic, size, _) in self.stored.items():
+            goal = read(text)
+            if self.config.targets == "shuffled":
+                tactic = int(rng.integers(len(tactics(goal))))
+            lessons.append(Lesson(goal, tactic, self.config.gamma ** (size - 1)))
+        failed = [text for text in dict.fromkeys(self.failed) if text not in self.stored]
+        chosen = rng.permutation(len(failed))[: len(lessons) // 2]
+        return lessons + [Lesson(read(failed[i]), -1, 0.0) for i in chosen]
+
+    def _vary(self) -> None:
+        """Draw variants of statements that are open, once."""
+        if not self.config.variants or self.extra:
+            return
+        rng = np.random.default_rng([self.seed, self.round, 1])
+        for text, proof in self.attempts.items():
+            (goal,) = self.statements([text])
+            if not proof and goal and text not in self.refuted:
+                made = variants(goal, self.config.variants, rng)
+                self.extra += [str(v) for v in made if counter_model(v) is None]
+
+    # ---- the rest -----------------------------------------------------------------------------------------
+
+    def player(self, seed: int) -> Player:
+        """Return a player that proves with the guide as it is."""
+        return Prover(self, seed)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return what became of each statement: proved, refuted with its witness, or open."""
+        return [{"statement": text, **self._became(text)} for text in self.texts]
+
+    def _became(self, text: str) -> dict[str, Any]:
+        goal = self.goals.get(text)
+        read_as = {} if str(goal) == text else {"formula": str(goal) if goal else None}
+        if text in self.refuted:
+            return {**read_as, "result": "refuted", "witness": self.refuted[text]}
+        if not (proof := self._proof(goal)):
+            return {**read_as, "result": "open"}
+        result = "proved, but it is not what was meant" if text in self.unmeant else "proved"
+        return {**read_as, "result": result, "proof": proof, "tree": kernel.outline(proof)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state, of which the kernel has to accept every proof."""
+        super().load_state_dict(state)
+        self._check()
+
+
+class Prover(Player):
+    """Proves statements with a guide that does not learn; remembers nothing."""
+
+    def __init__(self, agent: AlphaProof, seed: int) -> None:
+        self.agent, self.seed = agent, seed
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Return the proof of each statement; an empty text if none was found."""
+        agent = self.agent
+        goals = agent.statements([state.observation for state in states])
+        known = list(dict.fromkeys(goal for goal in goals if goal))
+        trees = search(agent.config, agent.guide, known, (self.seed,), agent.config.budget)
+        proofs = {goal: proof_text(goal, tree) for goal, tree in zip(known, trees, strict=True)}
+        return [proofs[goal] if goal else "" for goal in goals]
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Do nothing."""
+
+
+def search(
+    config: AlphaProofConfig, guide: Evaluator, goals: Sequence[Goal], seed: Sequence[int], budget: int
+) -> list[Tree]:
+    """Search for proofs of goals, each with its own randomness."""
+    rngs = [np.random.default_rng([*seed, crc32(str(goal).encode())]) for goal in goals]
+    rule: Literal["breadth", "puct"] = "breadth" if config.guide == "breadth" else "puct"
+    how = AndOr(budget=budget, rule=rule, combine=config.combine, c=config.c, gamma=config.gamma)
+    return how.search(goals, moves, guide, rngs)
+
+
+def proof_text(goal: Goal, tree: Tree) -> str:
+    """Return the proof that a tree holds of its goal, if the kernel accepts it; else an empty text."""
+    proof = tree.root.proof
+    written = term(goal, proof) if proof is not None or goal.closed else None
+    return kernel.written(written) if written is not None and kernel.accepts(goal, written) else ""
+
+
+def nodes(root: and_or.Goal) -> Iterator[and_or.Goal]:
+    """Return the goals of a tree, from above."""
+    left = [root]
+    while left:
+        node = left.pop()
+        yield node
+        left += [goal for move in node.moves or () for goal in move.subgoals]
+
+
+METHOD = Method(
+    "alpha-proof",
+    AlphaProof,
+    "prove theorems by AND-OR search, and train its guide on the proofs",
+    "Hubert et al., Olympiad-level formal mathematical reasoning with reinforcement learning, Nature 2025",
+    leaf="LLM4RL / policy",
+    environments="proofs",
+    acts="text",
+    models={"lm": ("score",), "formaliser": ("generate",)},
+    unnamed=frozenset({"lm", "formaliser"}),
+    suggested=("hf:<name or folder>",),
+    roles=("guide", "formaliser"),
+    data="none",
+    changeable=("budget",),
+    files=(
+        "methods/solver/alpha_proof.py",
+        "rl/and_or.py",
+        "roles/guide.py",
+        "roles/guide_network.py",
+        "envs/proofs/tactics.py",
+        "envs/proofs/kernel.py",
+    ),
+)

@@ -1,0 +1,284 @@
+"""RLHF: demonstrations, preferences, a reward model, and a policy that is trained on it.
+
+Algorithm (Ouyang et al., "Training language models to follow instructions with human feedback", NeurIPS 2022;
+``rounds``: Bai et al., "Training a Helpful and Harmless Assistant with Reinforcement Learning from Human
+Feedback", 2022)::
+
+    1. pi  <- likelihood of demonstrations              optional here: --lm may name a model that sft trained
+       ref <- pi
+    repeat rounds times
+        2. pairs  <- two texts of pi for each of some prompts, and which one is preferred
+           r      <- a reward model, fitted to all pairs so far
+        3. ascend on  r(text) - kl log(pi / ref)        by PPO, or by RLOO with advantage=leave_one_out
+                      + ptx log pi(demonstration)
+
+All texts are written in the one loop, so the steps of all stages count. The environment's reward is the gold
+one. It may decide preferences (``labels=gold``), but the policy learns from the reward model alone: the run's
+return is gold, its metric ``intrinsic`` the learned reward, and ``success`` is seen by no one. Controls:
+``labels=shuffled``, and :mod:`hunch.methods.decode.best_of_n` at the same number of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hunch.core import Player, State, Transition, UsageError, World
+from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import text_of
+from hunch.lm.registry import require_trainable
+from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.settings import configure
+from hunch.methods.tune.agent import WRITES, WritingAgent
+from hunch.methods.tune.labels import check_labels, preferences_of
+from hunch.methods.tune.ppo_text import PPOTextConfig
+from hunch.methods.tune.text import Writer, examples
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.policy import Decision
+from hunch.roles.reward.rewarded import Rewarded
+from hunch.roles.reward.settings import RewardModelConfig
+
+if TYPE_CHECKING:
+    from hunch.roles.reward.model import RewardModel
+
+SHOWN = 4
+"""Texts of an update that are kept for people to read."""
+BATCH, RATE = 64, 3e-3
+"""Demonstrations per update, and Adam's rate, which falls linearly to 0 (our choice for a small model)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RLHFConfig(RewardModelConfig, PPOTextConfig):
+    """Reinforcement learning from preferences."""
+
+    lm: str = ""
+    """Causal model to train, hf:<name, folder or run>; or scratch, with demonstrations. Default: our own,
+    pocket?corpus=walks."""
+    demonstrations: NonNegativeInt = 0
+    """Updates on the environment's demonstrations before everything else; 0 if the model knows them."""
+    rounds: PositiveInt = 1
+    """Times that pairs are collected anew from the newest policy (Bai et al.: weekly)."""
+    kl: NonNegativeFloat = 0.02
+    """Weight of the divergence from the model before stage 3 (InstructGPT)."""
+    ptx: NonNegativeFloat = 0.0
+    """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, for other scales)."""
+    learning_rate: PositiveFloat = 3e-4
+    """Adam learning rate of the policy, for under a million weights (our choice; InstructGPT: 9e-6)."""
+
+
+class Policy(WritingAgent):
+    """The policy of stage 3, which is held near the model that stage 1 gave, and rehearses demonstrations."""
+
+    config_class: ClassVar[type[Any]] = RLHFConfig
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Do nothing: :class:`RLHF` has checked everything."""
+
+    def begin(self, world: World, seed: int) -> None:
+        """Restore the initial weights; take the words of demonstrations, if words are taken."""
+        super().begin(world, seed)
+        known = examples(world)
+        prompts = [self.policy.prompt(own.state) for own in known]
+        self.texts = list(zip(prompts, (own.text for own in known), strict=True))
+        self.lm.take(part for prompt, text in self.texts for part in (text_of(prompt), text))
+        self.learner.extra = self.forgetting if self.config.ptx else None
+
+
+class RLHF(Rewarded):
+    """The agent.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+        judge: The model that compares, for labels=judge.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or a model that cannot be trained to write.
+        HunchError: if a model cannot be loaded.
+    """
+
+    config_class: ClassVar[type[Any]] = RLHFConfig
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{**WRITES, "reward": "", "shuffle": False, "texts": "", "reference": "start", "clip_high": None},
+        **{"unit": "token", "whiten": True, "epochs": 4, "batch_size": 32, "micro": 64, "gae": 0.95},
+        **{"clip": 0.2, "value": 0.5, "entropy": 0.0, "kl_in": "reward", "width": 128},
+    }
+    agent: Policy
+    source: RewardModel
+
+    def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
+        from hunch.roles.reward.model import RewardModel
+
+        c: RLHFConfig = configure(type(self), config, options)
+        self.check(c, {})
+        self.config = c
+        rloo: dict[str, Any] = {"unit": "text", "whiten": False, "epochs": 1, "batch_size": 0}
+        own = replace(c, **rloo) if c.advantage == "leave_one_out" else c
+        super().__init__(Policy(own), RewardModel(c.lm or WALKS, preferences_of(c, judge), c), extrinsic=0.0)
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RLHF:
+        """Make the agent, with the judge."""
+        return cls(config, models["judge"])
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse what cannot be learnt from, before a model is loaded."""
+        require_trainable(specs.get("lm", "") or config.lm or WALKS)
+        if config.advantage not in ("gae", "leave_one_out"):
+            raise UsageError(f"rlhf trains with gae (PPO) or leave_one_out (RLOO), not {config.advantage}.")
+        if (config.advantage == "leave_one_out") != (config.group > 1):
+            raise UsageError("leave_one_out compares a group: set group to at least 2; gae needs group 1.")
+        check_labels(config)
+
+    # ---- the stages -----------------------------------------------------------------------------------
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with the first stage."""
+        super().begin(replace(world, data=()), seed)
+        self.rng = np.random.default_rng([seed, 4])
+        self.imitated, self.played, self.round = 0, 0, 1
+        self.samples: list[dict[str, Any]] = []
+        self.latest: list[dict[str, Any]] = []
+        self.each = max(1, world.steps // self.config.rounds)
+        self.imitation: Any = None
+        needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
+        if 0 < world.steps <= needed:
+            raise UsageError(f"The pairs alone take {needed:,} texts, and the run has {world.steps:,} steps.")
+        if self.config.demonstrations and not self.agent.texts:
+            raise UsageError("The environment has no demonstrations: set demonstrations to 0.")
+        if self.config.ptx and not self.agent.texts:
+            raise UsageError("ptx rehearses demonstrations, and the environment has none.")
+
+    @property
+    def imitating(self) -> bool:
+        """Whether stage 1 is going on."""
+        return self.imitated < self.config.demonstrations
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Collect pairs, or let the policy observe its texts with the learned reward."""
+        self.played += len(transitions)
+        if not self.imitating and not self.source.fitted:
+            self.source.rewards(transitions)
+        elif not self.imitating:
+            super().observe(transitions)
+
+    def learn(self) -> dict[str, float]:
+        """Make an update of the stage that is going on."""
+        if self.imitating:
+            return self.imitate()
+        if not self.source.fitted:
+            told = self.source.learn()
+            self.samples += self.source.records()[-1:] if self.source.fitted else []
+            return told
+        before, told = self.agent.learner.updates, super().learn()
+        if (now := self.agent.learner.updates) > before and now & (now - 1) == 0:
+            self.samples.append({"update": now, "texts": self.latest})
+        if self.round < self.config.rounds and self.played >= self.round * self.each:
+            self.round += 1
+            self.source.collect()
+        return told
+
+    def imitate(self) -> dict[str, float]:
+        """Ascend on the likelihood of demonstrations; the last update makes the model the reference."""
+        self.imitation = self.imitation or self.optimiser()
+        few = [self.agent.texts[i] for i in self.rng.integers(len(self.agent.texts), size=BATCH)]
+        loss = -self.agent.policy.likelihood(*zip(*few, strict=True))
+        left = 1 - self.imitated / self.config.demonstrations
+        told = {"loss": self.imitation.update(loss, RATE * left)}
+        self.imitated += 1
+        if not self.imitating:
+            self.agent.policy.settle()
+        return told
+
+    def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
+        joined = super()._relabelled(transitions)
+        self.latest = [
+            {"prompt": t.state.observation, "text": t.action, "reward": t.reward, "learned": own.reward}
+            for t, own in list(zip(transitions, joined, strict=True))[:SHOWN]
+        ]
+        return joined
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return fits of the reward model, and texts with both rewards at updates 1, 2, 4, 8 and so on."""
+        return self.samples
+
+    # ---- acting ---------------------------------------------------------------------------------------
+
+    def player(self, seed: int) -> Player:
+        """Return a player that writes with the same weights, and says what the reward model thinks."""
+        heat = self.config.temperature
+        return Writer(lambda states, rng: self.agent.decide(states, rng, heat), self.judge, seed)
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return divergence and learned reward of texts, means over them."""
+        if not self.source.fitted:
+            return self.agent.judge(states, decisions)
+        proxy = self.source.score(states, [own.text for own in decisions])
+        return {**self.agent.judge(states, decisions), "proxy": float(proxy.mean())}
+
+    # ---- state ----------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of policy and reward model, and of the stages."""
+        stages = {
+            "figures": (self.imitated, self.played, self.round),
+            "rng": self.rng.bit_generator.state,
+            "imitation": self.imitation.state_dict() if self.imitating and self.imitation else None,
+            "words": list(self.agent.lm.words),
+            "samples": list(self.samples),
+            "settled": self.agent.policy.settled,
+        }
+        return {**super().state_dict(), "stages": stages}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        stages = state["stages"]
+        self.imitated, self.played, self.round = stages["figures"]
+        self.rng.bit_generator.state, self.samples = stages["rng"], list(stages["samples"])
+        self.agent.lm.take(stages["words"])
+        self.agent.policy.settled = stages["settled"]
+        if stages["imitation"]:
+            self.imitation = self.optimiser()
+            self.imitation.load_state_dict(stages["imitation"])
+
+    def optimiser(self) -> Any:
+        """Return an optimiser of all weights for stage 1."""
+        import torch
+
+        from hunch.lm.training import Learner
+
+        weights = self.agent.lm.parameters()
+        return Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
+
+
+METHOD = Method(
+    "rlhf",
+    RLHF,
+    "a reward model is fitted to preferences, and a model that writes is trained on it",
+    "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
+    "Bai et al., Training a Helpful and Harmless Assistant with RL from Human Feedback, 2022",
+    leaf="RL4LLM / fine-tuning",
+    environments="free text of one step",
+    acts="text",
+    reads={"raw"},
+    optional={"raw"},
+    models={"judge": ("generate",)},
+    lm=WALKS,
+    roles=("policy", "reward source"),
+    control="shuffled preferences",
+    data="none",
+    changeable=("temperature",),
+    files=(
+        "methods/tune/rlhf.py",
+        "roles/reward/model.py",
+        "roles/reward/preferences.py",
+        "methods/tune/agent.py",
+        "rl/policy_gradient.py",
+    ),
+)

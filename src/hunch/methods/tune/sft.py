@@ -1,0 +1,106 @@
+"""SFT: a language model learns to write like demonstrations, and LIMA's question, how many it needs.
+
+Algorithm (Ouyang et al., "Training language models to follow instructions with human feedback", NeurIPS 2022,
+section 3.5)::
+
+    demonstrations  <- pairs of a prompt and a text: recorded ones, or those of the environment
+    repeat
+        draw a batch of them
+        ascend on log p(text | prompt), a mean over the tokens of the texts, with their ends
+
+LIMA (Zhou et al., "LIMA: Less Is More for Alignment", NeurIPS 2023) learns from few texts of high quality:
+``curated`` keeps the best by recorded reward, and ``drawn``, the control, as many at random.
+
+An update is made after every step of the loop. With ``--lm scratch`` the model is new and small, and its
+vocabulary is that of the demonstrations. At the end the model is saved in the run's folder, so that
+``--lm hf:RUN`` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hunch.core import State, UsageError
+from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
+from hunch.ranges import NonNegativeInt
+from hunch.rl.policy import Decision
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SFTConfig(RecordedConfig):
+    """Likelihood of demonstrations."""
+
+    curated: NonNegativeInt = 0
+    """Learn from this many demonstrations only, the best by recorded reward; 0 for all (LIMA: 1,000)."""
+    drawn: NonNegativeInt = 0
+    """Learn from this many demonstrations only, drawn at random: the control; 0 for all."""
+
+
+class SFT(RecordedAgent):
+    """The agent.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or another kind of model.
+        HunchError: if the model cannot be loaded.
+    """
+
+    config_class: ClassVar[type[Any]] = SFTConfig
+
+    @classmethod
+    def check(cls, config: Any, specs: Any) -> None:
+        """Refuse a missing model, and two ways to choose demonstrations."""
+        super().check(config, specs)
+        if config.curated and config.drawn:
+            raise UsageError("curated keeps the best demonstrations and drawn any: choose one of them.")
+
+    def chosen(self, known: list[Example]) -> list[Example]:
+        """Return the best demonstrations, or some at random, or all."""
+        c, n = self.config, len(known)
+        if n < max(1, c.curated, c.drawn):
+            raise UsageError(f"There are only {n:,} demonstrations; give others with --data.")
+        if c.curated and np.isnan([own.reward for own in known]).any():
+            raise UsageError(
+                "The best demonstrations are those of highest reward: give recorded ones, --data."
+            )
+        if c.curated:
+            return sorted(known, key=lambda own: -own.reward)[: c.curated]
+        return [known[i] for i in self.rng.permutation(n)[: c.drawn]] if c.drawn else known
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return nothing: its start is no reference for a model that learns to write."""
+        return {}
+
+    def loss(self) -> Tensor:
+        """Return the likelihood of a batch."""
+        from hunch.rl.preference_losses import likelihood
+
+        return likelihood(self.judged(self.draw()))
+
+
+METHOD = Method(
+    "sft",
+    SFT,
+    "a language model learns to write like demonstrations",
+    "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
+    "Zhou et al., LIMA: Less Is More for Alignment, NeurIPS 2023",
+    leaf="RL4LLM / fine-tuning",
+    acts="text",
+    reads={"raw"},
+    optional={"raw"},
+    environments="free text, with demonstrations or recorded texts",
+    lm=WALKS,
+    suggested=("scratch?width=64&layers=2", "hf:<name or folder>"),
+    roles=("policy",),
+)

@@ -1,0 +1,272 @@
+"""What all agents share whose actions are texts of a trained language model: acting, figures, the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, World
+from hunch.lm import trainable
+from hunch.lm.prompts import text_of
+from hunch.lm.registry import require_trainable
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.settings import configure
+from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.rl.policy import Decision, Evaluated, cut, fitting
+from hunch.roles.policy.settings import TextPolicyConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hunch.lm.training import Trainable
+    from hunch.roles.policy.text import TextPolicy
+
+Judge: TypeAlias = Callable[[Sequence[State], Sequence[Decision]], Mapping[str, float]]
+"""Returns figures of written texts, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig(TextPolicyConfig):
+    """A language model that writes actions, and is trained."""
+
+    lm: str = ""
+    """Causal model to train: hf:<name, folder or run>, or scratch for a new small one. Default: our own,
+    pocket?corpus=walks."""
+    micro: PositiveInt = 64
+    """Texts computed at once."""
+
+
+class Example(NamedTuple):
+    """A recorded text with its reward, and the group of texts that answer the same prompt."""
+
+    state: State
+    text: str
+    reward: float = float("nan")
+    group: int | None = None
+
+
+def examples(world: World) -> list[Example]:
+    """Return the recorded texts, or else the environment's demonstrations, whose rewards are unknown."""
+    if world.data:
+        return [Example(t.state, t.action, t.reward, own.group) for own in world.data for t in own]
+    return [Example(State(asked, world.task), text) for asked, texts in world.examples for text in texts]
+
+
+class TextAgent(Agent):
+    """An agent whose actions are texts of a language model that it trains.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or another kind of model.
+        HunchError: if the model cannot be loaded.
+    """
+
+    config_class: ClassVar[type[Any]] = TextConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    default: ClassVar[str] = WALKS
+
+    def __init__(self, config: Any = None, **options: Any) -> None:
+        self.config = configure(type(self), config, options)
+        self.lm: Trainable = trainable(self.config.lm or self.default)
+        self.models = {"lm": self.lm}
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse a model without weights to train before anything is loaded."""
+        require_trainable(specs.get("lm", "") or config.lm or cls.default)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the model."""
+        return self.lm.evidence
+
+    def begin(self, world: World, seed: int) -> None:
+        """Restore the model's initial weights."""
+        from hunch.roles.policy.text import TextPolicy
+
+        self.rng = np.random.default_rng(seed)
+        self.policy: TextPolicy = TextPolicy(self.lm, self.config, seed, reference="start")
+
+    # ---- acting ---------------------------------------------------------------------------------------
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Write a text in each state."""
+        return [own.text for own in self.write(states, self.rng)]
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Do nothing."""
+
+    def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write a text in each state with this generator."""
+        with fitting(self.config.micro):
+            return [
+                own
+                for few in cut(states, self.config.micro)
+                for own in self.policy.sample(few, [rng] * len(few))
+            ]
+
+    def player(self, seed: int) -> Player:
+        """Return a player that writes with the same weights, and judges what it wrote."""
+        return Writer(self.write, self.judge, seed)
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the divergence from the initial model."""
+        return divergence(self.policy, states, decisions, self.config.micro)
+
+    def export(self, folder: Path) -> None:
+        """Write the model as a folder of transformers, which ``hf:`` loads."""
+        self.lm.save(folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedConfig(TextConfig):
+    """Supervised updates on recorded texts."""
+
+    batch_size: PositiveInt = 64
+    """Texts, or pairs of them, per update."""
+    learning_rate: PositiveFloat = 3e-3
+    """Adam learning rate, which falls linearly to 0 over the run, for a model under a million weights (our
+    choice)."""
+
+
+class RecordedAgent(TextAgent):
+    """An agent that learns from recorded texts, with one update after every step of the loop."""
+
+    config_class: ClassVar[type[Any]] = RecordedConfig
+
+    def begin(self, world: World, seed: int) -> None:
+        """Restore the initial weights, and keep recorded texts, or the environment's demonstrations.
+
+        Raises:
+            UsageError: if there are none, or one does not fit into the model's context.
+        """
+        import torch
+
+        from hunch.lm.training import Learner
+
+        super().begin(world, seed)
+        self.updates, self.of = 0, world.steps / max(1, world.streams)
+        weights = self.lm.parameters()
+        self.learner = Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
+        self.know(self.chosen(examples(world)))
+
+    def chosen(self, known: list[Example]) -> list[Example]:
+        """Return what to learn from."""
+        return known
+
+    def know(self, known: Sequence[Example]) -> None:
+        """Keep examples as tokens; a model whose vocabulary grows takes their words."""
+        self.examples = known
+        prompts = [self.policy.prompt(own.state) for own in known]
+        self.lm.take([*map(text_of, prompts), *(own.text for own in known)])
+        self.decisions = [Decision(*own) for own in self.lm.spelled(prompts, [own.text for own in known])]
+        self.lm.require_room(prompts, [own.tokens for own in self.decisions])
+
+    def draw(self) -> list[int]:
+        """Draw the numbers of the examples of an update."""
+        return [int(i) for i in self.rng.integers(len(self.examples), size=self.config.batch_size)]
+
+    def judged(self, rows: Sequence[int]) -> Evaluated:
+        """Judge examples by the model."""
+        states, decisions = [self.examples[i].state for i in rows], [self.decisions[i] for i in rows]
+        return self.policy.evaluate(states, decisions, part="policy")
+
+    def loss(self) -> Tensor:
+        """Return the loss of a batch, with gradients."""
+        raise NotImplementedError
+
+    def learn(self) -> dict[str, float]:
+        """Make one update.
+
+        Raises:
+            HunchError: if the loss is not finite.
+        """
+        if not self.examples:
+            return {}
+        left = 1 - self.updates / max(1.0, self.of, self.updates + 1)
+        self.updates += 1
+        with fitting(self.config.batch_size):
+            loss = self.learner.update(self.loss(), self.config.learning_rate * left)
+        if not np.isfinite(loss):
+            raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
+        return {"loss": loss}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights, words, optimiser, counter and random state."""
+        return {
+            "words": list(self.lm.words),
+            "policy": self.policy.state_dict(),
+            "optimiser": self.learner.state_dict(),
+            "updates": self.updates,
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.lm.take(state["words"])
+        self.policy.load_state_dict(state["policy"])
+        self.learner.load_state_dict(state["optimiser"])
+        self.updates, self.rng.bit_generator.state = state["updates"], state["rng"]
+
+
+def divergence(
+    policy: TextPolicy, states: Sequence[State], decisions: Sequence[Decision], micro: int
+) -> dict[str, float]:
+    """Return the mean divergence of texts from a policy's reference in nats, if it has one, as ``kl``."""
+    import torch
+
+    from hunch.rl.preference_losses import log_ratios
+
+    apart = list[float]()
+    with torch.no_grad():
+        for few in zip(cut(states, micro), cut(decisions, micro), strict=True):
+            if (known := policy.expected(*few)) is None:
+                return {}
+            now = policy.evaluate(*few, part="policy")
+            apart += log_ratios(now, now._replace(logprobs=known)).tolist()
+    return {"kl": float(np.mean(apart))}
+
+
+class Writer(Player):
+    """A player that writes, and says what its texts are like.
+
+    Args:
+        write: Writes texts in states, with a generator.
+        judge: Returns figures of them.
+        seed: Seed of the generator.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[State], np.random.Generator], list[Decision]],
+        judge: Judge,
+        seed: int,
+    ) -> None:
+        self.write, self.judge, self.rng = write, judge, np.random.default_rng(seed)
+        self.states, self.decisions = list[State](), list[Decision]()
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Write a text in each state."""
+        drawn = self.write(states, self.rng)
+        self.states += states
+        self.decisions += drawn
+        return [own.text for own in drawn]
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Do nothing."""
+
+    def figures(self) -> dict[str, float]:
+        """Return the mean length in tokens, the share of distinct texts, and what the judge says."""
+        texts = [own.text for own in self.decisions]
+        if not texts:
+            return {}
+        length = float(np.mean([len(own.tokens) for own in self.decisions]))
+        return {"length": length, "distinct": len(set(texts)) / len(texts)} | dict(
+            self.judge(self.states, self.decisions)
+        )

@@ -1,0 +1,162 @@
+"""One recorded episode, as it is stored, and what may be inconsistent in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hunch.core import Episode, Picture, State, Transition, is_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded episode of n steps of one player.
+
+    Attributes:
+        observations: n + 1 texts, the last one after the last action.
+        admissible: The admissible actions at each observation, None where any text is an action; may be empty
+            after the end of the task.
+        actions: The n actions taken.
+        rewards: The n rewards.
+        terminated: True if the last step ended the task.
+        truncated: True if the episode was cut off there.
+        task: The task in one sentence.
+        success: True if it was solved.
+        behaviour: Name of the policy that acted.
+        seed: Seed of the environment's reset; -1 if unknown.
+        history: Number of earlier observation-action pairs that an agent is shown.
+        events: What happened in each of the n steps, in words; empty if nothing ever did.
+        tasks: The task at each observation; empty if it is always the first.
+        raw: The environment's numbers at each observation, where they are plain; empty if there are none.
+        pictures: The pictures at each observation, as PNG bytes; empty if there are none.
+        seat: The player who acted, in environments of several players.
+        lifetime: Number of its lifetime, whose episodes share one task.
+        number: Number of the episode in its environment.
+        group: Number of the prompt that it answers, if several episodes answer the same one.
+    """
+
+    observations: tuple[str, ...]
+    admissible: tuple[tuple[str, ...] | None, ...]
+    actions: tuple[str, ...]
+    rewards: tuple[float, ...]
+    terminated: bool
+    truncated: bool
+    task: str = ""
+    success: bool = False
+    behaviour: str = "unknown"
+    seed: int = -1
+    history: int = 0
+    events: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    raw: tuple[Any, ...] = ()
+    pictures: tuple[tuple[bytes, ...], ...] = ()
+    seat: int = 0
+    lifetime: int = 0
+    number: int = 0
+    group: int | None = None
+
+    @classmethod
+    def of(cls, episode: Episode, behaviour: str = "unknown", seed: int = -1, history: int = 0) -> Recording:
+        """Make a recording of an episode of one player."""
+        states = [episode[0].state, *(t.next_state for t in episode)]
+        tasks, pictures = tuple(s.task for s in states), tuple(s.pictures for s in states)
+        raw = tuple(s.raw if is_plain(s.raw) else None for s in states)
+        events = tuple(t.event for t in episode)
+        return cls(
+            observations=tuple(s.observation for s in states),
+            admissible=tuple(s.actions for s in states),
+            actions=tuple(t.action for t in episode),
+            rewards=tuple(t.reward for t in episode),
+            terminated=episode[-1].terminated,
+            truncated=episode[-1].truncated,
+            task=tasks[0],
+            success=episode[-1].success,
+            behaviour=behaviour,
+            seed=seed,
+            history=history,
+            events=events if any(events) else (),
+            tasks=tasks if len(set(tasks)) > 1 else (),
+            raw=raw if any(item is not None for item in raw) else (),
+            pictures=tuple(tuple(p.data for p in own) for own in pictures) if any(pictures) else (),
+            seat=states[0].seat,
+            lifetime=episode.lifetime,
+            number=episode.number,
+            group=episode.group,
+        )
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def episode(self) -> Episode:
+        """Return the episode as transitions, in the form that agents receive."""
+        return Episode(tuple(self.transitions()), self.lifetime, self.number, self.group)
+
+    def transitions(self) -> Iterator[Transition]:
+        """Yield the episode step by step."""
+        states = [self._state(i) for i in range(len(self) + 1)]
+        for i, (action, reward) in enumerate(zip(self.actions, self.rewards, strict=True)):
+            last = i == len(self) - 1
+            ends = last and self.terminated, last and self.truncated
+            event = self.events[i] if self.events else ""
+            yield Transition(states[i], action, reward, states[i + 1], *ends, last and self.success, event)
+
+    def _state(self, i: int) -> State:
+        first = max(0, i - self.history)
+        return State(
+            self.observations[i],
+            self.tasks[i] if self.tasks else self.task,
+            self.admissible[i],
+            tuple(zip(self.observations[first:i], self.actions[first:i], strict=True)),
+            pictures=tuple(map(Picture.read, self.pictures[i])) if self.pictures else (),
+            raw=self.raw[i] if self.raw else None,
+            seat=self.seat,
+        )
+
+    def cut(self, steps: int) -> Recording:
+        """Return the first ``steps`` steps, as an episode that was cut off there."""
+        if steps >= len(self):
+            return self
+        return replace(
+            self,
+            observations=self.observations[: steps + 1],
+            admissible=self.admissible[: steps + 1],
+            actions=self.actions[:steps],
+            rewards=self.rewards[:steps],
+            events=self.events[:steps],
+            tasks=self.tasks[: steps + 1],
+            raw=self.raw[: steps + 1],
+            pictures=self.pictures[: steps + 1],
+            terminated=False,
+            truncated=True,
+            success=False,
+        )
+
+
+def problems(episode: Recording) -> Iterator[tuple[int, str]]:
+    """Yield each inconsistent step of an episode, with the problem."""
+    n = len(episode)
+    sizes = {"observations": n + 1, "admissible": n + 1, "rewards": n}
+    more = {"events": n, "tasks": n + 1, "raw": n + 1, "pictures": n + 1}
+    sizes |= {name: size for name, size in more.items() if getattr(episode, name)}
+    for name, wanted in sizes.items():
+        found = len(getattr(episode, name))
+        if found != wanted:
+            yield min(found, wanted), f"{n} actions need {wanted} {name}, but there are {found}"
+            return
+    if n == 0:
+        yield 0, "the episode has no step"
+    if not (episode.terminated or episode.truncated):
+        yield n - 1, "the episode has no end: neither terminated nor truncated"
+    for step, (action, offered, reward) in enumerate(
+        zip(episode.actions, episode.admissible, episode.rewards, strict=False)
+    ):
+        if offered is not None and action not in offered:
+            yield step, f"the action {action!r} was not admissible"
+        if offered is not None and len(set(offered)) < len(offered):
+            yield step, "an action is listed as admissible twice"
+        if not math.isfinite(reward):
+            yield step, f"the reward is {reward}"
+    if episode.admissible[-1] == () and not episode.terminated:
+        yield n - 1, "the next state lists no admissible action, although the task continues"

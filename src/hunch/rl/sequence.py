@@ -1,0 +1,176 @@
+"""A causal transformer over the steps of a lifetime, with a cache of keys and values.
+
+One token is one step: what is observed, the action and the reward before it, and the step's place in its
+episode. Each has an embedding, and the token is their sum. The network's output at a token are the logits of
+the step's action, as in Laskin et al., "In-context Reinforcement Learning with Algorithm Distillation" (ICLR
+2023). An observation is embedded by its pieces (:func:`hunch.rl.lifetimes.pieces`), so that "row 3, column
+4" shares what is known of "row 3".
+
+This module imports torch, so import it only where a network is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hunch.core import IntArray
+
+
+class Steps(NamedTuple):
+    """Steps of several lifetimes as the network reads them; integers are rows of embeddings, 0 is nothing."""
+
+    pieces: Tensor  # of the observation, shape (n, T, P)
+    actions: Tensor  # before the step, (n, T)
+    rewards: Tensor  # before the step, (n, T)
+    places: Tensor  # of the step in its episode, (n, T)
+
+    @classmethod
+    def of(cls, pieces: IntArray, actions: IntArray, rewards: Any, places: IntArray) -> Steps:
+        """Make tensors of arrays."""
+        read, taken, at = (torch.from_numpy(part) for part in (pieces, actions, places))
+        return cls(read, taken, torch.from_numpy(np.asarray(rewards, dtype=np.float32)), at)
+
+
+class SequenceModel(nn.Module):
+    """The network.
+
+    Args:
+        pieces: Number of different pieces of observations.
+        actions: Number of different actions.
+        length: Longest lifetime in steps.
+        places: Longest episode in steps.
+        width: Width of the residual stream.
+        layers: Number of blocks.
+        heads: Attention heads of a block; they divide the width.
+    """
+
+    def __init__(
+        self, *, pieces: int, actions: int, length: int, places: int, width: int, layers: int, heads: int
+    ) -> None:
+        super().__init__()
+        self.length, self.heads = length, heads
+        self.pieces = nn.Embedding(pieces + 1, width, padding_idx=0)
+        self.actions = nn.Embedding(actions + 1, width, padding_idx=0)
+        self.rewards = nn.Linear(1, width)
+        self.places = nn.Embedding(places, width)
+        self.positions = nn.Embedding(length, width)
+        for table in (self.pieces, self.actions, self.places, self.positions):
+            nn.init.normal_(table.weight, std=0.02)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.last, self.head = nn.LayerNorm(width), nn.Linear(width, actions)
+
+    def forward(self, steps: Steps) -> Tensor:
+        """Return the logits of the action of every step, shape (n, T, number of actions)."""
+        x = self._tokens(steps, torch.arange(steps.actions.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        logits: Tensor = self.head(self.last(x))
+        return logits
+
+    def _tokens(self, steps: Steps, positions: Tensor) -> Tensor:
+        seen: Tensor = self.pieces(steps.pieces).sum(2) + self.actions(steps.actions)
+        seen = seen + self.rewards(steps.rewards[..., None]) + self.places(steps.places)
+        tokens: Tensor = seen + self.positions(positions)
+        return tokens
+
+    def begin(self, version: int = 0) -> Cache:
+        """Return an empty cache; ``version`` is the number of updates that made the weights."""
+        depth = self.positions.embedding_dim // self.heads
+        return Cache(len(self.blocks), self.heads, self.length, depth, version)
+
+    @torch.no_grad()
+    def step(self, steps: Steps, cache: Cache, streams: Sequence[int]) -> Tensor:
+        """Read one more step in each of some streams; return the logits of its action, (n, actions).
+
+        Args:
+            steps: The steps, with T = 1.
+            cache: What was read before in all streams; changed.
+            streams: The stream of each step.
+        """
+        rows = cache.rows(streams)
+        at = cache.used[rows]
+        x = self._tokens(steps, at[:, None])
+        for layer, block in enumerate(self.blocks):
+            x = block(x, cache.layer(layer, rows, at))
+        cache.used[rows] += 1
+        logits: Tensor = self.head(self.last(x))[:, 0]
+        return logits
+
+
+class Block(nn.Module):
+    """Attention and a perceptron, each after a normalisation and added to the stream."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: Tensor, earlier: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None) -> Tensor:
+        """Return the stream after the block.
+
+        Args:
+            x: The stream, shape (n, T, width).
+            earlier: Adds the step's key and value to a cache, and returns all of them with a mask; None if
+                ``x`` is the whole lifetime.
+        """
+        n, t, width = x.shape
+        mixed = self.mixed(self.before(x)).view(n, t, 3, self.heads, width // self.heads)
+        query, pair = mixed[:, :, 0].transpose(1, 2), mixed[:, :, 1:].permute(2, 0, 3, 1, 4)
+        if earlier is None:
+            seen = functional.scaled_dot_product_attention(query, pair[0], pair[1], is_causal=True)
+        else:
+            known, mask = earlier(pair)
+            seen = functional.scaled_dot_product_attention(query, known[0], known[1], attn_mask=mask)
+        x = x + self.out(seen.transpose(1, 2).reshape(n, t, width))
+        after: Tensor = x + self.wide(self.between(x))
+        return after
+
+
+class Cache:
+    """Keys and values of the steps so far, for each stream.
+
+    Args:
+        layers: Number of blocks.
+        heads: Attention heads of a block.
+        length: Longest lifetime in steps.
+        depth: Width of a head.
+        version: Number of the weights that it belongs to.
+    """
+
+    def __init__(self, layers: int, heads: int, length: int, depth: int, version: int = 0) -> None:
+        self.version = version
+        self.memory = torch.zeros(layers, 2, 0, heads, length, depth)
+        self.used = torch.zeros(0, dtype=torch.long)
+        self.row: dict[int, int] = {}
+
+    def rows(self, streams: Sequence[int]) -> Tensor:
+        """Return the row of each stream; new streams get one."""
+        new = [stream for stream in streams if stream not in self.row]
+        self.row |= {stream: len(self.row) + i for i, stream in enumerate(new)}
+        layers, two, _, *rest = self.memory.shape
+        self.memory = torch.cat([self.memory, torch.zeros(layers, two, len(new), *rest)], 2)
+        self.used = torch.cat([self.used, torch.zeros(len(new), dtype=torch.long)])
+        return torch.tensor([self.row[stream] for stream in streams])
+
+    def layer(self, layer: int, rows: Tensor, at: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        """Return what a block calls with new keys and values, shape (2, n, heads, 1, depth)."""
+
+        def extended(pair: Tensor) -> tuple[Tensor, Tensor]:
+            memory, longest = self.memory[layer], int(at.max()) + 1
+            memory[:, rows, :, at] = pair[:, :, :, 0].transpose(0, 1)
+            mask = torch.arange(longest) <= at[:, None]
+            return memory[:, rows, :, :longest], mask[:, None, None]
+
+        return extended
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Begin new lifetimes in some streams."""
+        self.used[[self.row[stream] for stream in streams if stream in self.row]] = 0

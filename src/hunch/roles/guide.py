@@ -1,0 +1,68 @@
+"""What can guide a search for proofs: priors over the tactics of a goal, and what the goal is worth.
+
+A guide is an :class:`~hunch.rl.evaluator.Evaluator` of goals: the uniform one, a rule, the small network of
+:mod:`hunch.roles.guide_network`, or a language model that scores the names of tactics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hunch.core import FloatArray
+from hunch.envs.proofs.logic import Goal
+from hunch.envs.proofs.tactics import SAFE, named, shown, tactics
+from hunch.lm.base import LanguageModel, softmax
+from hunch.rl.evaluator import Evaluator
+
+VALUE: Final = 0.5
+"""The value of every goal where nothing judges it."""
+
+
+class Rule:
+    """Prefers what loses nothing: safe tactics, and the use of a hypothesis whose left side is known."""
+
+    def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
+        """Return priors of 100 to 1, and the constant value."""
+        return [self._priors(goal) for goal in states], [VALUE] * len(states)
+
+    def _priors(self, goal: Goal) -> FloatArray:
+        safe = [tactic.name in SAFE or (tactic.name == "use" and s[0].closed) for tactic, s in tactics(goal)]
+        weights = np.where(safe, 100.0, 1.0)
+        return np.asarray(weights / max(1.0, weights.sum()))
+
+
+class PolicyOnly:
+    """A guide's priors with the constant value: the control of its value."""
+
+    def __init__(self, guide: Evaluator) -> None:
+        self.guide = guide
+
+    def evaluate(self, states: Sequence[Goal]) -> tuple[Sequence[FloatArray], list[float]]:
+        """Return the guide's priors and the constant value."""
+        return self.guide.evaluate(states)[0], [VALUE] * len(states)
+
+
+class LanguageGuide:
+    """A language model that scores the names of tactics below the goal."""
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self.lm = lm
+
+    def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
+        """Return the softmax of the log-probability per token, and the constant value."""
+        names = [[named(goal, tactic) for tactic, _ in tactics(goal)] for goal in states]
+        asked = [i for i, own in enumerate(names) if own]
+        scores = self.lm.score([prompt(states[i], names[i]) for i in asked], [names[i] for i in asked])
+        priors: list[FloatArray] = [np.zeros(0) for _ in states]
+        for i, score in zip(asked, scores, strict=True):
+            priors[i] = softmax(score.normalised("token"))
+        return priors, [VALUE] * len(states)
+
+
+def prompt(goal: Goal, names: Sequence[str]) -> str:
+    """Return the prompt that a language model continues with a tactic."""
+    listed = "\n".join(f"- {name}" for name in names)
+    return f"A goal of a proof in intuitionistic logic:\n{shown(goal)}\n\nTactics:\n{listed}\n\nBest tactic: "

@@ -1,0 +1,88 @@
+"""Asks a language model which of two things is better: questions whose answer is 1, 2 or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from hunch.lm import require
+from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.reading import read_option
+from hunch.lm.asking import Asking
+from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import Prompt, extended
+from hunch.lm.usage import show
+
+CHOICES: Final = ("1", "2", "none")
+TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
+"""Share of the preference that the first one gets for each verdict; 0 is a tie."""
+_VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
+
+
+class Comparer:
+    """Asks a language model questions whose answer is 1, 2 or none.
+
+    Attributes:
+        unread: Number of questions of the last call without an answer that could be read.
+
+    Args:
+        lm: The model.
+        asking: How it is asked.
+        last: Use the last verdict in an answer, for models that explain first.
+    """
+
+    unread = 0
+
+    def __init__(self, lm: LanguageModel, asking: Asking, last: bool = False) -> None:
+        self.lm, self.asking, self.last = require(lm, "generate", needed_by="A judge of pairs"), asking, last
+
+    def verdicts(self, questions: Sequence[Prompt | None]) -> list[int | None]:
+        """Ask all questions; 0 is a tie, as where there is no question, and None no verdict.
+
+        A repeated question gets another sample of its answer, and one without a verdict is asked once more.
+        """
+        times: dict[Prompt, int] = {}
+        asked: list[tuple[int, Prompt, int]] = []  # index, question, sample
+        for i, question in enumerate(questions):
+            if question is not None:
+                times[question] = times.get(question, -1) + 1
+                asked.append((i, question, times[question]))
+        found: list[int | None] = [0 if question is None else None for question in questions]
+        for attempt in (0, 1):
+            due = [(i, question, n) for i, question, n in asked if found[i] is None]
+            answers = self._answers(due, attempt)
+            for (i, _, _), answer in zip(due, answers, strict=True):
+                found[i] = read_preference(answer, last=self.last)
+            if not attempt:  # those of the second are shown when they are heard
+                show(self.lm, self.asking.role, answers, [found[i] for i, _, _ in due])
+        self.asking.hear(answers, [found[i] for i, _, _ in due], abstains=True)
+        self.unread = sum(verdict is None for verdict in found)
+        return found
+
+    def _answers(self, due: Sequence[tuple[int, Prompt, int]], attempt: int) -> list[str]:
+        """Return an answer to each question; all samples of one are requested together."""
+        most: dict[Prompt, int] = {}
+        for _, question, n in due:
+            most[question] = max(most.get(question, 0), n)
+        reminder = "" if not attempt else "\nAnswer with 1, 2 or none only."
+        samples = {
+            question: self.lm.generate([extended(question, reminder)], n + 1, self.asking.sampling)[0]
+            for question, n in most.items()
+        }
+        return [samples[question][n] for _, question, n in due]
+
+
+def read_preference(answer: str, *, last: bool = False) -> int | None:
+    """Return 1 or 2 for the better one, 0 for none; None if an answer has no verdict.
+
+    An answer that names several without deciding counts by the first, or the last.
+    """
+    decided = read_option(answer, CHOICES)
+    if decided is not None:
+        return (decided + 1) % len(CHOICES)
+    found = _VERDICT.findall(spoken(answer))
+    if not found:
+        return None
+    word = found[-1 if last else 0].lower()
+    return int(word) if word.isdigit() else 0

@@ -1,0 +1,155 @@
+"""Who says which of two texts is better: the gold reward with noise, chance, a language model, or a file.
+
+A preference is the share that the first text gets: 1, 0, or 0.5 for a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, State, Transition, UsageError
+from hunch.envs.prompts import read, shown
+from hunch.lm.asking import AskConfig, Asking
+from hunch.lm.base import LanguageModel
+from hunch.roles.reward.comparer import TARGETS, Comparer
+
+PRINCIPLES: Final = ("Choose the answer that does better what was asked.",)
+
+
+class Compared(NamedTuple):
+    """Two texts in the same state, and the share of the preference that the first gets."""
+
+    state: State
+    first: str
+    second: str
+    share: float
+
+
+class Preferences(Protocol):
+    """Compares texts."""
+
+    evidence: EvidenceLevel | None
+
+    def compare(
+        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
+    ) -> list[float]:
+        """Return for each pair of steps from equal states the share of the preference for the first."""
+        ...
+
+
+class Gold(Preferences):
+    """Draws preferences from the environment's reward, as in the model of Bradley and Terry (1952).
+
+    Args:
+        temperature: The first of two steps is preferred with probability
+            1 / (1 + exp((reward of the second - that of the first) / temperature)); 0 is without noise.
+    """
+
+    evidence = None
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        self.temperature = temperature
+
+    def compare(
+        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
+    ) -> list[float]:
+        """Draw a preference for each pair."""
+        apart = np.array([one.reward - other.reward for one, other in pairs])
+        if not self.temperature:
+            return [float(share) for share in np.sign(apart) / 2 + 0.5]
+        chances = 1 / (1 + np.exp(-apart / self.temperature))
+        return [float(hit) for hit in rng.random(len(pairs)) < chances]
+
+
+class Shuffled(Gold):
+    """The control: preferences of gold, each assigned to another pair, so that they tell nothing."""
+
+    def compare(
+        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
+    ) -> list[float]:
+        """Draw preferences and shuffle them."""
+        return [float(share) for share in rng.permutation(super().compare(pairs, rng))]
+
+
+class Judged(Preferences):
+    """Asks a language model, by a principle drawn for each pair (Bai et al., "Constitutional AI", 2022).
+
+    Args:
+        lm: A model that generates.
+        principles: Sentences that say what is better.
+        config: How it is asked.
+    """
+
+    def __init__(
+        self, lm: LanguageModel, principles: Sequence[str] = PRINCIPLES, config: AskConfig | None = None
+    ) -> None:
+        self.lm, self.principles, own = lm, tuple(principles), config or AskConfig()
+        self.evidence = lm.evidence
+        self.comparer = Comparer(lm, Asking(lm, own, tokens=16, temperature=0.1, stop=()))
+
+    def compare(
+        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
+    ) -> list[float]:
+        """Ask about all pairs; equal texts are a tie without a question."""
+        drawn = [self.principles[int(i)] for i in rng.integers(len(self.principles), size=len(pairs))]
+        asked = [
+            None if one.action == other.action else self.prompt(one, other, principle)
+            for (one, other), principle in zip(pairs, drawn, strict=True)
+        ]
+        return [TARGETS[verdict or 0] for verdict in self.comparer.verdicts(asked)]
+
+    def prompt(self, one: Transition, other: Transition, principle: str) -> str:
+        """Return the question about two texts."""
+        request = f"{one.state.aim}\n{one.state.text()}".strip()
+        return (
+            f"Request: {request}\nTwo answers:\n1: {one.action}\n2: {other.action}\n"
+            f"{principle}\n- 1\n- 2\n- none\nAnswer:"
+        )
+
+
+def read_principles(file: str) -> tuple[str, ...]:
+    """Read principles, one a line.
+
+    Raises:
+        UsageError: if there are none.
+    """
+    try:
+        lines = tuple(line.strip() for line in Path(file).read_text().splitlines() if line.strip())
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{file} cannot be read: name a file with a principle a line.") from error
+    if not lines:
+        raise UsageError(f"{file} holds no principle: write one a line.")
+    return lines
+
+
+def read_pairs(file: str) -> list[Compared]:
+    """Read compared texts in TRL's columns: a line of JSON each, with ``prompt``, ``chosen``, ``rejected``.
+
+    Raises:
+        UsageError: if there are none, or a line is not of this kind.
+    """
+    found = list[Compared]()
+    for number, row in enumerate(read(file, "chosen"), 1):
+        both = row["chosen"], row.get("rejected")
+        if not all(isinstance(text, str) for text in both):
+            raise UsageError(f"Line {number} of {file} needs chosen and rejected, two texts.")
+        found.append(Compared(State(shown(row["prompt"])), str(both[0]), str(both[1]), 1.0))
+    return found
+
+
+def require_contrast(pairs: Sequence[Compared], shares: bool = True) -> None:
+    """Refuse pairs from which nothing can be learned, before a model is fitted to them.
+
+    Raises:
+        UsageError: if there are none, all have equal texts, or all preferences are ties.
+    """
+    if not pairs:
+        raise UsageError("There are no pairs to compare: no prompt was answered twice.")
+    if all(own.first == own.second for own in pairs):
+        raise UsageError(f"Both texts are equal in each of {len(pairs):,} pairs, so nothing can be learned.")
+    if all(own.share == 0.5 for own in pairs):
+        raise UsageError(f"All {len(pairs):,} preferences are ties, so nothing can be learned from them.")

@@ -1,0 +1,35 @@
+"""The settings of a reward model, without its code, which imports torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardModelConfig:
+    """A reward model that is fitted to compared texts."""
+
+    pairs: PositiveInt = 600
+    """Pairs of texts to compare, written by the policy in the first steps of the run (InstructGPT: 33,000
+    prompts)."""
+    labels: str = "gold"
+    """Who compares: gold (the environment's reward with noise), shuffled (the control), judge (a language
+    model), or a file in TRL's columns prompt, chosen and rejected, which replaces the pairs."""
+    noise: NonNegativeFloat = 0.5
+    """labels=gold: temperature of the preferences; 0 prefers the higher reward always (our choice)."""
+    judge: str = "uniform"
+    """labels=judge: the model that compares."""
+    principles: str = ""
+    """labels=judge: file with principles, one a line, of which one is drawn for each pair."""
+    ensemble: PositiveInt = 1
+    """Reward models, each with its own chance (Coste et al., ICLR 2024: 5)."""
+    combine: Literal["mean", "worst"] = "mean"
+    """What counts of the rewards of an ensemble."""
+    reward_epochs: PositiveInt = 4
+    """Passes over the pairs (our choice for a small model; InstructGPT: 1)."""
+    reward_rate: PositiveFloat = 3e-3
+    """Adam learning rate of the reward model, which falls linearly to 0, for a model under a million weights
+    (our choice; InstructGPT: 9e-6)."""

@@ -1,0 +1,97 @@
+"""Records whole lives of learners: every episode that a method plays while it learns one task."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import repeat
+
+import numpy as np
+
+import hunch.envs
+from hunch.core import Agent, Episode, Transition
+from hunch.ranges import PositiveInt, check_settings, stated
+from hunch.rl.dataset import Dataset
+from hunch.rl.episodes import advance, world_of
+from hunch.rl.recording import Recording
+from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
+from hunch.runs.build import build
+from hunch.runs.config import RunConfig, check
+from hunch.runs.fit import require_fit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lives:
+    """How many histories to record, and what of each."""
+
+    tasks: PositiveInt = 36
+    """Tasks, drawn by the seed; several may be the same."""
+    copies: PositiveInt = 10
+    """Learners per task, each with its own seed."""
+    episodes: PositiveInt = 400
+    """Episodes of a learner's life."""
+    every: PositiveInt = 20
+    """Record one episode of this many, the first of which is drawn for each learner."""
+
+
+def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
+    """Record the lives of learners; the episodes of one have the same ``lifetime``.
+
+    Args:
+        config: Method, environment and seed; ``steps`` is not used.
+        lives: How many, and what of each.
+        workers: Processes at a time. The result does not depend on their number.
+
+    Raises:
+        UsageError: if a setting is wrong, the method needs recorded data or cannot act in the environment.
+    """
+    check(config)
+    check_settings(lives)
+    require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
+    numbers = range(lives.tasks * lives.copies)
+    if workers == 1:
+        found = [_life(config, lives, number) for number in numbers]
+    else:
+        with ProcessPoolExecutor(workers, mp.get_context("spawn")) as pool:
+            size = -(-len(numbers) // (4 * workers))
+            found = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
+    provenance = {
+        "method": config.method,
+        "options": stated(config.options) if config.options else {},
+        "lives": asdict(lives),
+        "seed": config.seed,
+        "version": version("hunch-rl"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return Dataset(config.env, dict(config.env_options), tuple(e for own in found for e in own), provenance)
+
+
+def _life(config: RunConfig, lives: Lives, number: int) -> list[Recording]:
+    """Let one learner live, and return the episodes to keep."""
+    seed = episode_seed(config.seed, 0, number)
+    env = hunch.envs.make(config.env, **config.env_options)
+    task = lifetime_seed(config.seed, 0, number // lives.copies)
+    agent, _ = build(replace(config, seed=seed))
+    rollout = Rollout([env], seed, task_seed=task, raw=True)
+    agent.begin(world_of(rollout, env, 0, ()), seed)
+    shown = getattr(env, "n", 0)  # length of the history that the learner is shown
+    first = int(np.random.default_rng(seed).integers(min(lives.every, lives.episodes)))
+    return [
+        Recording.of(Episode(tuple(steps), number, n), config.method, episode_seed(seed, 0, n), shown)
+        for n, steps in enumerate(_episodes(agent, rollout, lives.episodes))
+        if n % lives.every == first
+    ]
+
+
+def _episodes(agent: Agent, rollout: Rollout, n: int) -> Iterator[Sequence[Transition]]:
+    """Play and learn for n episodes."""
+    for _ in range(n):
+        steps: list[Transition] = []
+        while not (steps and steps[-1].done):
+            steps += advance(rollout, agent)
+            agent.learn()
+        yield steps

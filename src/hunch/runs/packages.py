@@ -1,0 +1,96 @@
+"""Boards of other packages: Weights & Biases, Trackio and MLflow; see :mod:`hunch.runs.board`."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hunch.runs.files import read_json
+from hunch.runs.folder import leaves
+
+
+class WandB:
+    """A run at Weights & Biases, named after the folder; resuming the folder resumes it.
+
+    Args:
+        folder: The run's folder.
+        project: The project there.
+    """
+
+    package = "wandb"
+
+    def __init__(self, folder: Path, project: str) -> None:
+        about = {"name": _name(folder), "config": read_json(folder / "config.json") or {}, "resume": "allow"}
+        self.run = import_module(self.package).init(project=project, **about, **self._place(folder))
+
+    def _place(self, folder: Path) -> dict[str, Any]:
+        return {"id": _digest(folder), "dir": str(folder)}
+
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Log one line."""
+        self.run.log(dict(figures), step=step)
+
+    def flush(self) -> None:
+        """Do nothing: lines are sent at once."""
+
+    def close(self) -> None:
+        """Send what is still in memory, and close."""
+        self.run.finish()
+
+
+class Trackio(WandB):
+    """A run of Trackio, which has the interface of Weights & Biases, and resumes a run by its name."""
+
+    package = "trackio"
+
+    def _place(self, folder: Path) -> dict[str, Any]:
+        return {"embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
+
+
+class MLflow:
+    """A run of MLflow, named after the folder, where ``MLFLOW_TRACKING_URI`` says; resuming resumes it.
+
+    Args:
+        folder: The run's folder.
+        project: The experiment there.
+    """
+
+    def __init__(self, folder: Path, project: str) -> None:
+        from mlflow.entities import Metric, Param
+        from mlflow.tracking import MlflowClient
+
+        self.client, self._metric = MlflowClient(), Metric
+        known = self.client.get_experiment_by_name(project)
+        place = known.experiment_id if known else self.client.create_experiment(project)
+        tags = {"hunch": _digest(folder)}
+        earlier = self.client.search_runs([place], f"tags.hunch = '{tags['hunch']}'")
+        run = earlier[0] if earlier else self.client.create_run(place, tags=tags, run_name=_name(folder))
+        self.id = run.info.run_id
+        self.client.update_run(self.id, "RUNNING")
+        settings = leaves((read_json(folder / "config.json") or {}).get("run", {}))
+        for name, value in {} if earlier else settings.items():
+            self.client.log_batch(self.id, params=[Param(name, str(value)[:500])])
+
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Log one line."""
+        now = int(time.time() * 1000)
+        self.client.log_batch(self.id, [self._metric(*each, now, step) for each in figures.items()])
+
+    def flush(self) -> None:
+        """Do nothing: lines are sent at once."""
+
+    def close(self) -> None:
+        """Mark the run as finished."""
+        self.client.set_terminated(self.id)
+
+
+def _name(folder: Path) -> str:
+    return "/".join(folder.absolute().parts[-3:])
+
+
+def _digest(folder: Path) -> str:
+    return hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:16]

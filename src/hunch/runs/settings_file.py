@@ -1,0 +1,131 @@
+"""Settings of a run from a file: YAML, TOML or JSON, such as the ``config.json`` of a run.
+
+The names are those of ``config.json``: ``method``, ``env``, ``lm``, ``steps`` and the other settings,
+``env_options`` with the options of the environment, and ``options`` with those of the method.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from hunch import methods
+from hunch.core import UsageError
+from hunch.lm.budget import Budget
+from hunch.suggest import suggest
+
+Config = TypeVar("Config")
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Read the settings in a file; a run's folder stands for its ``config.json``.
+
+    Raises:
+        UsageError: if there is no such file, it cannot be read, or holds a run that only a program can make.
+    """
+    path = Path(path)
+    file = path / "config.json" if path.is_dir() else path
+    if file.suffix not in _READERS and file.exists():
+        raise UsageError(f"{file} is no file of settings: its name must end in {', '.join(_READERS)}.")
+    try:
+        found: Any = _READERS.get(file.suffix, _yaml)(file.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"The settings in {file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UsageError(f"The settings in {file} cannot be read: {' '.join(str(error).split())}.") from None
+    settings: Any = found.get("run", found) if isinstance(found, dict) else found
+    inner = [settings.get(name, {}) for name in PARTS] if isinstance(settings, dict) else []
+    for part in (settings, *inner):
+        if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
+            raise UsageError(f"{file} must hold settings by name, as in 'steps: 2000'.")
+    if objects := settings.pop("objects", ()):
+        made = ", ".join(map(str, objects))
+        raise UsageError(f"{file} is of a run made in Python with its own {made}, which no file can repeat.")
+    return dict(settings)
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Read settings from a file as arguments of :func:`hunch.train`, to be changed and passed on.
+
+        hunch.train(**hunch.read_config("run.yaml") | {"steps": 2_000, "out": "runs/longer"})
+
+    Args:
+        path: A YAML, TOML or JSON file, the ``config.json`` of a run, or the folder of a run.
+
+    Raises:
+        UsageError: if it cannot be read, or names no method.
+    """
+    settings = read_settings(path)
+    if "method" not in settings:
+        raise UsageError(f"{path} names no method.")
+    settings["agent"] = settings.pop("method")
+    fixed = methods.find(settings["agent"]).agent_class.fixed
+    options = {name: as_tuples(value) for name, value in settings.pop("options", {}).items() if name != "lm"}
+    options = {name: value for name, value in options.items() if (name, value) not in fixed.items()}
+    if not settings.setdefault("data", ""):
+        del settings["data"]
+    elif not settings.get("online"):
+        settings |= {"env": None, "env_options": {}}
+    settings.pop("online", None)
+    if "budget" in settings:
+        settings["budget"] = changed(Budget(), settings["budget"], "The budget")
+    return settings | options
+
+
+def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str = "") -> Config:
+    """Return settings with some of them changed; nested ones are dictionaries, and lists become tuples.
+
+    Args:
+        config: A dataclass of settings.
+        values: The new values by name.
+        owner: Whose settings they are, for an error.
+        prefix: Prefix of the names in an error.
+
+    Raises:
+        UsageError: on an unknown name.
+    """
+    known, new = [entry.name for entry in fields(cast("Any", config))], {}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"{owner} has no option {prefix}{name}; {suggest(name, known)}")
+        inner = getattr(config, name)
+        nested = is_dataclass(inner) and isinstance(value, Mapping)
+        new[name] = changed(inner, value, owner, f"{prefix}{name}.") if nested else as_tuples(value)
+    return cast("Config", replace(cast("Any", config), **new))
+
+
+def as_tuples(value: Any) -> Any:
+    """Return a value of a file with tuples in place of its lists."""
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    # 1e-4 is a number, as in YAML 1.2; the package follows YAML 1.1.
+    loader: Any = type("Loader", (yaml.SafeLoader,), {})
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+e[-+]?\d+$", re.I), None)
+    try:
+        return yaml.load(text, loader)
+    except yaml.YAMLError as error:
+        raise ValueError(error) from error
+
+
+def _json(text: str) -> Any:
+    """Read JSON without its checksum, so that a ``config.json`` may be changed by hand."""
+    found = json.loads(text)
+    return {name: found[name] for name in found if name != "checksum"} if isinstance(found, dict) else found
+
+
+PARTS = ("env_options", "options")
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".yaml": _yaml,
+    ".yml": _yaml,
+    ".toml": tomllib.loads,
+    ".json": _json,
+}

@@ -1,0 +1,185 @@
+"""Study of reinforcement learning from preferences in :mod:`hunch.envs.recipes`: what the policy gains, what
+selection gains, and where the learned reward goes on rising while the gold one falls.
+
+    hunch study rlhf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hunch.methods.decode.best_of_n import BestOfNConfig
+from hunch.methods.tune.rlhf import RLHFConfig
+from hunch.methods.tune.sft import SFTConfig
+from hunch.runs.compare import Arm
+from hunch.runs.evaluate import Score, Trial, evaluate_run
+from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.files import read_lines
+from hunch_studies.planners import table as table_of
+from hunch_studies.study import Part, Scale, Study, runs_of
+
+ENV = "hunch/Recipes-v0"
+SCRATCH = "scratch?width=64&layers=2&vocabulary=128"
+STREAMS = 64
+UPDATES = 48
+"""Updates of the policy, of 64 texts each."""
+PAIRS = 2_000
+SPLITS = ("training", "held out")
+NS = (1, 4, 16, 64)
+"""Texts of which the best is chosen; one is the model after SFT."""
+
+
+def write_well(data: Path, updates: int) -> None:
+    """Train the writer on careless demonstrations, unless it is there."""
+    steps = 16 * updates
+    run = RunConfig(method="sft", env=ENV, lm=SCRATCH, envs=16, steps=steps, options=SFTConfig())
+    if finished(data / "writer") is None:
+        execute(replace(run, eval_every=steps, eval_episodes=1_000), data / "writer")
+
+
+def arms(data: Path, scale: Scale) -> tuple[Arm, ...]:
+    """PPO on learned rewards, its controls, and selection with the same pairs."""
+    pairs, updates = round(PAIRS * scale.share), max(3, round(UPDATES * scale.share))
+    run = RunConfig(method="rlhf", env=ENV, lm=f"hf:{data / 'writer'}", envs=STREAMS, eval_episodes=256)
+
+    def arm(label: str, share: float = 1.0, **options: Any) -> Arm:
+        own = max(20, round(pairs * share))
+        first = -(-(2 * own + STREAMS) // STREAMS) * STREAMS
+        steps = first + updates * STREAMS
+        every = updates * STREAMS // 6 or 1
+        config = RLHFConfig(pairs=own, **options)
+        return Arm(label, replace(run, steps=steps, eval_every=every, options=config))
+
+    select = BestOfNConfig(pairs=pairs)
+    steps = 2 * pairs + 2 * STREAMS
+    return (
+        arm("PPO, KL 0.02"),
+        arm("shuffled labels", labels="shuffled"),
+        Arm("best of n", replace(run, method="best-of-n", steps=steps, options=select)),
+        arm("PPO, KL 0.2", kl=0.2),
+        arm("PPO, KL 0", kl=0.0),
+        arm("PPO, rate 0.001", learning_rate=1e-3),
+        arm("PPO, 600 pairs", 0.3),
+        arm("PPO, 60 pairs", 0.03),
+        arm("PPO, ptx 0.5", ptx=0.5),
+    )
+
+
+# ---- tables -----------------------------------------------------------------------------------------------
+
+
+def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
+    """Gold, learned reward, divergence, validity and variety of each arm at the end, in Markdown."""
+    rows = []
+    for arm in listed:
+        runs = runs_of(arm, seeds, folder)
+        for n in NS if arm.config.method == "best-of-n" else (0,):
+            label = arm.label if not n else "SFT" if n == 1 else f"best of {n}"
+            scores = [[_score(run, split, n, episodes) for run in runs] for split in SPLITS]
+            cells = [_cell([own.episode_return for own in scores[i]]) for i in (0, 1)]
+            proxies = [_cell([own.figures.get(name, float("nan")) for own in scores[0]]) for name in _FIGURES]
+            valid = _cell([own.success.value for own in scores[0]])
+            rows.append((label, *cells, *proxies, valid))
+    head = "arm | gold | gold, held-out requests | learned reward | KL, nats | distinct | tokens | valid"
+    return f"{episodes:,} texts a cell and seed; mean over {seeds} seeds with their range.\n\n" + table_of(
+        head, rows
+    )
+
+
+_FIGURES = ("proxy", "kl", "distinct", "length")
+
+
+def _score(run: Path, split: str, n: int, episodes: int) -> Score:
+    options = {"n": n} if n else {}
+    name = f"{run.name}-{split.replace(' ', '-')}-{n}"
+    trial = Trial(run=run, env_options={"split": split}, options=options, episodes=episodes, seed=17)
+    return evaluate_run(trial, run.parent / "evaluations" / name)
+
+
+def _cell(values: Sequence[float]) -> str:
+    known = [value for value in values if value == value]
+    if not known:
+        return "-"
+    if len(known) == 1:
+        return f"{known[0]:.2f}"
+    return f"{np.mean(known):.2f} [{min(known):.2f}, {max(known):.2f}]"
+
+
+def curve(run: Path) -> list[tuple[float, float, float, float]]:
+    """Return divergence, learned reward, gold and its standard error at each evaluation of stage 3."""
+    told = {line["step"]: line for line in read_lines(run / "metrics.jsonl") if "eval_proxy" in line}
+    golds: dict[int, list[float]] = {}
+    for line in read_lines(run / "episodes.jsonl"):
+        if line["evaluation"] and line["step"] in told:
+            golds.setdefault(line["step"], []).append(line["return"])
+    return [
+        (
+            told[step]["eval_kl"],
+            told[step]["eval_proxy"],
+            float(np.mean(own)),
+            float(np.std(own) / len(own) ** 0.5),
+        )
+        for step, own in sorted(golds.items())
+    ]
+
+
+def turn(points: Sequence[tuple[float, float, float, float]]) -> float | None:
+    """Return the divergence at which gold is highest, if it falls later while the learned reward does not.
+
+    The fall counts if it is more than twice the standard error of the difference.
+    """
+    if not points:
+        return None
+    best = max(points, key=lambda point: point[2])
+    last = points[-1]
+    fall = best[2] - last[2]
+    error = float(np.hypot(best[3], last[3]))
+    return best[0] if fall > 2 * error and last[1] >= best[1] else None
+
+
+def overoptimised(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Gold and learned reward along the training, and where gold turns, in Markdown."""
+    rows = []
+    for arm in listed:
+        if arm.config.method == "best-of-n":
+            continue
+        for seed, run in enumerate(runs_of(arm, seeds, folder)):
+            points = curve(run)
+            path = ", ".join(f"{kl:.1f}: {gold:.2f} / {proxy:.2f}" for kl, proxy, gold, _ in points)
+            at = turn(points)
+            rows.append((arm.label, seed, path, "not shown" if at is None else f"{at:.1f}"))
+    text = "KL in nats: gold / learned reward, 256 texts each; then the KL at which gold turns."
+    return f"{text}\n\n{table_of('arm | seed | along the training | turns at', rows)}"
+
+
+def _tables(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
+    return "\n\n".join(
+        (judged(listed, seeds, folder, episodes=episodes), overoptimised(listed, seeds, folder))
+    )
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    told = partial(_tables, episodes=scale.episodes(400))
+    prepare = partial(write_well, data, max(20, round(1_000 * scale.share)))
+    return [Part("Learned rewards", arms(data, scale), measure=told, prepare=prepare)]
+
+
+STUDIES = {
+    "rlhf": Study(
+        "rlhf",
+        "What does a policy gain from a reward model beyond selection, and where does its gold reward turn?",
+        "A policy trained on a reward model is preferred to SFT (Ouyang et al., NeurIPS 2022). Along the "
+        "training the learned reward rises while the gold reward first rises and then falls, sooner with "
+        "fewer pairs (Gao et al., Scaling Laws for Reward Model Overoptimization, ICML 2023).",
+        "The writer has 100,000 weights and is trained here (L1): it says nothing about language models. "
+        "Gold is a formula, and preferences are drawn from it with noise. All hyper-parameters are ours.",
+        _parts,
+        seeds=5,
+    )
+}

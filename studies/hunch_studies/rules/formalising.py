@@ -1,0 +1,99 @@
+"""``scripted:formaliser``: reads the English of :mod:`hunch.envs.proofs.english`, with an error dial.
+
+It parses the words, and takes each connective for another one with probability ``error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from hunch.core import UsageError
+from hunch.envs.proofs.logic import FALSE, Formula, Goal
+from hunch.lm.base import Model, sample_rng
+from hunch.suggest import suggest
+from hunch_studies.rules.model import RuleWriter
+
+OPS: Final = {"if": ("->", "then"), "both": ("&", "and"), "either": ("|", "or")}
+
+
+def parsed(text: str) -> Goal:
+    """Read a statement in English.
+
+    Raises:
+        UsageError: if it is worded otherwise.
+    """
+    formulas = []
+    for sentence in text.strip().removesuffix(".").split(". "):
+        words = iter(sentence.removeprefix("Suppose that ").removeprefix("Show that ").split())
+        formulas.append(_clause(words))
+    return Goal.of(formulas[:-1], formulas[-1])
+
+
+def _clause(words: Iterator[str]) -> Formula:
+    word = next(words, "")
+    if word in OPS:
+        op, middle = OPS[word]
+        left = _clause(words)
+        if next(words, "") != middle:
+            raise UsageError(f"There is no {middle!r} for {word!r}.")
+        return Formula(op, (left, _clause(words)))
+    if word == "it":  # is not the case that
+        for _ in range(5):
+            next(words, "")
+        return Formula("->", (_clause(words), FALSE))
+    name = f"{word} {next(words, '')}" if word == "a" else word
+    if next(words, "") != "holds":
+        raise UsageError(f"{name!r} is no clause.")
+    return FALSE if name == "a contradiction" else Formula(name)
+
+
+def damaged(formula: Formula, error: float, rng: np.random.Generator) -> Formula:
+    """Take each connective for another one with a probability."""
+    if not formula.parts:
+        return formula
+    parts = tuple(damaged(part, error, rng) for part in formula.parts)
+    others = [op for op in ("->", "&", "|") if op != formula.op]
+    return Formula(others[int(rng.integers(2))] if rng.random() < error else formula.op, parts)
+
+
+class FormaliserRule(RuleWriter):
+    """The rule.
+
+    Args:
+        error: Probability that a connective is taken for another one.
+
+    Raises:
+        UsageError: if it is not from 0 to 1.
+    """
+
+    def __init__(self, error: float = 0.0) -> None:
+        if not 0 <= error <= 1:
+            raise UsageError("The dial of scripted:formaliser must be from 0 to 1.")
+        self.error = error
+        self.name = "scripted:formaliser"
+        self.revision = f"1:{error}"
+
+    def answer(self, prompt: str, sample: int) -> str:
+        """Return the symbols for the English in the line before the last."""
+        rng = sample_rng(prompt, "formaliser", sample)
+        try:
+            goal = parsed(prompt.split("\n")[-2].removeprefix("English: "))
+        except UsageError:
+            return "unreadable"
+        own = [damaged(formula, self.error, rng) for formula in goal.formulas]
+        return str(Goal.of(own[:-1], own[-1]))
+
+
+def load(name: str, dials: Mapping[str, float]) -> Model:
+    """Load the model ``scripted:formaliser``.
+
+    Raises:
+        UsageError: if there is no such dial.
+    """
+    for dial in dials:
+        if dial != "error":
+            raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, ['error'])}")
+    return FormaliserRule(**dials)

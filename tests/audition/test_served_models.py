@@ -1,0 +1,121 @@
+"""The audition of models of ours behind a local server: their errors are known, and requests are counted."""
+
+import json
+import threading
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import hunch
+from hunch.audition.roles import role_named
+from hunch.core import HunchError
+from hunch.lm import load
+from hunch.lm.base import ONE_LINE, Model, Sampling
+
+
+class Served(ThreadingHTTPServer):
+    """Answers chat requests by a function of prompt and seed.
+
+    Attributes:
+        answered: Number of answered requests.
+        most: Requests that are answered; the rest is refused.
+        answer: Returns the text of an answer.
+    """
+
+    daemon_threads = True
+    answered, most = 0, 10**9
+
+    def answer(self, prompt, seed):
+        return ""
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        """Keep quiet."""
+
+    def do_GET(self):
+        self._send(200, {"data": [{"id": "ours", "object": "model"}]})
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/v1/chat/completions" or body.get("logprobs"):
+            return self._send(404, {"error": {"message": "not here"}})
+        if self.server.answered >= self.server.most:
+            return self._send(401, {"error": {"message": "stopped"}})
+        self.server.answered += 1
+        text = self.server.answer(body["messages"][-1]["content"], int(body.get("seed", 0)))
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 3}
+        return self._send(200, {"model": "ours", "choices": [choice], "usage": usage})
+
+    def _send(self, code, body):
+        text = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+    running = Served(("127.0.0.1", 0), Handler)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield running
+    running.shutdown()
+    running.server_close()
+
+
+def spec(server):
+    return f"openai:ours?base_url=http://127.0.0.1:{server.server_port}/v1&evidence=L0&chat=true"
+
+
+class Rare(Model):
+    """Right but for a class of prompts, a tenth of them, in which it is always wrong."""
+
+    name, revision, verbs = "rare", "1", frozenset({"generate"})
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        wrong, right = (load(f"scripted:judge?error={error}", cache=None) for error in (1, 0))
+        writers = [wrong if zlib.crc32(prompt.encode()) % 10 == 0 else right for prompt in prompts]
+        return [w.generate([p], k, sampling, first)[0] for w, p in zip(writers, prompts, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["scripted:judge?error=0.2", "scripted:judge?error=0.5&systematic=1", Rare(), "scripted:judge"],
+    ids=["independent", "systematic", "on rare states", "none"],
+)
+def test_a_known_error_is_measured(server, model):
+    """The truth is that of many more questions, asked without a server."""
+    model = load(model, cache=None) if isinstance(model, str) else model
+    server.answer = lambda prompt, seed: model.generate([prompt], 1, Sampling(16), seed)[0][0]
+    role = role_named("judge")
+    for line, bed in zip(hunch.audition(spec(server), ["judge"]).lines, role.beds, strict=True):
+        low, high = line.heard.interval
+        truth = role.ask(model, role.draw(bed, 400, 5), 5).ability
+        assert low - 0.05 <= truth <= high + 0.05
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+def test_a_silent_model_gets_a_full_table(server):
+    found = hunch.audition(spec(server), questions=100)
+    asked = [line.heard for line in found.lines if not line.heard.why]
+    assert {one.role for one in asked} >= {"prior", "policy", "judge", "preference", "goal", "planner"}
+    assert all(one.ability == 0 for one in asked)
+    assert "only empty answers as prior, judge" in str(found)
+    assert not any(line.verdict == "pays" for line in found.lines)
+    assert server.answered <= 1_200
+
+
+def test_a_server_that_stops_is_asked_the_rest_only(server):
+    server.answer = lambda prompt, seed: load("scripted:judge", cache=None).generate([prompt])[0][0]
+    server.most = 30
+    with pytest.raises(HunchError):
+        hunch.audition(spec(server), ["judge"], questions=60)
+    server.most = 10**9
+    before = server.answered
+    found = hunch.audition(spec(server), ["judge"], questions=60)
+    assert all(line.heard.ability == 1 for line in found.lines)
+    assert server.answered - before < 60

@@ -1,0 +1,62 @@
+"""The classes by name: in ``dir``, for a type checker, and without torch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mypy import api
+
+import hunch
+from hunch import methods
+
+ROOT = Path(__file__).parents[2]
+GOOD = """
+import hunch
+from hunch.methods import DQNPriorConfig
+
+config = DQNPriorConfig(k=3, learning_rate=1e-3)
+k: int | None = config.k
+agent = hunch.methods.DQNPrior(hunch.roles.UniformPrior(), config=config)
+method: hunch.methods.Method = hunch.methods.METHODS["dqn"]
+"""
+WRONG = {
+    'hunch.methods.DQNPriorConfig(k="three")': "arg-type",
+    "hunch.methods.DQNPriorConfig(kk=3)": "call-arg",
+    "hunch.methods.DQNPrio": "attr-defined",
+    'hunch.methods.EurekaConfig(temperature="hot")': "arg-type",
+    "hunch.methods.DQNPrior(hunch.roles.UniformPrior(), config=hunch.methods.PPOConfig())": "arg-type",
+}
+
+
+def test_tab_shows_every_class():
+    shown = dir(hunch.methods)
+    for method in methods.METHODS.values():
+        assert method.agent_class.__name__ in shown
+        assert method.config_class.__name__ in shown
+    assert {"Method", "METHODS", "check", "find"} <= set(shown)
+    for name in shown:
+        assert hasattr(methods, name)
+
+
+def test_neither_the_import_nor_dir_loads_torch():
+    code = "import sys, hunch.methods; dir(hunch.methods); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_every_class_and_the_types_of_options(tmp_path):
+    names = sorted(
+        {n for m in methods.METHODS.values() for n in (m.agent_class.__name__, m.config_class.__name__)}
+    )
+    ours = [name for name in names if getattr(methods, name).__module__.startswith("hunch.")]
+    every = "\n".join(f"c{i}: type[object] = hunch.methods.{name}" for i, name in enumerate(ours))
+    program = tmp_path / "program.py"
+    program.write_text(GOOD + every + "\n" + "\n".join(WRONG) + "\n")
+    options = ("--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"))
+    out, errors, _ = api.run([*options, str(program)])
+    said = [line for line in out.splitlines() if line.startswith(str(program)) and ": error:" in line]
+    first = program.read_text().splitlines().index(next(iter(WRONG))) + 1
+    assert [(int(line.split(":")[1]), line.rpartition("[")[2][:-1]) for line in said] == [
+        (first + number, code) for number, code in enumerate(WRONG.values())
+    ], out + errors

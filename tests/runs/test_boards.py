@@ -1,0 +1,127 @@
+"""Boards: MLflow and Trackio with local stores, one's own, and those that are not there."""
+
+import json
+import sqlite3
+from importlib.util import find_spec
+
+import pytest
+
+import hunch
+from hunch.core import UsageError
+
+LAKE = "hunch/FrozenLake-v0"
+OWN = """
+import json
+
+class Lines:
+    def __init__(self, folder):
+        self.settings = json.loads((folder / "config.json").read_text())["run"]
+        self.file = open(folder / "lines.txt", "a")
+
+    def show(self, figures, step):
+        self.file.write(json.dumps([self.settings["method"], step, figures["seconds"]]) + "\\n")
+
+    def flush(self):
+        self.file.flush()
+
+    def close(self):
+        self.file.close()
+"""
+
+
+def metrics(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    (tmp_path / "my_board.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def shown(folder):
+    return [json.loads(line) for line in (folder / "lines.txt").read_text().splitlines()]
+
+
+def test_a_board_of_ones_own_gets_every_line(own, tmp_path, hunch_command):
+    hunch.train("q-learning", LAKE, 40, out=tmp_path / "run", boards=["my_board:Lines"])
+    lines = [["q-learning", line["step"], line["seconds"]] for line in metrics(tmp_path / "run")]
+    assert shown(tmp_path / "run") == lines
+    line = ("q-learning", "--env", LAKE, "--steps", "40", "--board", "my_board:Lines")
+    assert hunch_command("run", *line, "--out", "cli")[0] == 0
+    assert len(shown(tmp_path / "cli")) == len(lines)
+    assert "my_board" not in (tmp_path / "cli" / "config.json").read_text()
+
+
+@pytest.mark.slow
+def test_the_workers_of_a_comparison_use_it_too(own, tmp_path, hunch_command, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("HUNCH_BOARDS", "")
+    line = ("q-learning", "--env", LAKE, "--steps", "40", "--seeds", "1", "--board", "my_board:Lines")
+    assert hunch_command("compare", *line, "--out", "both")[0] == 0
+    assert shown(tmp_path / "both" / "q-learning" / "seed-0")
+
+
+WRONG = [
+    ("wandb", "A board is wandb:PROJECT, mlflow:PROJECT, trackio:PROJECT or MODULE:Class, not 'wandb'."),
+    ("no_such_module:Board", "The board no_such_module:Board cannot be imported"),
+    ("json:Board", "The board json:Board cannot be imported"),
+    *(
+        (f"{kind}:mine", f"The board {kind}:mine needs {kind}: pip install 'hunch-rl[{kind}]'.")
+        for kind in ("wandb", "mlflow", "trackio")
+        if find_spec(kind) is None
+    ),
+]
+
+
+@pytest.mark.parametrize(("board", "says"), WRONG, ids=[board for board, _ in WRONG])
+def test_a_board_that_is_not_there_is_one_sentence(board, says, hunch_command, tmp_path):
+    for command in ("run", "compare"):
+        line = ("q-learning", "--env", LAKE, "--board", board, "--out", "out")
+        code, _, errors = hunch_command(command, *line)
+        assert (code, errors.count("\n")) == (2, 1)
+        assert says in errors
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_board_needs_a_folder():
+    with pytest.raises(UsageError, match="set it with out="):
+        hunch.train("q-learning", LAKE, 40, boards=["json:Board"])
+
+
+def in_two_sittings(out, board):
+    """A run that is stopped at once and resumed."""
+    for stop in (lambda: True, lambda: False):
+        hunch.train("q-learning", LAKE, 40, out=out, boards=[board], stop=stop)
+    return metrics(out)
+
+
+def test_mlflow(tmp_path, monkeypatch):
+    tracking = pytest.importorskip("mlflow.tracking")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    lines = in_two_sittings(tmp_path / "run", "mlflow:lakes")
+    hunch.train("q-learning", LAKE, 40, out=tmp_path / "other", boards=["mlflow:lakes"])
+    client = tracking.MlflowClient()
+    runs = client.search_runs([client.get_experiment_by_name("lakes").experiment_id])
+    assert len(runs) == 2
+    run = next(run for run in runs if run.info.run_name.endswith("/run"))
+    assert run.info.status == "FINISHED"
+    assert run.data.params["method"] == "q-learning"
+    assert run.data.params["options.gamma"]
+    steps = [point.step for point in client.get_metric_history(run.info.run_id, "seconds")]
+    assert sorted(set(steps)) == [line["step"] for line in lines]
+
+
+def test_trackio(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read when the package is imported
+    pytest.importorskip("trackio")
+    lines = in_two_sittings(tmp_path / "run", "trackio:lakes")
+    (file,) = (tmp_path / "trackio").glob("lakes*.db")
+    with sqlite3.connect(file) as base:
+        rows = base.execute("select step, run_name, metrics from metrics").fetchall()
+    assert {name for _, name, _ in rows} == {"/".join((tmp_path / "run").parts[-3:])}
+    assert {step for step, _, _ in rows} == {line["step"] for line in lines}
+    assert "success" in json.loads(rows[-1][2]) or "seconds" in json.loads(rows[-1][2])

@@ -1,0 +1,88 @@
+"""A system without fork, as Windows is: what our code lacks there is taken away, and all else works."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hunch.lm.answers import leases
+
+LAKE = "hunch/FrozenLake-v0"
+LACKING = """
+import multiprocessing, os, sys
+import filelock, gymnasium, rich.console, scipy.stats, torch, tyro  # they know the system that they run on
+import concurrent.futures, logging, random, subprocess, tempfile, threading
+for name in ("resource", "fcntl", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+for name in ("fork", "register_at_fork", "sched_getaffinity", "pidfd_open"):
+    if hasattr(os, name):
+        delattr(os, name)
+multiprocessing.get_all_start_methods = lambda: ["spawn"]
+"""
+COMMAND = (
+    LACKING
+    + """
+if __name__ == "__main__":
+    from hunch.cli.main import main
+    main(sys.argv[1:])
+"""
+)
+
+
+@pytest.fixture
+def without_fork(tmp_path):
+    """Run the command in a process that has no fork."""
+    (tmp_path / "command.py").write_text(COMMAND)
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "command.py", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "HUNCH_CACHE": str(tmp_path / "answers.sqlite")},
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+@pytest.mark.slow
+def test_runs_comparisons_and_worker_processes_spawn(without_fork, tmp_path):
+    small = ("--hidden", "8", "--encoder", "bag-of-words", "--env", LAKE, "--steps", "60")
+    prior = ("--lm", "scripted:frozenlake", "--k", "2")
+    assert without_fork("run", "dqn-prior", *prior, *small, "--out", "run").returncode == 0
+    shared = without_fork("compare", "dqn", "dqn-prior", *prior, *small, "--seeds", "1", "--out", "both")
+    assert shared.returncode == 0, shared.stderr
+    one, other = (tmp_path / name / "episodes.jsonl" for name in ("run", "both/dqn-prior/seed-0"))
+    assert one.read_bytes() == other.read_bytes()
+    workers = without_fork("run", "dqn", *small, "--envs", "2", "--processes", "2", "--out", "workers")
+    assert workers.returncode == 0, workers.stderr
+    assert without_fork("evaluate", "run", "--episodes", "2").returncode == 0
+
+
+@pytest.mark.slow
+def test_programs_are_refused_in_one_sentence(without_fork, tmp_path):
+    line = ("funsearch", "--env", "hunch/Heuristic-CapSet-v0", "--lm", "scripted:mutator", "--steps", "4")
+    refused = without_fork("run", *line, "--out", "programs")
+    assert refused.returncode == 2, refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert "it has no fork. On Windows, use WSL 2." in refused.stderr
+    shown = without_fork("sandbox")
+    assert "Traceback" not in shown.stderr
+    assert "WSL 2" in shown.stdout + shown.stderr
+
+
+def test_a_lease_is_no_reason_to_signal_a_process(monkeypatch):
+    """On Windows os.kill ends the process, whatever the signal: a lease there ends by the clock."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    holder = f"{leases._host()}:{process.pid}:1"
+    try:
+        assert leases._lives(holder)
+        monkeypatch.setattr(os, "kill", lambda pid, number: process.kill())
+        monkeypatch.setattr(leases.os, "name", "nt")
+        assert leases._lives(holder)
+        assert process.poll() is None
+    finally:
+        monkeypatch.undo()
+        process.communicate(b"\n")

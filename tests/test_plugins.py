@@ -1,0 +1,35 @@
+"""What is missing is named with a command that installs it, by where this Hunch came from."""
+
+import json
+import shlex
+
+import pytest
+
+from hunch.core import UsageError
+from hunch.plugins import install, library
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        ({"url": "file:///a%20b/hunch", "dir_info": {"editable": True}}, ["-e", "/a b/hunch[plot]"]),
+        ({"url": "file:///a/hunch", "dir_info": {}}, ["/a/hunch[plot]"]),
+        ({"url": "file:///a/hunch-1.whl", "archive_info": {}}, ["/a/hunch-1.whl[plot]"]),
+        (None, ["hunch-rl[plot]"]),
+    ],
+    ids=["a clone", "a folder", "a wheel", "an index"],
+)
+def test_an_extra_is_installed_from_where_hunch_was(origin, command, tmp_path, monkeypatch):
+    folder = tmp_path / "hunch_rl-0.1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: hunch-rl\nVersion: 0.1.0\n")
+    if origin:
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert shlex.split(install("plot")) == ["pip", "install", *command]
+
+
+def test_a_missing_library_is_a_sentence():
+    with pytest.raises(UsageError) as error:
+        library("no_such_library", "This needs much", "plot")
+    assert str(error.value) == f"This needs much: {install('plot')}."
