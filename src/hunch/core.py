@@ -220,6 +220,7 @@ class World:
     examples: tuple[tuple[str, tuple[str, ...]], ...] = ()  # for planners: instructions, names of skills
     things: tuple[str, ...] = ()  # names of the things in the environment
     manual: str = ""  # the rules that a player may read
+    prompts: Sequence[State] = ()  # the first states of all episodes, where they are known
     models: Mapping[str, object] = field(default_factory=dict)  # those that the environment itself asks
 
 
@@ -326,9 +327,8 @@ class Source(Saved, Protocol):
 class Agent(Player, Source, Protocol):
     """A player that learns. What has a default here is optional in a subclass.
 
-    More is optional: ``saved``, ``models``, ``records_file`` (default: ``records.jsonl``), ``files()``: whole
-    files to keep in the run's folder, by name; ``group``: neighbouring streams whose episodes begin alike;
-    ``export(folder)``: writes the model that it trained. ``player.figures()``: means of what it played.
+    More is optional: ``saved``, ``models``, ``records_file``, ``files()`` (for the run's folder), ``group``
+    (neighbouring streams that begin alike), ``export(folder)`` of a model, ``player.figures()`` of its play.
     """
 
     @property

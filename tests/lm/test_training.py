@@ -208,7 +208,7 @@ def test_a_saved_model_scores_and_writes_the_same(model: Trainable, tmp_path: Pa
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
-def test_without_its_adapters_a_model_is_the_frozen_one_bit_for_bit(
+def test_with_the_weights_before_training_a_model_is_the_frozen_one_bit_for_bit(
     folders: dict[str, Path], family: str
 ) -> None:
     frozen, trained = (lm.trainable(f"hf:{folders[family]}", train=train) for train in ("all", "lora"))
@@ -219,7 +219,7 @@ def test_without_its_adapters_a_model_is_the_frozen_one_bit_for_bit(
     moved(trained)
     assert not torch.allclose(trained.states(PROMPTS), frozen.states(PROMPTS))
     assert torch.equal(trained.frozen_states(PROMPTS), frozen.states(PROMPTS))
-    with trained.adapters.off():
+    with trained.held():
         off = trained.scores(PROMPTS, [TEXTS] * 3)
     assert all(map(torch.equal, off, frozen.scores(PROMPTS, [TEXTS] * 3)))
     assert len(trained.parameters()) == len(trained.state_dict()) > 0

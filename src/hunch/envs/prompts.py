@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hunch.core import UsageError
+from hunch.core import State, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.ranges import NonNegativeInt, PositiveInt
 
@@ -50,6 +50,11 @@ class Prompts(TextEnv):
         self.row, self.over = self.rows[0], False
         self.examples = tuple((shown(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
 
+    @property
+    def prompts(self) -> list[State]:
+        """The first states of all episodes."""
+        return [State(shown(row["prompt"]), raw=before(row)) for row in self.rows]
+
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"Prompts has no reset option {next(iter(options))!r}.")
@@ -62,9 +67,12 @@ class Prompts(TextEnv):
         return Outcome("", None, float(right), terminated=True, success=right)
 
     def _raw(self) -> Any:
-        if self.over:
-            return self.row
-        return {} if isinstance(self.row["prompt"], str) else {"messages": self.row["prompt"]}
+        return self.row if self.over else before(self.row)
+
+
+def before(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a line before the text: its messages, if it has any."""
+    return {} if isinstance(row["prompt"], str) else {"messages": row["prompt"]}
 
 
 def shown(prompt: str | list[tuple[str, str]]) -> str:

@@ -128,7 +128,7 @@ def world_of(
     )
 
 
-_TOLD = ("code", "problem", "wording", "examples", "things", "manual", "models")
+_TOLD = ("code", "problem", "wording", "examples", "things", "manual", "prompts", "models")
 """What an environment may tell agents, as attributes; see :class:`hunch.core.World`."""
 
 

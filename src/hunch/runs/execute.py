@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from hunch import methods
 from hunch.core import Agent, Episode, UsageError
-from hunch.lm.backends.weights import MODEL
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, Ledger
+from hunch.lm.registry import MODEL
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
 from hunch.runs.board import Boards, board_of

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
+from hunch.lm.registry import MODEL
 from hunch.plugins import install
 
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
-MODEL = "model"
-"""Folder in that of a run which holds the model that it trained."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
 

@@ -251,9 +251,7 @@ class Trainable(Metered, ABC):
                 end token, or nothing is allowed.
         """
         sampling = Sampling(max_tokens, temperature, stop=())
-        heads = [self._head(as_prompt(prompt), False) for prompt in prompts]
-        for head in heads:
-            self.model._check_length(len(head) + max_tokens, "The prompt with max_tokens")
+        heads = self.heads(prompts, max_tokens)
         drafts = [Draft(rng) for _, rng in zip(heads, rngs, strict=True)]
         once = {head: row for row, head in enumerate(dict.fromkeys(heads))}
         logprobs: list[list[float]] = []
@@ -267,6 +265,17 @@ class Trainable(Metered, ABC):
             self._written(head, draft.tokens, own)
             for head, draft, own in zip(heads, drafts, logprobs, strict=True)
         ]
+
+    def heads(self, prompts: Sequence[Prompt], max_tokens: int) -> list[tuple[int, ...]]:
+        """Return the tokens of prompts after which texts are written.
+
+        Raises:
+            UsageError: if one and ``max_tokens`` do not fit into the model's context.
+        """
+        heads = [self._head(as_prompt(prompt), False) for prompt in prompts]
+        for head in heads:
+            self.model._check_length(len(head) + max_tokens, "The prompt with max_tokens")
+        return heads
 
     def _limited(self, heads: Sequence[Tokens], within: Nucleus) -> Limited:
         held = partial(self.held, within.weights)

@@ -164,8 +164,13 @@ class WritingAgent(PolicyAgent):
         return Groups(self.group)
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with the model as it was before training; recorded data are ignored."""
+        """Start with the model as it was before training; recorded data are ignored.
+
+        Raises:
+            UsageError: if a prompt of the environment is too long for the model.
+        """
         super().begin(world, seed)
+        self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.config.max_tokens)
         if self.texts:
             self.learner.extra = self.forgetting
 
