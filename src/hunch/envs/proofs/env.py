@@ -33,8 +33,8 @@ class Proof(TextEnv):
     from a pool, or chosen by ``reset(options={"theorem": i})``.
 
     With ``whole`` the action is a whole proof as text, which :mod:`hunch.envs.proofs.kernel` judges: reward 1
-    if it proves the statement, 0 if not. The last observation is the proof as a tree, or why it is none. Episode number k has theorem
-    number k of the pool, from the beginning again after the last.
+    if it proves the statement, 0 if not. The last observation is the proof as a tree, or why it is none.
+    Episode number k has theorem number k of the pool, from the beginning again after the last.
 
     Args:
         pool: easy (3 to 5 hypotheses), hard (5 to 8), mixed (a third easy), large (8 to 12) or textbook.
