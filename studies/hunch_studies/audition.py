@@ -14,11 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.audition.answer import Line
+from hunch.audition.frontier import verdict
 from hunch.audition.hearing import audition
 from hunch.methods import find
 from hunch.rl.statistics import over_pairs
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
+from hunch.runs.files import read_lines
 from hunch_studies.frontiers import learning
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
@@ -77,13 +79,14 @@ def foretold(role: str, env: str, models: Sequence[str]) -> dict[tuple[str, str]
 def _plain(line: Line) -> dict[str, Any]:
     low, high = line.gain or (float("nan"), float("nan"))
     above = line.uninformed is not None and line.heard.interval[0] > line.uninformed.interval[1]
-    beyond = line.words is not None and line.heard.ability > line.words.ability
+    beyond = line.words is None or line.heard.ability > line.words.ability
     return {
         "ability": round(line.heard.ability, 3),
         "uninformed": round(line.uninformed.ability, 3) if line.uninformed else None,
         "words": round(line.words.ability, 3) if line.words else None,
         "predicted": [round(low, 3), round(high, 3)],
         "frontier": line.frontier.env if line.frontier else "",
+        "by frontier": verdict((low, high), line.over_words, WORTH),
         "verdict": line.verdict,
         "apart": bool(above),
         "beyond words": bool(beyond),
@@ -175,21 +178,26 @@ def rank(rows: Sequence[Mapping[str, Any]]) -> float:
 def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the confusion table, and the balanced accuracy of the verdicts and of simpler rules."""
     verdicts = ("pays", "may pay", "does not pay")
-    truths = {True: "pays in the loop", False: "does not"}
     counts = [
-        (truths[true], *(sum(r["verdict"] == v and pays(r) is true for r in rows) for v in verdicts))
-        for true in truths
+        (
+            by,
+            "pays" if true else "does not pay",
+            *(sum(row[by] == v and pays(row) is true for row in rows) for v in verdicts),
+        )
+        for by in ("by frontier", "verdict")
+        for true in (True, False)
     ]
-    sure = [row for row in rows if row["verdict"] != "may pay"]
+    sure = [row for row in rows if row["by frontier"] != "may pay"]
     rules = {
-        "the verdict, where it is sure": (sure, [row["verdict"] == "pays" for row in sure]),
-        "the verdict, 'may pay' as no": (rows, [row["verdict"] == "pays" for row in rows]),
+        "the frontier's verdict, where it is sure": (sure, [row["by frontier"] == "pays" for row in sure]),
+        "the frontier's verdict, 'may pay' as no": (rows, [row["by frontier"] == "pays" for row in rows]),
         "the middle of the predicted gain is worth it": (
             rows,
             [float(np.mean(row["predicted"])) >= WORTH for row in rows],
         ),
         "ability above uninformed, intervals apart": (rows, [row["apart"] for row in rows]),
         "ability above words": (rows, [row["beyond words"] for row in rows]),
+        "both, which is the verdict": (rows, [row["verdict"] == "may pay" for row in rows]),
         "always no": (rows, [False] * len(rows)),
     }
     lines = []
@@ -199,9 +207,8 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
         lines.append((name, len(own), f"{balanced(said, true):.2f} [{low:.2f}, {high:.2f}]"))
     return "\n\n".join(
         [
-            f"{len(rows)} pairs; rank correlation of predicted and measured gain {rank(rows):.2f}; "
-            f"'may pay' in {len(rows) - len(sure)}.",
-            table(" | ".join(("truth", *verdicts)), counts),
+            f"{len(rows)} pairs; rank correlation of predicted and measured gain {rank(rows):.2f}.",
+            table(" | ".join(("said", "the loop", *verdicts)), counts),
             table("rule | pairs | balanced accuracy", lines),
         ]
     )
@@ -211,51 +218,31 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def earlier() -> list[dict[str, Any]]:
-    """Return the pairs whose measured gain comes from the rows of other studies."""
-    said = foretold("policy", "Overcooked-Salad", ("minilm", WORDS))
-    found = [_salad(said["zero-shot", "minilm"])]
-    said = foretold("world-model", "DistractorChain", ("pocket",)) | {}
-    for domain in ("DistractorChain", "MiniCatch", "PointMass"):
-        said = foretold("world-model", domain, ("pocket",))
-        found += [_icpi(domain, row) for (_, _), row in said.items()]
-    return found
+    """Return the pairs whose measured gain comes from the rows of the study of ICPI."""
+    rows = json.loads((ASSETS / "icpi-choosing.json").read_text())
+    return [
+        _icpi(domain, said, [row for row in rows if row["domain"] == domain])
+        for domain in ("DistractorChain", "MiniCatch", "PointMass")
+        for (method, _), said in foretold("world-model", domain, ("pocket",)).items()
+        if method == "icpi"
+    ]
 
 
-def _salad(said: Mapping[str, Any]) -> dict[str, Any]:
-    stored = json.loads((ASSETS / "likelihood-value.json").read_text())["salad"]
-    own, control, words = (
-        [seed[0] for seed in stored[arm]] for arm in ("product-minilm", "value-alone", "product-words")
-    )
-    return _row("likelihood-value", "minilm", "Overcooked-Salad", "policy", (own, control, words), said)
-
-
-def _icpi(domain: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [r for r in json.loads((ASSETS / "icpi-choosing.json").read_text()) if r["domain"] == domain]
+def _icpi(domain: str, said: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a row; the measure is the share of the optimum, and there is no loop with words."""
     own, control = (
-        [1 - r["regret"] / r["optimum"] for r in rows if r["arm"] == f"ICPI, {name}, choosing"]
+        [1 - row["regret"] / row["optimum"] for row in rows if row["arm"] == f"ICPI, {name}, choosing"]
         for name in ("pocket", "knowing nothing")
     )
-    return _row("icpi", "pocket", domain, "world-model", (own, control, control), said)
-
-
-def _row(
-    method: str, model: str, env: str, role: str, scores: Sequence[Sequence[float]], said: Mapping[str, Any]
-) -> dict[str, Any]:
-    own, *others = scores
-    gains = [over_pairs([a - b for a, b in zip(own, other, strict=True)]) for other in others]
-    measured, over = ([round(x, 3) for x in (g.value, g.low, g.high)] for g in gains)
-    named = {"method": method, "model": model, "env": env, "role": role}
-    return {**named, "measured": measured, "over words": over, **said}
+    gain = over_pairs([a - b for a, b in zip(own, control, strict=True)])
+    measured = [round(x, 3) for x in (gain.value, gain.low, gain.high)]
+    named = {"method": "icpi", "model": "pocket", "env": domain, "role": "world-model"}
+    return {**named, "measured": measured, "over words": measured, **said}
 
 
 def together(folder: Path) -> str:
     """Return how right the audition is over all pairs, and write their rows beside."""
-    rows = [
-        json.loads(line)
-        for env in PLACES
-        if (file := folder.parent / Part(env, ()).folder / ROWS).exists()
-        for line in file.read_text().splitlines()
-    ]
+    rows = [row for env in PLACES for row in read_lines(folder.parent / Part(env, ()).folder / ROWS)]
     more = earlier()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "audition.json").write_text(json.dumps([*rows, *more], indent=1))

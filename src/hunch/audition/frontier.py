@@ -82,6 +82,18 @@ class Frontier:
         high = np.interp(at, x, [p.high for p in self.points])
         return float(low.min()), float(high.max())
 
+    def elsewhere(self, ability: Interval, uninformed: float) -> Interval:
+        """Return the abilities here that lie as far between chance and 1 as those of another environment.
+
+        Args:
+            ability: Interval of the ability there.
+            uninformed: Ability of an uninformed model there.
+        """
+        chance = next(p.ability for p in self.points if p.low == p.high == 0)
+        here = (0.0, chance, 1.0)
+        low, high = (float(np.interp(a, (0.0, uninformed, 1.0), here)) for a in ability)
+        return low, high
+
     def needed(self, worth: float) -> float | None:
         """Return the ability from which the lower end of the gain is at least ``worth``; None if never."""
         grid = np.linspace(self.points[0].ability, self.points[-1].ability, 1001)

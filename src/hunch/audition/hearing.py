@@ -10,7 +10,7 @@ from typing import Any
 
 from hunch.audition import frontier as frontiers
 from hunch.audition.answer import EMPTY, Audition, Heard, Line
-from hunch.audition.frontier import Frontier, over, verdict
+from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
 from hunch.audition.own import beds_of, check_env, read_data
 from hunch.audition.question import Bed, Role, Scores
 from hunch.audition.roles import ROLES, role_named
@@ -192,6 +192,23 @@ def _judged(heard: Heard, stand_ins: tuple[Heard | None, Heard | None], worth: f
 
 
 def _held(line: Line, frontier: Frontier, worth: float) -> Line:
-    gain = frontier.gain(line.heard.interval)
-    above = over(gain, frontier.gain(line.words.interval)) if line.words and line.words.asked else None
-    return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=verdict(gain, above, worth))
+    def foretold(heard: Heard) -> Interval:
+        chance = line.uninformed.ability if line.uninformed else nan
+        own = frontier.bed == heard.env or not chance < 1
+        return frontier.gain(heard.interval if own else frontier.elsewhere(heard.interval, chance))
+
+    gain = foretold(line.heard)
+    above = over(gain, foretold(line.words)) if line.words and line.words.asked else None
+    said = verdict(gain, above, worth) if frontier.bed == line.heard.env else _elsewhere(line)
+    return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=said)
+
+
+def _elsewhere(line: Line) -> Verdict:
+    """Return what can be said without a frontier in this environment: a model must be above both stand-ins.
+
+    By the study ``audition``, gains of other environments do not tell which models pay.
+    """
+    heard, chance, words = line.heard, line.uninformed, line.words
+    informed = chance is None or heard.interval[0] > chance.interval[1]
+    above_words = words is None or not words.asked or heard.ability > words.ability
+    return "may pay" if informed and above_words else "does not pay"
