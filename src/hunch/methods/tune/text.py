@@ -103,13 +103,12 @@ class TextAgent(Agent):
         """Do nothing."""
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write a text in each state with this generator."""
-        with fitting(self.config.micro):
-            return [
-                own
-                for few in cut(states, self.config.micro)
-                for own in self.policy.sample(few, [rng] * len(few))
-            ]
+        """Write a text in each state, with a generator of its own, so that its company does not matter."""
+        rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
+        micro = self.config.micro
+        with fitting(micro):
+            both = zip(cut(states, micro), cut(rngs, micro), strict=True)
+            return [own for few, draws in both for own in self.policy.sample(few, draws)]
 
     def player(self, seed: int) -> Player:
         """Return a player that writes with the same weights, and judges what it wrote."""
