@@ -209,8 +209,6 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
         UsageError: if the arguments have an option of another learner than the one that they choose, or the
             file has an option that the method lacks.
     """
-    from hunch.cli.help import chosen, unseen
-
     given = given or {}
     picked = ["--learner", str(given["learner"])] if "learner" in given else []
     learner = chosen(method, [*picked, *arguments])
@@ -231,6 +229,33 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
         if name != "lm" and attrgetter(name)(start) != attrgetter(name)(usual):
             raise UsageError(f"{method.name} has no option {name}.")
     return _without(start, hidden)
+
+
+def chosen(method: Method, arguments: Sequence[str]) -> str:
+    """Return the learner that a command line chooses, or else the default; empty if there are none."""
+    found = getattr(method.config_class, "learner", "")
+    for before, token in pairwise(["", *arguments]):
+        flag, equals, value = token.partition("=")
+        if (flag if equals else before) in ("--learner", f"--{method.prefix}.learner"):
+            found = value if equals else token
+    default = getattr(method.config_class, "learner", "")
+    if not default:
+        return ""
+    from hunch.methods.learners import LEARNERS
+
+    return found if found in LEARNERS else default
+
+
+def unseen(method: Method, learner: str) -> list[str]:
+    """Return the settings, with dotted names, that are no options: what is fixed, and other learners'."""
+    found = [*method.agent_class.fixed, "lm"]
+    if learner:
+        from hunch.methods.learners import LEARNERS, OPTIONS
+
+        found += [name for name in LEARNERS if name != learner]
+        every = (entry.name for entry in fields(LEARNERS[learner].config_class))
+        found += [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
+    return found
 
 
 def _refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure
 from hunch.rl.episodes import world_of
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.answers import read_data
 from hunch.runs.config import RunConfig
 from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, read_checkpoint, restoring
 from hunch.runs.folder import differences, leaves
@@ -95,6 +94,8 @@ def recorded(config: RunConfig) -> Dataset | None:
     from hunch.rl import dataset
 
     if Path(config.data).is_file():
+        from hunch.runs.answers import read_data
+
         return read_data(Path(config.data), config.env, config.env_options)
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
