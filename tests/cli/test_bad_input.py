@@ -92,7 +92,7 @@ BAD = [
     ((*RUN, "--epsilon", "1", "0", "x"), "takes 3 values (a number, a number, a whole number), not '1 0 x'"),
     ((*RUN, "--data", ""), "--data is empty"),
     ((*RUN, "--lm="), "--lm is empty"),
-    ((*RUN, "--data", "letter.txt"), "There is no data set in letter.txt"),
+    ((*RUN, "--data", "letter.txt"), "Line 1 of letter.txt is not an episode"),
     ((*RUN, "--out", "kept/inside"), "kept/inside is inside the folder of a run, kept"),
     ((*RUN, "--lm", "pocket?corpus=web"), "there are examples, walks"),
     (("run", "nothing-like-it"), "'hunch methods' lists them"),

@@ -31,6 +31,7 @@ LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]
 every_env = pytest.mark.parametrize("id", LISTED)
 ONE_MOVE = ("hunch/MatrixGame-v0", "hunch/Ultimatum-v0")  # tests/envs/test_games
 lasting_env = pytest.mark.parametrize("id", [id for id in LISTED if id not in ONE_MOVE])
+FIXED = ("hunch/DarkRoom-v0", "hunch/DarkKeyToDoor-v0", "hunch/Bandit-v0")  # their length is part of the task
 # The others have rewards on the way, or limits of their own besides max_steps.
 PLAIN = [
     id
@@ -138,14 +139,14 @@ def test_an_inadmissible_action_raises_and_changes_nothing(id, bad):
 
 @lasting_env
 def test_no_step_outside_an_episode(id):
-    env = hunch.envs.make(id, max_steps=2)
+    env = hunch.envs.make(id, **{"length" if id in FIXED else "max_steps": 2})
     with pytest.raises(UsageError, match="reset"):
         env.step(0)
     _, info = env.reset(seed=0)
     for _ in range(2):
         *_, terminated, truncated, info = env.step(info["actions"][-1])
-    assert truncated
-    assert not terminated
+    assert truncated == (id not in FIXED)
+    assert terminated == (id in FIXED)
     with pytest.raises(UsageError, match="reset"):
         env.step(0)
     env.reset()

@@ -8,6 +8,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
+from hunch.plugins import install
 
 LAKE = "hunch/FrozenLake-v0"
 OWN = """
@@ -68,7 +69,7 @@ WRONG = [
     ("no_such_module:Board", "The board no_such_module:Board cannot be imported"),
     ("json:Board", "The board json:Board cannot be imported"),
     *(
-        (f"{kind}:mine", f"The board {kind}:mine needs {kind}: pip install 'hunch-rl[{kind}]'.")
+        (f"{kind}:mine", f"The board {kind}:mine needs {kind}: {install(kind)}.")
         for kind in ("wandb", "mlflow", "trackio")
         if find_spec(kind) is None
     ),

@@ -76,4 +76,5 @@ class Bandit(TextEnv):
         right = action == self._actions[self._best - 1]
         paid = self.np_random.random() < (self.good if right else self.bad)
         event = "It pays." if paid else "It pays nothing."
-        return Outcome("Pull an arm.", self._actions, float(paid), success=right, event=event)
+        over = self._steps + 1 >= self.max_steps  # the length is part of the task
+        return Outcome("Pull an arm.", self._actions, float(paid), over, over and right, event=event)

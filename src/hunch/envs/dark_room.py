@@ -101,7 +101,16 @@ class DarkRoom(TextEnv):
         (row, column), (down, right) = self._position, MOVES[action]
         self._position = min(max(row + down, 1), self.size), min(max(column + right, 1), self.size)
         reward, event = self._paid()
-        return Outcome(self._text(), _ACTIONS, reward, success=reward > 0, event=event)
+        return Outcome(self._text(), _ACTIONS, reward, over := self._over, over and self._solved, event=event)
+
+    @property
+    def _over(self) -> bool:
+        """True after the last move of the episode, whose length is part of the task."""
+        return self._steps + 1 >= self.max_steps
+
+    @property
+    def _solved(self) -> bool:
+        return self._position == self._targets[0]
 
     def _paid(self) -> tuple[float, str]:
         """Return the reward of the new position, and what happened there."""
@@ -164,9 +173,9 @@ class DarkKeyToDoor(DarkRoom):
         self._targets = self._targets[1:]
         return 1.0, "You find the key." if self._targets else "You open the door."
 
-    def _move(self, action: str) -> Outcome:
-        outcome = super()._move(action)
-        return outcome._replace(success=not self._targets)
+    @property
+    def _solved(self) -> bool:
+        return not self._targets
 
 
 def split(tasks: Sequence[Any], part: Split, seed: int) -> list[Any]:

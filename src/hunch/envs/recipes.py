@@ -65,7 +65,7 @@ def requests(split: Literal["training", "held out"]) -> list[Request]:
 
 
 class Recipes(TextEnv):
-    """Write a recipe for a dish, a diet and a pace, in a small language; a hidden gold reward scores it.
+    """Write a recipe for a dish, a diet and a pace; a gold reward scores it.
 
     Args:
         split: Requests for ``training``, or those ``held out``.

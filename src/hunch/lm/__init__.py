@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from hunch.lm.answers.cache import Cached
 from hunch.lm.asking import AskConfig
-from hunch.lm.backends.uniform import UniformModel
 from hunch.lm.base import (
     ONE_LINE,
     LanguageModel,
@@ -23,6 +22,7 @@ from hunch.lm.usage import Usage
 if TYPE_CHECKING:
     from hunch.lm.answers.reading import read_option
     from hunch.lm.answers.store import Store
+    from hunch.lm.backends.uniform import UniformModel
     from hunch.lm.probe import Description, describe
     from hunch.lm.scoring.choose import Choice, choose
 
@@ -65,6 +65,7 @@ _HOMES = {
     "describe": "probe",
     "read_option": "answers.reading",
     "Store": "answers.store",
+    "UniformModel": "backends.uniform",
 }
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hunch.core import HunchWarning, UsageError
+from hunch.plugins import install
 
 BOARDS = "HUNCH_BOARDS"
 """Environment variable with boards, separated by spaces; the workers of a comparison inherit it."""
@@ -92,7 +93,7 @@ def board_of(spec: str) -> Callable[[Path], Board]:
         known = ", ".join(f"{kind}:PROJECT" for kind in KINDS)
         raise UsageError(f"A board is {known} or MODULE:Class, not {spec!r}.")
     if kind in KINDS and find_spec(kind) is None:
-        raise UsageError(f"The board {spec} needs {kind}: pip install 'hunch-rl[{kind}]'.")
+        raise UsageError(f"The board {spec} needs {kind}: {install(kind)}.")
     if kind in KINDS:
         return partial(getattr(import_module("hunch.runs.packages"), KINDS[kind]), project=name)
     try:
