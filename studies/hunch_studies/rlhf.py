@@ -53,7 +53,7 @@ def arms(data: Path, scale: Scale) -> tuple[Arm, ...]:
         first = -(-(2 * own + STREAMS) // STREAMS) * STREAMS
         steps = first + updates * STREAMS
         every = updates * STREAMS // 6 or 1
-        config = RLHFConfig(pairs=own, **options)
+        config = RLHFConfig(pairs=own, **{"kl": 0.02, **options})
         return Arm(label, replace(run, steps=steps, eval_every=every, options=config))
 
     select = BestOfNConfig(pairs=pairs)

@@ -66,7 +66,7 @@ class BestOfN(TextAgent):
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> BestOfN:
         """Make the agent, with the judge."""
-        return cls(config, models["judge"])
+        return cls(config, models.get("judge"))
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:

@@ -84,8 +84,8 @@ class OfflineRLHF(RecordedAgent):
         """Restore the initial weights, and keep what the loss learns from."""
         self.pairs: list[tuple[int, int]] = []
         self.weights = np.ones(0)
-        super().begin(world, seed)
-        if self.config.loss == "conditioned":
+        super().begin(replace(world, examples=()), seed)  # demonstrations have no rewards
+        if self.config.loss == "conditioned" and self.examples:
             self._require_levels()
 
     def chosen(self, known: list[Example]) -> list[Example]:

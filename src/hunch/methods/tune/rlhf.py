@@ -62,8 +62,8 @@ class RLHFConfig(RewardModelConfig, PPOTextConfig):
     """Updates on the environment's demonstrations before everything else; 0 if the model knows them."""
     rounds: PositiveInt = 1
     """Times that pairs are collected anew from the newest policy (Bai et al.: weekly)."""
-    kl: NonNegativeFloat = 0.02
-    """Weight of the divergence from the model before stage 3 (InstructGPT)."""
+    kl: NonNegativeFloat = 0.2
+    """Weight of the divergence from the model before stage 3 (our choice; InstructGPT: 0.02)."""
     ptx: NonNegativeFloat = 0.0
     """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, for other scales)."""
     learning_rate: PositiveFloat = 3e-4
@@ -123,7 +123,7 @@ class RLHF(Rewarded):
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RLHF:
         """Make the agent, with the judge."""
-        return cls(config, models["judge"])
+        return cls(config, models.get("judge"))
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
