@@ -38,7 +38,7 @@ class Command:
         return function
 
 
-def found(group: str) -> dict[str, EntryPoint]:
+def installed(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group that are installed, by name."""
     return {point.name: point for point in entry_points(group=group)}
 

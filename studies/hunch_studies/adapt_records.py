@@ -205,7 +205,7 @@ class Hand:
     def _have(self, item: str, n: int, held: Held, reach: int) -> Held | None:
         if any(held.get(sort, 0) >= n for sort in self.book.sorts(item)):
             return held
-        if self.book.found(item):
+        if self.book.is_findable(item):
             return {**held, item: n}
         for recipe in (
             (r for sort in self.book.sorts(item) for r in self.book.by_output.get(sort, ())) if reach else ()
@@ -301,7 +301,7 @@ def _agreed(book: Book, trace: str) -> list[bool]:
             held = {item: int(n) for item, n in re.findall(r"\[(.+?)\] \((\d+)\)", answer)}
         elif got := re.match(r"get (\d+) (.*)", command):
             item, n = got[2], int(got[1])
-            same.append(book.found(item) == answer.startswith("Got"))
+            same.append(book.is_findable(item) == answer.startswith("Got"))
             if held is not None and answer.startswith("Got"):
                 held = {**held, item: held.get(item, 0) + n}
         elif held is not None and (made := re.match(r"craft (?:\d+ )?(.+?) using (.+)", command)):

@@ -210,7 +210,7 @@ def after(listed: Sequence[Arm], more: int, seeds: int, folder: Path) -> str:
 
 def _achieved(result: Result, more: int) -> dict[str, Any]:
     """Return the return in the last quarter of the later steps, and the cost of all."""
-    late = [e.episode_return for e in result.episodes if e.step > result.asked - 0.25 * more]
+    late = [e.episode_return for e in result.episodes if e.step > result.requested - 0.25 * more]
     return {"achieved": float(np.mean(late)) if late else 0.0, **spent(result, "lm")}
 
 

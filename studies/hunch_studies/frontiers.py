@@ -56,7 +56,7 @@ DRAW: Final = "&draw={}"
 
 def learning(result: Result) -> float:
     """Return the area under the learning curve: success over the whole run."""
-    return area([e.step for e in result.episodes], [e.success for e in result.episodes], result.asked)
+    return area([e.step for e in result.episodes], [e.success for e in result.episodes], result.requested)
 
 
 def tried(result: Result) -> float:

@@ -47,10 +47,10 @@ DEEPER: dict[Name, tuple[int, ...]] = {
 def programs(game: Name, scale: Scale, folder: Path) -> dict[str, str]:
     """Return winners of Thompson sampling and best of n: the first without failed tests, and the worst."""
     by = winners(game, scale, folder)
-    return told_apart([*by["Thompson"], *by["best of n"]])
+    return distinct_labels([*by["Thompson"], *by["best of n"]])
 
 
-def told_apart(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+def distinct_labels(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return the first program without failed tests and the one that fails most, each with a label."""
     rows = [row for row in rows if row["program"]]
     found: dict[str, str] = {}

@@ -141,7 +141,7 @@ def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
         mean = float(np.mean(came))
         rows.append((label, f"{np.mean(told):.2f}", f"{mean:.2f}", f"{brier(told, came):.3f}"))
     told, came = ([x for one in found["product"] for x in one[name]] for name in ("told", "came"))
-    bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in reliability(told, came)]
+    bins = [(f"{b.predicted:.2f}", f"{b.observed:.2f}", b.n) for b in reliability(told, came)]
     head = "arm | V of the first action | success | Brier score"
     return f"{table(head, rows)}\n\nThe product's values, by predicted probability:\n\n" + table(
         "predicted | observed | episodes", bins

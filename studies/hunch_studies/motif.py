@@ -94,7 +94,7 @@ def reached(result: Result, wins: int) -> float:
     for i in range(RECENT, len(won) + 1):
         if sum(won[i - RECENT : i]) >= wins:
             return float(result.episodes[i - 1].step)
-    return float(result.asked)
+    return float(result.requested)
 
 
 def speeds(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
@@ -104,7 +104,7 @@ def speeds(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     for arm in listed:
         found = [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
         nine = [reached(r, 9) for r in found]
-        never = sum(steps >= r.asked for steps, r in zip(nine, found, strict=True))
+        never = sum(steps >= r.requested for steps, r in zip(nine, found, strict=True))
         late = over_seeds([r.success.value for r in found])
         lines.append(
             f"| {arm.label} | {found[0].evidence or '-'} | {_steps([reached(r, 5) for r in found])} "
@@ -144,7 +144,7 @@ def behaviours(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     env = make(ENV)
     for arm in listed:
         found = [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
-        late = [[_events(env, e) for e in last_quarter(r.episodes, r.asked)] for r in found]
+        late = [[_events(env, e) for e in last_quarter(r.episodes, r.requested)] for r in found]
         cells = [str(over_seeds([_mean(words, events) for events in late])) for words in told.values()]
         lines.append(f"| {arm.label} | {' | '.join(cells)} | {cost(spent(r, 'lm') for r in found)} |")
     return "Counts per episode of the last quarter.\n\n" + "\n".join(lines)

@@ -54,9 +54,9 @@ def arms(steps: int) -> tuple[Arm, ...]:
     )
 
 
-def found(result: Result) -> float:
+def steps_to_first(result: Result) -> float:
     """Steps until an episode succeeded; all if none did."""
-    return float(next((e.step for e in result.episodes if e.success), result.asked))
+    return float(next((e.step for e in result.episodes if e.success), result.requested))
 
 
 def first(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
@@ -65,7 +65,7 @@ def first(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     play = [r.success.value for arm, own in by.items() if arm.label == PLAY for r in own]
     rows = []
     for arm, own in by.items():
-        late, steps = [r.success.value for r in own], over_seeds([found(r) for r in own])
+        late, steps = [r.success.value for r in own], over_seeds([steps_to_first(r) for r in own])
         never = sum(not any(e.success for e in r.episodes) for r in own)
         told = f"{steps.value:,.0f} [{steps.low:,.0f}, {steps.high:,.0f}]"
         ahead = "" if arm.label == PLAY else "yes" if above(late, play) else "not shown"

@@ -125,7 +125,7 @@ class Bench:
         self.folder, self.data, self.scale = folder, data, scale
         self.skills: dict[int, list[Skill]] = {}
 
-    def found(self, seed: int) -> list[Skill]:
+    def skills_found(self, seed: int) -> list[Skill]:
         """Return the skills of a seed."""
         if seed not in self.skills:
             self.skills[seed] = load_skills(trained(finding(self.scale), seed, self.data))
@@ -168,7 +168,7 @@ def valid(writers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str
     for lm in writers:
         cells: list[object] = [f"`{lm}`"]
         for replan in ("never", "each"):
-            agent = partial(lambda r, m, s: planning(bench.found(s), m, replan=r), replan, lm)
+            agent = partial(lambda r, m, s: planning(bench.skills_found(s), m, replan=r), replan, lm)
             runs = bench.played(f"{replan} {lm}", agent)
             cells += [succeeded(runs), f"{ended(runs, True):.2f}", f"{ended(runs, False):.2f}"]
         rows.append(cells)
@@ -184,7 +184,7 @@ def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> st
     bench = Bench(folder, data, scale)
     labels = {"each": "planning anew after each skill", "retry": "one plan, tried again", "never": "one plan"}
     lines: dict[str, Callable[[int], Agent]] = {
-        label: partial(lambda replan, s: planning(bench.found(s), replan=replan), replan)
+        label: partial(lambda replan, s: planning(bench.skills_found(s), replan=replan), replan)
         for replan, label in labels.items()
     }
     rows = []
@@ -192,7 +192,7 @@ def failing(models: Sequence[str], data: Path, scale: Scale, folder: Path) -> st
         runs = [bench.played(f"{label} {p}", agent, p) for p in FAILURES]
         rows.append((label, "L0", *map(succeeded, runs), _skills(runs[FAILURES.index(0.3)])))
     for lm in models:
-        agent = partial(lambda lm, s: naming(bench.found(s), lm), lm)
+        agent = partial(lambda lm, s: naming(bench.skills_found(s), lm), lm)
         runs = [bench.played(f"{lm} names skills {p}", agent, p) for p in (0.0, 0.3)]
         names = f"`{lm}` names the next skill"
         rows.append(
@@ -252,7 +252,7 @@ def wrong(data: Path, scale: Scale, folder: Path) -> str:
 
 def _misled(bench: Bench, edges: int, replan: str, seed: int) -> list[Played]:
     """Play an episode of every target, each with its own corrupted graph."""
-    skills = bench.found(seed)
+    skills = bench.skills_found(seed)
     graph, played = right(skills), list[Played]()
     for number, target in enumerate(TARGETS):
         rng = np.random.default_rng([seed, edges, number])
@@ -292,9 +292,11 @@ def unfound(data: Path, scale: Scale, folder: Path) -> str:
     """Return results without skills that find things: left out of the plans, or missing entirely."""
     bench = Bench(folder, data, scale)
     lines: dict[str, Callable[[int], Agent]] = {
-        "trained skills to find things": lambda s: planning(bench.found(s)),
-        "left out of every plan": lambda s: planning(bench.found(s), find=False),
-        "found by walking at random": lambda s: planning([wandering(skill) for skill in bench.found(s)]),
+        "trained skills to find things": lambda s: planning(bench.skills_found(s)),
+        "left out of every plan": lambda s: planning(bench.skills_found(s), find=False),
+        "found by walking at random": lambda s: planning(
+            [wandering(skill) for skill in bench.skills_found(s)]
+        ),
         "none, and the graph knows": lambda s: planning(()),
     }
     rows = []

@@ -223,7 +223,7 @@ def revised(world: dict[str, Any], fault: int, told: str) -> Row:
     env = RewardDesign(**world, trials="")
     parents = [_damaged(env, number) for number in (fault, fault + 1)]
     parent = parents[0]
-    feedback = {"own": parent.told(), "shuffled": parents[1].told(), "blind": ""}[told]
+    feedback = {"own": parent.outcome_text(), "shuffled": parents[1].outcome_text(), "blind": ""}[told]
     model = ModelWriter(lm.load(writer(*MAIN), cache=None), Eureka.prompt)
     programs = model.write(env.problem, [parent], feedback, BATCH, first=1_000 * fault)
     found = [tried(env, program, seed=fault).fitness or 0.0 for program in programs]

@@ -150,7 +150,7 @@ def _plan(found: Any) -> list[tuple[Atom, bool]] | None:
     return plan
 
 
-def carried_out(folder: str | Path) -> Iterator[tuple[Chat, list[Run]]]:
+def executed_plans(folder: str | Path) -> Iterator[tuple[Chat, list[Run]]]:
     """Return every conversation with the runs of its programs; those without test problems are left out."""
     root = Path(folder).expanduser()
     with Sandbox(seconds=SECONDS) as box:
@@ -212,7 +212,7 @@ def _share(values: Sequence[bool]) -> float:
 def study(folder: str | Path) -> Mapping[tuple[str, str], Rates]:
     """Return rates by domain and recorded model."""
     by: dict[tuple[str, str], list[list[Run]]] = defaultdict(list)
-    for chat, runs in carried_out(folder):
+    for chat, runs in executed_plans(folder):
         by[chat.domain, chat.model].append(runs)
     return {place: rates(runs) for place, runs in sorted(by.items())}
 

@@ -70,7 +70,9 @@ def arms(question: str, out: Path, scale: Scale) -> tuple[Arm, ...]:
 def _planned(label: str, options: Mapping[str, Any], config: RunConfig, out: Path, scale: Scale) -> Seeded:
     own = configure(PlannerActorReporter, None, options)
     steps = scale.steps(STEPS) if own.reporter == "trained" else 1
-    return Seeded(label, replace(config, steps=steps), own=partial(_skilled, own, actors(scale), out))
+    return Seeded(
+        label, replace(config, steps=steps), settings_by_seed=partial(_skilled, own, actors(scale), out)
+    )
 
 
 def _skilled(options: Any, skills: Sequence[Arm], out: Path, seed: int) -> dict[str, Any]:

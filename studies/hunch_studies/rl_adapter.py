@@ -37,7 +37,7 @@ from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
-__all__ = ["RULED", "STUDIES", "ToldByRule"]
+__all__ = ["RULED", "STUDIES", "AdapterByRule"]
 
 ENV: Final = "hunch/Craft-v0"
 STEPS: Final = 6_000
@@ -76,13 +76,13 @@ class Ruled(Mentor):
         return Rule(self.config.summaries)
 
 
-class ToldByRule(RLAdapter):
+class AdapterByRule(RLAdapter):
     """The agent with the rule in the adapter's place."""
 
     mentor_class = Ruled
 
 
-RULED = replace(find("rl-adapter"), name=f"{__name__}:RULED", agent_class=ToldByRule)
+RULED = replace(find("rl-adapter"), name=f"{__name__}:RULED", agent_class=AdapterByRule)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def calibrated(data: Path, scale: Scale, folder: Path) -> str:
     found = reliability(foretold, came)
     folder.mkdir(parents=True, exist_ok=True)
     draw_reliability(found, folder / "reliability.png", "Skills of the kitchen")
-    bins = [(f"{b.foretold:.2f}", f"{b.came:.2f}", b.n) for b in found]
+    bins = [(f"{b.predicted:.2f}", f"{b.observed:.2f}", b.n) for b in found]
     first = table("verb | success | Brier score | Brier score of the mean success", rows)
     second = table("predicted | observed | episodes", bins)
     picture = f"![Reliability]({folder.name}/reliability.png)"

@@ -20,7 +20,7 @@ from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, read_lines, write_atomically
 from hunch.runs.processes import environment, thread_limits
 from hunch.seal import sealed_json
-from hunch_studies.transfer import Transfer, carry_out
+from hunch_studies.transfer import Transfer, run_evaluations
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Seeded(Arm):
     """Runs that differ by more than their seed.
 
     Attributes:
-        own: Called with a seed; returns the settings that replace those of the arm, by name.
+        settings_by_seed: Called with a seed; returns the settings that replace those of the arm, by name.
     """
 
-    own: Callable[[int], Mapping[str, Any]] = lambda seed: {}
+    settings_by_seed: Callable[[int], Mapping[str, Any]] = lambda seed: {}
 
     @property
     def varies(self) -> bool:
@@ -79,7 +79,7 @@ class Seeded(Arm):
 
     def at(self, seed: int) -> RunConfig:
         """Return the settings of the run of a seed."""
-        return replace(super().at(seed), **self.own(seed))
+        return replace(super().at(seed), **self.settings_by_seed(seed))
 
 
 Key: TypeAlias = tuple[Any, ...]
@@ -283,7 +283,7 @@ def conduct(
         sections.append(_section(part, outcomes, part.seeds(scale), folder))
         if part.transfer:
             trained = [o.job for o in outcomes if o.result and o.job.arm is part.arms[0]]
-            section, failures = carry_out(part.transfer, trained, folder, workers, report)
+            section, failures = run_evaluations(part.transfer, trained, folder, workers, report)
             sections.append(section)
             failed += failures
     page = out / "page.md"

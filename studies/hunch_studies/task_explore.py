@@ -63,7 +63,7 @@ def arm(line: Line, walls: bool, steps: int) -> Seeded:
     """Return the runs of a line."""
     options = TaskExploreConfig(**line.options)
     config = RunConfig(method="task-explore", env=ENV, steps=steps, options=options)
-    return Seeded(line.label, config, own=partial(_own, walls))
+    return Seeded(line.label, config, settings_by_seed=partial(_own, walls))
 
 
 def _own(walls: bool, seed: int) -> dict[str, Any]:

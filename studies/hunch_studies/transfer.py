@@ -108,7 +108,7 @@ class Line:
     seconds: float
 
 
-def carry_out(
+def run_evaluations(
     transfer: Transfer,
     runs: Sequence[Job],
     folder: Path,

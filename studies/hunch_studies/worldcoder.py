@@ -72,14 +72,14 @@ def label(shy: float, line: str) -> str:
     return f"{line}, shy {shy:g}"
 
 
-def came_to(run: Path) -> dict[str, Any]:
+def run_outcome(run: Path) -> dict[str, Any]:
     """Return the step of the first success, the share of episodes solved, and programs by quarter."""
     result = finished(run)
     assert result is not None
     asked = [line["models"]["lm"] for line in read_lines(run / "metrics.jsonl")]
     written = [lm["calls"] + lm["cache_hits"] for lm in asked]  # a program for each
     first = next((episode.step for episode in result.episodes if episode.success), None)
-    late = [episode.success for episode in result.episodes if episode.step > result.asked * 3 / 4]
+    late = [episode.success for episode in result.episodes if episode.step > result.requested * 3 / 4]
     marks = [written[round(len(written) * (q + 1) / QUARTERS) - 1] for q in range(QUARTERS)]
     return {
         "first": first,
@@ -90,7 +90,7 @@ def came_to(run: Path) -> dict[str, Any]:
 
 def table(env: str, seeds: int, steps: int, folder: Path) -> str:
     """Steps to the first success, success at the end, and programs written in each quarter of the steps."""
-    rows = {a.label: [came_to(run) for run in runs_of(a, seeds, folder)] for a in arms(env, steps)}
+    rows = {a.label: [run_outcome(run) for run in runs_of(a, seeds, folder)] for a in arms(env, steps)}
     columns = "shy, line, steps to the first success, never, solved in the last quarter, programs by quarter"
     lines = [f"| {' | '.join(columns.split(', '))} |", "|---" * 6 + "|"]
     ahead = []

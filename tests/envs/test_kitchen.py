@@ -56,10 +56,10 @@ def test_errands_begin_possible_and_not_done_but_by_luck(seed):
 
 def test_what_is_in_a_closed_container_is_not_told():
     hidden = scene(cola="fridge")
-    assert "cola" not in world.told(hidden)
+    assert "cola" not in world.described(hidden)
     assert not hidden.seen("cola")
-    assert "cola" in world.told(dataclasses.replace(hidden, opened=("fridge",)))
-    assert "apple" not in world.told(scene(apple=NOWHERE))
+    assert "cola" in world.described(dataclasses.replace(hidden, opened=("fridge",)))
+    assert "apple" not in world.described(scene(apple=NOWHERE))
 
 
 def test_a_disturbance_of_one_lets_nothing_be_grasped():

@@ -22,7 +22,7 @@ from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Budget, BudgetError, Cached, Sampling
 from hunch.lm.backends import http as network
-from hunch.lm.backends.account import is_near, is_own
+from hunch.lm.backends.account import is_near, is_provider
 from hunch.lm.budget import Ledger
 
 KEY = "sk-planted-9e2b71c04d"
@@ -195,7 +195,7 @@ def test_a_budget_holds_within_a_batch(liar: Liar, tmp_path: Path, numbers: str,
         model.generate(PROMPTS, sampling=SAMPLING)
     served = len(liar.asked)
     assert served <= 400 // 12 + 4
-    assert model.under_way == 0
+    assert model.in_flight == 0
     assert model.usage.calls == served
     model.generate(PROMPTS, sampling=SAMPLING)
     assert len(liar.asked) == len(PROMPTS)
@@ -250,7 +250,7 @@ def test_a_budget_of_calls_is_not_exceeded_by_retries(liar: Liar) -> None:
         model.generate(PROMPTS[:1], sampling=SAMPLING)
     assert len(liar.asked) == 20 - begun
     assert ledger.total()["calls"] == 20
-    assert model.under_way == 0
+    assert model.in_flight == 0
 
 
 def test_requests_that_fail_for_good_are_counted(liar: Liar) -> None:
@@ -447,7 +447,7 @@ def test_only_the_provider_gets_the_providers_key(liar: Liar, monkeypatch: pytes
     ],
 )
 def test_the_providers_own_addresses(url: str, own: bool) -> None:
-    assert is_own("openai", url) is own
+    assert is_provider("openai", url) is own
 
 
 def test_a_near_host_is_reached_without_a_proxy(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:

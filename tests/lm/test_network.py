@@ -475,7 +475,7 @@ def test_threads_share_a_budget_and_a_journal(server: Server, tmp_path: Path) ->
     assert len(ended) == 6
     assert sum(server.answered.values()) <= 20 - model.model.loading.calls
     assert 18 <= ledger.total()["calls"] <= 20
-    assert model.under_way == 0
+    assert model.in_flight == 0
     assert read_sealed_json((tmp_path / "journal.json").read_bytes()) == ledger.by_name()
 
 

@@ -274,7 +274,7 @@ def test_it_counts_what_it_computes_and_a_budget_stops_it(folders: dict[str, Pat
         with pytest.raises(BudgetError, match="4 calls"):
             model.write(PROMPTS, rngs(3))
     assert ledger.total()["calls"] == 3
-    assert model.under_way == 0
+    assert model.in_flight == 0
 
 
 def test_what_a_model_in_training_refuses(folders: dict[str, Path], tmp_path: Path) -> None:

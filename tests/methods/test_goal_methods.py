@@ -13,7 +13,7 @@ from hunch.methods.goal.rl_adapter import SUMMARIES, Mentor, MentorConfig, RLAda
 from hunch.methods.goal.task_explore import TaskExplore
 from hunch.rl.episodes import evaluate
 from hunch.rl.temporal import parse, propositions
-from hunch_studies.rl_adapter import Rule, ToldByRule
+from hunch_studies.rl_adapter import AdapterByRule, Rule
 from hunch_studies.rules.mentor import MentorModel, suited
 from hunch_studies.worlds.home_grid import THINGS
 
@@ -183,7 +183,7 @@ def test_the_adapter_learns_to_say_what_did_well():
 
 def test_a_source_trains_in_learn_and_nowhere_else():
     found = mentor()
-    found.finished, found.steps, found.told = [("p", SUMMARIES[0], 1.0)] * 2, 50, [0.5]
+    found.finished, found.steps, found.recent_scores = [("p", SUMMARIES[0], 1.0)] * 2, 50, [0.5]
     verbs = {name for name in vars(type(found)) if not name.startswith("_")}
     assert "metrics" not in verbs, "a getter that trained"
 
@@ -221,7 +221,7 @@ def test_the_studys_rule_tells_the_truth():
     assert (
         rule.say(f"The player did {', '.join(did)}. Told to do nothing, it followed: 1.", rng) == SUMMARIES[2]
     )
-    agent = ToldByRule(lm.load("scripted:mentor"), encoder=WORDS)
+    agent = AdapterByRule(lm.load("scripted:mentor"), encoder=WORDS)
     agent.begin(World(steps=100), 0)
     assert isinstance(agent.mentor.adapter, Rule)
     assert agent.evidence == "L0"

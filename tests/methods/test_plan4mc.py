@@ -126,7 +126,7 @@ def test_errors_of_the_model_change_the_graph_and_refusals_empty_it(graph):
 # ---- the search -------------------------------------------------------------------------------------------
 
 
-def carry_out(graph, steps, held, near):
+def run_evaluations(graph, steps, held, near):
     """Go through a plan by the entries alone, and require that everything is there in its turn."""
     held, near = dict(held), set(near)
     for name in steps:
@@ -149,7 +149,7 @@ def test_everything_is_there_in_its_turn(graph, target):
     ):
         steps = plan(graph, target, held, near)
         assert steps[-1] == target
-        carry_out(graph, steps, held, near)
+        run_evaluations(graph, steps, held, near)
 
 
 def small(**entries):

@@ -9,13 +9,13 @@ from tests.begun import begun
 import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, State
-from hunch.roles.planner.skills import Says, Skill
+from hunch.roles.planner.skills import FixedAction, Skill
 from hunch_studies.worlds.secret import SIZE, THINGS, VERBS, Room, Subtask, draw, step
 
 ID = "hunch/SecretProperty-v0"
 
 
-class Walks(Says):
+class Walks(FixedAction):
     """Walks to a thing by the map and does the verb: a skill by rule."""
 
     def __init__(self, verb, aim):

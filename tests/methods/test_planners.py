@@ -18,7 +18,7 @@ from hunch.roles.planner.skills import (
     FAILED,
     WORKED,
     Detector,
-    Says,
+    FixedAction,
     Skill,
     Trained,
     feedback,
@@ -210,7 +210,7 @@ class Told(UniformPrior):
 
 def fixed(name, can):
     """A skill of one step, which moves left."""
-    return Skill(name, lambda s: np.full(len(s), can), lambda _: Says("Go Left"), lambda t: True)
+    return Skill(name, lambda s: np.full(len(s), can), lambda _: FixedAction("Go Left"), lambda t: True)
 
 
 def first_skill(score):
@@ -330,7 +330,7 @@ def test_other_skills_are_another_agent(skills, runs):
 
 def never(name="wander"):
     """A skill that walks to and fro and is never over."""
-    return Skill(name, lambda s: np.ones(len(s)), lambda _: Says("Go Left"), lambda t: False, steps=4)
+    return Skill(name, lambda s: np.ones(len(s)), lambda _: FixedAction("Go Left"), lambda t: False, steps=4)
 
 
 def test_a_skill_that_never_ends_is_ended_by_its_budget():
@@ -343,7 +343,7 @@ def test_a_skill_that_never_ends_is_ended_by_its_budget():
     assert line["told"][1:] == [FAILED] * 3
 
 
-class Breaks(Says):
+class Breaks(FixedAction):
     def act(self, states):
         raise ZeroDivisionError("no floor")
 

@@ -217,7 +217,7 @@ def test_controls_change_what_the_writer_is_shown_and_nothing_else():
         assert f"fitness: {agent.attempts[0].fitness:.0f}"[:8] in a.shown
     assert all(a.parents and not a.shown for a in seen["blind"])
     assert all(not a.parents and not a.shown for a in seen["fresh"])
-    told = {a.number: a.told() for a in [*agent.attempts]}
+    told = {a.number: a.outcome_text() for a in [*agent.attempts]}
     assert all(a.shown and a.shown != told[a.parents[0]] for a in seen["shuffled"])
 
 

@@ -187,7 +187,7 @@ def test_a_method_shows_its_own_options_and_those_of_its_learner(method, learner
     if learner and "learner" not in method.config_class.__dataclass_fields__:
         return
     shown = of_method(method, ["--learner", learner] if learner else [])
-    assert len([option for option in shown if not option.asked]) <= 21
+    assert len([option for option in shown if not option.about_asking]) <= 21
     others = {"table", "dqn", "ppo"} - {learner}
     assert not learner or not others & {option.flag.partition(".")[0] for option in shown}
 

@@ -50,4 +50,4 @@ def test_brier_and_reliability():
     assert brier([1.0, 0.0], [True, False]) == 0
     assert brier([0.5] * 4, [True, False, True, True]) == 0.25
     bins = reliability([0.05, 0.05, 0.95, 1.0], [False, True, True, True])
-    assert [(round(b.foretold, 3), b.came, b.n) for b in bins] == [(0.05, 0.5, 2), (0.975, 1.0, 2)]
+    assert [(round(b.predicted, 3), b.observed, b.n) for b in bins] == [(0.05, 0.5, 2), (0.975, 1.0, 2)]

@@ -31,7 +31,7 @@ def test_an_interface_is_read_with_units_and_meanings():
     assert list(found) == ["position", "velocity", "dock", "action"]
     assert (found["position"].size, found["position"].unit) == (2, "metres")
     assert found["velocity"].unit == "metres per second"
-    assert found["action"].told == "action, the force"
+    assert found["action"].description == "action, the force"
     assert [one.size for one in listed(problem("mountain-car").interface)] == [0, 0, 1]
 
 

@@ -57,8 +57,8 @@ def broken(place, line):
 
 def test_what_is_foretold_wrongly_leads_to_the_line_and_silence_does_not():
     parent = attempt(broken(12, "        reward = -10.0"))
-    assert wrong(answer((parent,), parent.told(), bugs=0.0, repair=1.0)) == []
-    assert wrong(answer((parent,), parent.told(), bugs=0.0, repair=0.0)) == [12]
+    assert wrong(answer((parent,), parent.outcome_text(), bugs=0.0, repair=1.0)) == []
+    assert wrong(answer((parent,), parent.outcome_text(), bugs=0.0, repair=0.0)) == [12]
     unfit = "fitness: 0.5\n1 of 9 transitions are right. One that is not, in done:\nstate: 1\naction: 'go up'"
     assert wrong(answer((parent,), unfit, bugs=0.0, repair=1.0)) == [12], "done does not depend on it"
     blind = [answer((parent,), "", seed, bugs=0.0, repair=1.0) for seed in range(60)]
@@ -67,9 +67,9 @@ def test_what_is_foretold_wrongly_leads_to_the_line_and_silence_does_not():
 
 def test_an_error_leads_to_the_line_that_it_quotes():
     parent = attempt(broken(14, "    done = rwo == 3 and column == 11"))
-    assert "NameError" in parent.told()
-    assert wrong(answer((parent,), parent.told(), bugs=0.0, repair=1.0)) == []
-    other = parent.told().replace("rwo", "raw")
+    assert "NameError" in parent.outcome_text()
+    assert wrong(answer((parent,), parent.outcome_text(), bugs=0.0, repair=1.0)) == []
+    other = parent.outcome_text().replace("rwo", "raw")
     assert wrong(answer((parent,), other, bugs=0.0, repair=1.0)) == [14]
 
 

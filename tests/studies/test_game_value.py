@@ -34,7 +34,7 @@ class Written:
 def test_candidates_that_cannot_be_run_are_left_out():
     problem = problem_of(TEXT, TIC_TAC_TOE)
     assert candidates(Written(), problem, 4) == [GOOD]
-    assert "the function `value`" in problem.asked
+    assert "the function `value`" in problem.requested_functions
     assert TEXT in problem.text()
     assert "def apply_action" in problem.text()
 

@@ -60,6 +60,6 @@ def test_programs_are_the_first_that_is_right_and_the_worst():
         {"fitness": f, "held_out_exact": f, "program": p}
         for f, p in [(0.5, "a"), (1.0, "b"), (1.0, "c"), (0.0, "")]
     ]
-    found = game_play.told_apart(rows)
+    found = game_play.distinct_labels(rows)
     assert list(found.values()) == ["b", "a"]
     assert "0.50 of the tests" in list(found)[1]

@@ -55,14 +55,14 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int
 
 def by_words(drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
     """Say yes where the end of the account shares more words with the objective than the median episode."""
-    shared = np.array([_overlap(steps[0].state.task, Judge.told(steps[-1])[-1]) for steps in drawn])
+    shared = np.array([_overlap(steps[0].state.task, Judge.words(steps[-1])[-1]) for steps in drawn])
     truth = np.array([steps[-1].success for steps in drawn])
     return Scores(((shared > np.median(shared)) == truth).astype(float), list(range(len(drawn))))
 
 
 def account(steps: Sequence[Transition]) -> list[str]:
     """Return the episode as the judge reads it."""
-    return [steps[0].state.observation, *chain.from_iterable(map(Judge.told, steps))]
+    return [steps[0].state.observation, *chain.from_iterable(map(Judge.words, steps))]
 
 
 def _said(verdicts: Sequence[float | None]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -57,7 +57,7 @@ def programs(lm: LanguageModel, drawn: Tasks, seed: int) -> Scores:
     writer = ModelWriter(lm, asks=AskConfig(max_tokens=room(lm, most), patience=None))
     problem, after = drawn.env.problem, [shown for _, shown, _ in drawn.requests if shown]
     first = iter(writer.write(problem, [], "", len(drawn.requests) - len(after)))
-    revised = iter(writer.write_each(problem, [(shown, shown[-1].told()) for shown in after]))
+    revised = iter(writer.write_each(problem, [(shown, shown[-1].outcome_text()) for shown in after]))
     return _scored([next(revised if shown else first) for _, shown, _ in drawn.requests], drawn)
 
 

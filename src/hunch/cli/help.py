@@ -52,7 +52,7 @@ class Option:
     basic: bool = True
 
     @property
-    def asked(self) -> bool:
+    def about_asking(self) -> bool:
         """True if it says how the model is asked, as in every role that asks one."""
         return self.flag.rpartition(".")[2].replace("-", "_") in ASKED
 
@@ -172,8 +172,8 @@ def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[O
     """Return the options of :func:`of_method`, apart from those of every role that asks a model."""
     listed = of_method(method, arguments)
     return {
-        f"Options of {method.name}": [option for option in listed if not option.asked],
-        "How its model is asked": [option for option in listed if option.asked],
+        f"Options of {method.name}": [option for option in listed if not option.about_asking],
+        "How its model is asked": [option for option in listed if option.about_asking],
     }
 
 

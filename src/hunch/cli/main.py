@@ -81,7 +81,7 @@ USAGE = """usage: hunch COMMAND ...
 
 def added() -> dict[str, plugins.Command]:
     """Return the commands of other packages."""
-    return {name: point.load() for name, point in plugins.found(GROUP).items()}
+    return {name: point.load() for name, point in plugins.installed(GROUP).items()}
 
 
 def usage() -> str:
@@ -122,7 +122,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
 
 def _added(name: str) -> Callable[[Sequence[str]], None]:
     """Return the function behind a command of another package."""
-    there = plugins.found(GROUP)
+    there = plugins.installed(GROUP)
     if name not in there:
         if name in ("pretrain", "study"):
             raise plugins.of_studies(f"The command 'hunch {name}'")

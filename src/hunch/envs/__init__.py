@@ -120,7 +120,7 @@ _ENTRY_POINTS = {
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
 
-_ENTRY_POINTS |= {name: point.value for name, point in plugins.found(GROUP).items()}
+_ENTRY_POINTS |= {name: point.value for name, point in plugins.installed(GROUP).items()}
 for _id, _entry_point in _ENTRY_POINTS.items():
     # Gymnasium's own checker and order enforcement repeat what TextEnv does, and slow every step.
     gymnasium.register(_id, _entry_point, disable_env_checker=True, order_enforce=False)

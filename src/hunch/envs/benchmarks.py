@@ -97,7 +97,7 @@ class _Older(gymnasium.Env[str, Any]):
         """Start an episode; the older ``gym`` has no options."""
         found = self.env.reset(**self._seeded(seed))
         observation, info = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
-        return self.text(observation, info), self.told(info)
+        return self.text(observation, info), self.extras(info)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take an action by its number, or a text."""
@@ -106,7 +106,7 @@ class _Older(gymnasium.Env[str, Any]):
         )
         truncated = bool(late[0]) if late else bool(info.get("TimeLimit.truncated", False))
         ended = bool(terminated) and not (truncated and not late)
-        return self.text(observation, info), float(reward), ended, truncated, self.told(info)
+        return self.text(observation, info), float(reward), ended, truncated, self.extras(info)
 
     def _seeded(self, seed: int | None) -> dict[str, Any]:
         """Pass on a seed; what ``reset`` takes of it."""
@@ -126,7 +126,7 @@ class _Older(gymnasium.Env[str, Any]):
         """The text of an observation."""
         raise NotImplementedError
 
-    def told(self, info: Mapping[str, Any]) -> dict[str, Any]:
+    def extras(self, info: Mapping[str, Any]) -> dict[str, Any]:
         """The environment's info, and whether the task is solved."""
         raise NotImplementedError
 
@@ -142,7 +142,7 @@ class _Balrog(_Older):
         mission = f"Your mission: {observation['mission']}" if "mission" in observation else ""
         return "\n\n".join(filter(None, (mission, *map(str, parts))))
 
-    def told(self, info: Mapping[str, Any]) -> dict[str, Any]:
+    def extras(self, info: Mapping[str, Any]) -> dict[str, Any]:
         progression = float(_of(self.env, "get_stats")().get("progression", 0.0))
         return {**info, "progression": progression, "success": progression >= 1}
 
@@ -184,7 +184,7 @@ class _SmartPlay(_Older):
             raise UsageError("SmartPlay tells its text in info['obs']; this environment has none.")
         return str(info["obs"])
 
-    def told(self, info: Mapping[str, Any]) -> dict[str, Any]:
+    def extras(self, info: Mapping[str, Any]) -> dict[str, Any]:
         return {**info, "success": bool(info.get("completed", False))}
 
 

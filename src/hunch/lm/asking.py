@@ -147,7 +147,7 @@ def with_digests(config: C) -> C:
     return cast("C", replace(cast("Any", config), **changed)) if changed else config
 
 
-def asks_of(config: AskConfig, **changed: Any) -> AskConfig:
+def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
     """Return how a config asks, alone, with some settings changed."""
     own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
     return AskConfig(**(own | changed))

@@ -88,7 +88,7 @@ def room_to_think(context: int | None) -> int:
     return min(THOUGHTS, context // 4) if context else THOUGHTS
 
 
-class Unkept(str):
+class Uncached(str):
     """A text that no cache keeps, because it is empty or was cut at the maximum number of tokens."""
 
     __slots__ = ()

@@ -156,7 +156,7 @@ def kinds() -> dict[str, Backend]:
 
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
-    found = {name: point.load() for name, point in plugins.found(GROUP).items()}
+    found = {name: point.load() for name, point in plugins.installed(GROUP).items()}
     return dict(sorted((found | OURS).items()))
 
 

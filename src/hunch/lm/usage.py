@@ -84,13 +84,13 @@ class Heard:
     Attributes:
         answers: Number of answers.
         useless: Number of those that were of no use, and of allowed abstentions.
-        unheard: Number of its latest answers in a row that were of no use.
+        unusable_in_row: Number of its latest answers in a row that were of no use.
         mute: Number of its latest answers in a row that were empty.
     """
 
     answers: int = 0
     useless: int = 0
-    unheard: int = 0
+    unusable_in_row: int = 0
     mute: int = 0
 
 
@@ -102,14 +102,14 @@ class Metered:
             of a prompt, or a prompt whose state is read; seconds are those of forward passes, not gradients.
         gate: Called with the number of requests before they reach the model; it may raise an error to refuse
             them, as a budget does. Called with 0 after answers were counted.
-        under_way: Number of requests that passed the gate and are not counted yet.
+        in_flight: Number of requests that passed the gate and are not counted yet.
         heard: How usable its answers were.
         patient: True while answers of no use are counted and never stop a run; see :func:`patient`.
         speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
-    under_way: int = 0
+    in_flight: int = 0
     speaks: bool = True
     patient: bool = False
 
@@ -125,13 +125,13 @@ class Metered:
         """Count calls that read ``read`` tokens; what is written can be added to the usage within."""
         if self.gate:
             self.gate(calls)
-        self.under_way += calls
+        self.in_flight += calls
         spent, start = Usage(calls=calls, prompt_tokens=read), time.perf_counter()
         try:
             yield spent
         finally:
             spent.seconds = time.perf_counter() - start
-            self.under_way -= calls
+            self.in_flight -= calls
             self.usage.add(spent)
         if self.gate:
             self.gate(0)
@@ -200,13 +200,13 @@ def count_fallbacks(
     heard.useless += abstained
     for text, usable in answers:
         heard.answers += 1
-        heard.unheard = 0 if usable else heard.unheard + 1
+        heard.unusable_in_row = 0 if usable else heard.unusable_in_row + 1
         heard.mute = 0 if text.strip() else heard.mute + 1
         if usable:
             continue
         heard.useless += 1
         model.usage.fallbacks += 1
-        row = heard.unheard if model.speaks else 0
+        row = heard.unusable_in_row if model.speaks else 0
         model.usage.silent += SILENT if row == SILENT else row > SILENT
         hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
         if patience is not None and row >= patience and hopeless and not model.patient:
@@ -232,4 +232,4 @@ def _row(model: Metered, text: str) -> str:
     """Return in words how many answers in a row were of no use, with the last one."""
     said = f"such as {text.strip()[:SHOWN]!r}" if text.strip() else "the last one empty"
     name = getattr(model, "name", "the model")
-    return f"{model.heard.unheard} answers of {name} in a row could not be used, {said}"
+    return f"{model.heard.unusable_in_row} answers of {name} in a row could not be used, {said}"

@@ -54,7 +54,7 @@ def _folder(corpus: str) -> Path:
     """Return the folder of the model of a corpus, from this package or another."""
     if corpus == "households":
         return HOUSEHOLDS
-    known = plugins.found(GROUP)
+    known = plugins.installed(GROUP)
     if corpus in known:
         found: Path = known[corpus].load()
         return found

@@ -51,7 +51,7 @@ def leads(outcomes: Sequence[Outcome]) -> list[Lead]:
 
 def _lead(arm: Arm, baseline: Arm, own: Mapping[int, Result], others: Mapping[int, Result]) -> Lead:
     pairs = [(own[seed], others[seed]) for seed in own if seed in others]
-    halves = [(_half(mine), _half(its), its.asked) for mine, its in pairs]
+    halves = [(_half(mine), _half(its), its.requested) for mine, its in pairs]
     reached = any(mine or its for mine, its, _ in halves)
     return Lead(
         arm=arm.label,
@@ -63,7 +63,7 @@ def _lead(arm: Arm, baseline: Arm, own: Mapping[int, Result], others: Mapping[in
 
 
 def _area(run: Result) -> float:
-    return area(*run.course, run.asked)
+    return area(*run.course, run.requested)
 
 
 def _half(run: Result) -> int | None:

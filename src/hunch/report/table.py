@@ -102,7 +102,7 @@ def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
         steps=results[0].steps,
         success=over_seeds(list(by_seed.values())),
         returns=over_seeds([final_return(result) for result in results]),
-        area=over_seeds([area(*own, result.asked) for own, result in zip(courses, results, strict=True)]),
+        area=over_seeds([area(*own, result.requested) for own, result in zip(courses, results, strict=True)]),
         steps_to_half=_median_reached([first_reached(*own, 0.5) for own in courses]),
         by_seed=by_seed,
         varies=arm.varies,
@@ -130,7 +130,7 @@ def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float
 
 def final_return(result: Result) -> float:
     """Return the mean return of episodes that ended in the last quarter of the steps; nan if none did."""
-    quarter = last_quarter(result.episodes or result.evaluations, result.asked)
+    quarter = last_quarter(result.episodes or result.evaluations, result.requested)
     return mean_return(quarter).get("return", float("nan")) if quarter else float("nan")
 
 

@@ -61,8 +61,8 @@ def brier(probabilities: Sequence[float] | FloatArray, successes: Sequence[bool]
 class Bin(NamedTuple):
     """Episodes with similar predicted probabilities: mean prediction, success rate, number of episodes."""
 
-    foretold: float
-    came: float
+    predicted: float
+    observed: float
     n: int
 
 

@@ -341,7 +341,7 @@ def outcome(job: Job, exitcode: int | None = None) -> Outcome:
         result, summary = finished(job.folder), read_json(job.folder / "summary.json")
     except HunchError as damage:
         return Outcome(job, None, str(damage))
-    if result is not None and result.asked < job.config.steps:  # of a shorter run, which goes on
+    if result is not None and result.requested < job.config.steps:  # of a shorter run, which goes on
         result = summary = None
     if result is None and summary is not None and summary.get("stopped"):
         return Outcome(job, None, summary["stopped"], stopped=True)

@@ -102,7 +102,7 @@ def execute(
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())
         done = finished(path)
-        if done and done.asked >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
+        if done and done.requested >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
             return done
     places = places_of(config, given)  # before torch is loaded, since it may refuse
     with threads(config.threads):
@@ -233,7 +233,7 @@ def _run(
         return result
     except UsageError:
         if folder:
-            folder.forsake()
+            folder.remove_unused()
         raise
     finally:
         if rollout:

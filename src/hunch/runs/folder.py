@@ -96,7 +96,7 @@ class RunFolder:
                 file.close()
         self._lock.release()
 
-    def forsake(self) -> None:
+    def remove_unused(self) -> None:
         """Remove the folder of a run that was refused, if this object made it and nothing was saved in it."""
         if self._made and not (self.path / CHECKPOINT).exists():
             shutil.rmtree(self._made, ignore_errors=True)

@@ -24,7 +24,7 @@ class Result:
 
     Attributes:
         steps: Environment steps done.
-        asked: Environment steps requested; more than ``steps`` if the run was stopped.
+        requested: Environment steps requested; more than ``steps`` if the run was stopped.
         success: Success rate of the episodes that ended in the last quarter of the steps.
         episodes: All training episodes.
         evaluations: All evaluation episodes.
@@ -37,7 +37,7 @@ class Result:
     """
 
     steps: int
-    asked: int
+    requested: int
     success: Estimate
     episodes: list[Finished] = field(repr=False)
     evaluations: list[Finished] = field(repr=False)
@@ -51,7 +51,7 @@ class Result:
     @property
     def complete(self) -> bool:
         """True if all requested steps were done."""
-        return self.steps >= self.asked
+        return self.steps >= self.requested
 
     def steps_to(self, threshold: float) -> int | None:
         """Steps until 50 episodes, and the 50 after them, reached a success rate; None if they never did.
@@ -93,7 +93,7 @@ class Result:
             from hunch.runs import picture
         except ModuleNotFoundError as error:
             raise UsageError(f"Pictures need matplotlib: {install('plot')}.") from error
-        return picture.draw(self.episodes, self.evaluations, max(self.asked, self.steps))
+        return picture.draw(self.episodes, self.evaluations, max(self.requested, self.steps))
 
     def to_pandas(self) -> Any:
         """Return all episodes as a pandas DataFrame, with a column that marks evaluations.
@@ -113,7 +113,7 @@ class Result:
         return tables.table(
             {
                 "success, last quarter of the steps": str(self.success),
-                "steps": f"{self.steps:,} of {self.asked:,}",
+                "steps": f"{self.steps:,} of {self.requested:,}",
                 "complete": "yes" if self.complete else f"no{stopped}",
                 "episodes": f"{len(self.episodes):,}",
                 "evaluation episodes": f"{len(self.evaluations):,}",
@@ -125,7 +125,7 @@ class Result:
 
     def __str__(self) -> str:
         return (
-            f"{self._rate()} in the last quarter of {self.asked:,} steps, "
+            f"{self._rate()} in the last quarter of {self.requested:,} steps, "
             f"{len(self.episodes or self.evaluations):,} episodes; "
             f"{ledger(self.usage, self._calls())}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
@@ -224,7 +224,7 @@ def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence
             raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} {name}.")
     return Result(
         steps=summary["steps"],
-        asked=asked,
+        requested=asked,
         success=late_success(episodes, evaluations, asked),
         episodes=episodes,
         evaluations=evaluations,

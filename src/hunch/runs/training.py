@@ -36,7 +36,7 @@ class Training:
         env: An environment like those of the streams or of the data, if there is one.
         data: Recorded episodes.
         seed: Seed of the agent.
-        asked: Steps requested.
+        requested: Steps requested.
         ledger: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
@@ -50,7 +50,7 @@ class Training:
     env: TextEnvironment | None
     data: Sequence[Episode]
     seed: int
-    asked: int
+    requested: int
     ledger: Ledger
     folder: RunFolder | None
     models: Asked
@@ -75,7 +75,7 @@ class Training:
         self.identity = self._identity()
         self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
         with self._failing("begin"):
-            world = world_of(self.rollout, self.env, self.asked, self.data, self.lifetime)
+            world = world_of(self.rollout, self.env, self.requested, self.data, self.lifetime)
             self.agent.begin(world, self.seed)
 
     @property
@@ -305,8 +305,8 @@ class Training:
         """Return the result so far; ``stopped`` says why the run ended early, if it did."""
         return Result(
             steps=self.steps,
-            asked=self.asked,
-            success=late_success(self.episodes, self.evaluations, self.asked),
+            requested=self.requested,
+            success=late_success(self.episodes, self.evaluations, self.requested),
             episodes=self.episodes,
             evaluations=self.evaluations,
             usage=self.ledger.total(),

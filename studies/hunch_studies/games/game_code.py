@@ -26,9 +26,9 @@ from hunch_studies.games.game_tests import (
     UnitTest,
     belief_tests,
     compared,
+    failed_tests,
     inference_test,
     listed,
-    told,
     unit_tests,
 )
 from hunch_studies.games.inference import Filtering
@@ -156,7 +156,9 @@ class GameCode(DesignProblem):
             game = CodedGame(called)
             tests += self._believed(game) if self.deck == "closed" else ()
             components = self._elsewhere(game)
-        return Trial(float(np.mean([test.passed for test in tests])), told(tests), components=components)
+        return Trial(
+            float(np.mean([test.passed for test in tests])), failed_tests(tests), components=components
+        )
 
     def _replayed(self, called: Program, program: str) -> list[UnitTest]:
         """Tests of everything that was recorded."""

@@ -103,7 +103,7 @@ def belief_tests(position: Position, player: int, found: Sequence[Position]) -> 
     return tests
 
 
-def told(tests: Sequence[UnitTest]) -> str:
+def failed_tests(tests: Sequence[UnitTest]) -> str:
     """Describe how many tests are passed, and the first failed one."""
     wrong = [test for test in tests if not test.passed]
     counted = f"{len(tests) - len(wrong)} of {len(tests)} tests are passed."

@@ -120,7 +120,7 @@ class Asked:
     Attributes:
         here: The last observation.
         task: The action that is the task.
-        told: The observations with the actions between them, oldest first.
+        observations: The observations with the actions between them, oldest first.
         answers: Earlier answers, by words in their questions.
         options: The listed actions.
         error: Share of wrong lines.
@@ -130,7 +130,7 @@ class Asked:
 
     here: Here
     task: str
-    told: tuple[str, ...]
+    observations: tuple[str, ...]
     answers: Mapping[str, str]
     options: tuple[str, ...]
     error: float
@@ -151,13 +151,13 @@ class Asked:
 
 def last(asked: Asked) -> str:
     """Return the last action."""
-    done = re.findall(r"^> (.*)$", "\n".join(asked.told), re.MULTILINE)
+    done = re.findall(r"^> (.*)$", "\n".join(asked.observations), re.MULTILINE)
     return asked.other(done[-1], asked.verbs) if done else "None."
 
 
 def worked(asked: Asked) -> str:
     """Return whether it changed anything."""
-    parts = re.split(r"^> .*$\n?", "\n".join(asked.told), flags=re.MULTILINE)
+    parts = re.split(r"^> .*$\n?", "\n".join(asked.observations), flags=re.MULTILINE)
     changed = len(parts) < 2 or parts[-1].strip() != parts[-2].strip()
     return asked.other("Yes." if changed else "No, nothing changed.", ("Yes.", "No, nothing changed."))
 

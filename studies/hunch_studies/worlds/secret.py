@@ -117,7 +117,7 @@ def step(room: Room, action: str) -> tuple[Room, str]:
     return room, f"The {thing} is {', '.join((*room.looks[i], GOOD if room.good[i] else BAD))}."
 
 
-def told(room: Room) -> str:
+def described(room: Room) -> str:
     """Describe what is in view."""
     lines = [f"You stand at row {room.robot[0]}, column {room.robot[1]}."]
     for thing in THINGS:
@@ -184,18 +184,18 @@ class SecretProperty(_Grid):
             asked, yes, no = (THINGS[i] for i in self.task_random.permutation(len(THINGS))[:3])
             self.task = f"If the {asked} is good, pick up the {yes}, otherwise pick up the {no}."
             self.right = yes if self.room.good[THINGS.index(asked)] else no
-        return Outcome(told(self.room), ACTIONS)
+        return Outcome(described(self.room), ACTIONS)
 
     def _move(self, action: str) -> Outcome:
         self.room, event = step(self.room, action)
         over = self.room.last[0] == "pick up"
         success = over and self.room.last[1] == self.right
-        shown = f"{told(self.room)}\n{event}" if event else told(self.room)
+        shown = f"{described(self.room)}\n{event}" if event else described(self.room)
         return Outcome(shown, ACTIONS, float(success), over, success, event=event)
 
     def _place(self, raw: Any) -> Outcome:
         self.room = raw
-        return Outcome(told(self.room), ACTIONS)
+        return Outcome(described(self.room), ACTIONS)
 
 
 @dataclass(frozen=True)

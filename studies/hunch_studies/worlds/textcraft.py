@@ -118,7 +118,7 @@ class Book:
             return [item]
         return [sort for sort in self.by_output if sort.endswith(f" {item}")] or [item]
 
-    def found(self, item: str) -> bool:
+    def is_findable(self, item: str) -> bool:
         """Return whether an item can be got: it is named, no recipe makes it, and it is not a kind."""
         return item in self.known and item not in self.by_output and self.sorts(item) == [item]
 
@@ -213,7 +213,7 @@ class TextCraft(TextEnv):
         return Outcome(f"Could not do {action.strip()!r}.", None)
 
     def _get(self, item: str, n: int) -> Outcome:
-        if not self.book.found(item) or n < 1:
+        if not self.book.is_findable(item) or n < 1:
             return Outcome(f"Could not find {item}.", None)
         self.held = {**self.held, item: self.held.get(item, 0) + n}
         return Outcome(f"Got {n} {item}.", None, event=f"got {item}")

@@ -101,7 +101,7 @@ class PolicyCode(DesignProblem):
         told = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
         return Trial(
             float(np.mean(returns)),
-            f"return of each episode: {told}.\nThe worst episode:\n{worst.told()}",
+            f"return of each episode: {told}.\nThe worst episode:\n{worst.summary()}",
             tuple(returns),
             {"steps": float(np.mean([game.steps for game in games]))},
         )
@@ -133,7 +133,7 @@ class _Game:
         if self.over:
             self.env.close()
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Describe the first and last steps."""
         lines = self.lines
         if len(lines) > 2 * SHOWN:

@@ -46,7 +46,7 @@ class Problem:
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def asked(self) -> str:
+    def requested_functions(self) -> str:
         """What to write, as in "the function `step`"; empty if any text may be a program."""
         names = [f"`{name}`" for name in (self.function, *self.also) if name]
         if len(names) < 2:

@@ -113,7 +113,11 @@ class RewardDesign(DesignProblem):
 
 
 def _task(world: World, metric: str) -> str:
-    told = f" A policy is judged by its degree of success: {world.degree_told}." if metric == "degree" else ""
+    told = (
+        f" A policy is judged by its degree of success: {world.degree_description}."
+        if metric == "degree"
+        else ""
+    )
     return f"{world.task}{told} Write the reward from which a policy learns this."
 
 

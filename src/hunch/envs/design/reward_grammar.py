@@ -40,7 +40,7 @@ class Variable:
     unit: str = ""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The variable in words."""
         return f"{self.name}, {self.meaning}" if self.meaning else self.name
 
@@ -86,16 +86,16 @@ def quantities(variables: Sequence[Variable]) -> tuple[Quantity, ...]:
 
 def _of_one(one: Variable) -> Iterator[Quantity]:
     if not one.size:
-        yield Quantity(f"({one.name})", f"the {one.told}")
-        yield Quantity(f"np.abs({one.name})", f"the size of the {one.told}")
+        yield Quantity(f"({one.name})", f"the {one.description}")
+        yield Quantity(f"np.abs({one.name})", f"the size of the {one.description}")
         return
-    yield Quantity(f"np.linalg.norm({one.name}, axis=1)", f"the size of the {one.told}")
+    yield Quantity(f"np.linalg.norm({one.name}, axis=1)", f"the size of the {one.description}")
     for i in range(one.size):
-        yield Quantity(f"({one.name})[:, {i}]", f"the {_ordinal(i)} coordinate of the {one.told}")
+        yield Quantity(f"({one.name})[:, {i}]", f"the {_ordinal(i)} coordinate of the {one.description}")
 
 
 def _of_two(one: Variable, other: Variable) -> Iterator[Quantity]:
-    code, words = f"{one.name} - {other.name}", f"between the {one.told}, and the {other.told}"
+    code, words = f"{one.name} - {other.name}", f"between the {one.description}, and the {other.description}"
     if not one.size:
         yield Quantity(f"({code})", f"the difference {words}")
         yield Quantity(f"np.abs({code})", f"the distance {words}")

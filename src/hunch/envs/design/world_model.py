@@ -141,7 +141,7 @@ class WorldModelCode(DesignProblem):
         found = [read(answer) for answer in answers]
         return Trial(
             score(found, self.buffer),
-            told(found, answers, self.buffer),
+            wrong_predictions(found, answers, self.buffer),
             components={
                 "held_out": score(other, self.held_out),
                 "held_out_exact": float(
@@ -173,7 +173,7 @@ def score(found: Sequence[Prediction], steps: Sequence[Step]) -> float:
     return 1.0 if min(matches) == 1.0 else float(weights(steps) @ np.array(matches))
 
 
-def told(found: Sequence[Prediction], answers: Sequence[Any], steps: Sequence[Step]) -> str:
+def wrong_predictions(found: Sequence[Prediction], answers: Sequence[Any], steps: Sequence[Step]) -> str:
     """Describe the share of correct steps, and the first wrong one."""
     wrong = [i for i, (p, s) in enumerate(zip(found, steps, strict=True)) if not right(p, s)]
     counted = f"{len(steps) - len(wrong)} of {len(steps)} transitions are right."

@@ -86,7 +86,7 @@ class Kitchen(_Room):
         while not possible(self.errand.goal, self.scene):
             self.scene = world.draw(self.np_random)
         self.change = CHANGE if self.np_random.random() < self.changes else -1
-        return Outcome(world.told(self.scene), self.actions)
+        return Outcome(world.described(self.scene), self.actions)
 
     def _draw(self) -> Errand:
         return self.errands[int(self.task_random.integers(len(self.errands)))]
@@ -95,12 +95,14 @@ class Kitchen(_Room):
         if action == DONE:
             success = reached(self.errand.goal, self.scene)
             said = "The errand is done." if success else "The errand is not done."
-            return Outcome(world.told(self.scene), self.actions, float(success), True, success, event=said)
+            return Outcome(
+                world.described(self.scene), self.actions, float(success), True, success, event=said
+            )
         if action in QUESTIONS:
             event = _answer(self.scene, QUESTIONS[action])
         else:
             self.scene, event = world.step(self.scene, action, self.np_random, self.disturbance)
-        return Outcome(world.told(self.scene), self.actions, event=self._said(event))
+        return Outcome(world.described(self.scene), self.actions, event=self._said(event))
 
     def _said(self, event: str) -> str:
         """What happened, and what the person says: another errand, if it is due."""
@@ -116,7 +118,7 @@ class Kitchen(_Room):
 
     def _place(self, raw: Any) -> Outcome:
         self.scene = raw
-        return Outcome(world.told(self.scene), self.actions)
+        return Outcome(world.described(self.scene), self.actions)
 
 
 def _answer(scene: Scene, thing: str) -> str:

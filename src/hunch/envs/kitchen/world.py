@@ -175,7 +175,7 @@ def _other(place: str, rng: np.random.Generator) -> str:
     return others[rng.integers(len(others))]
 
 
-def told(scene: Scene) -> str:
+def described(scene: Scene) -> str:
     """Describe what the robot knows about the scene."""
     row, column = scene.robot
     beside = f", beside the {scene.beside}" if scene.beside else ""

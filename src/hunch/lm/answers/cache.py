@@ -26,7 +26,7 @@ import numpy as np
 from hunch.lm.answers.keys import Key
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question, as_sampling
-from hunch.lm.base import LanguageModel, OptionScores, Unkept, Verb
+from hunch.lm.base import LanguageModel, OptionScores, Uncached, Verb
 from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.usage import Metered, Usage, counters
 
@@ -160,7 +160,7 @@ class Cached(Answering, Metered):
         with _GATE:
             if self.gate:
                 self.gate(requests)
-            self.under_way += requests
+            self.in_flight += requests
 
     def _arriving(self, questions: list[Question], begun: set[Question]) -> Iterator[dict[Question, Any]]:
         """Yield the model's answers, some at a time; ``begun`` collects the questions that were sent."""
@@ -187,7 +187,7 @@ class Cached(Answering, Metered):
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Store answers at once; if another process was first, its answer is used."""
-        passing = {question: str(value) for question, value in answers.items() if isinstance(value, Unkept)}
+        passing = {question: str(value) for question, value in answers.items() if isinstance(value, Uncached)}
         return passing | self._store({asked: answers[asked] for asked in answers if asked not in passing})
 
     def _store(self, answers: dict[Question, Any]) -> dict[Question, Any]:
@@ -224,7 +224,7 @@ class Cached(Answering, Metered):
                 now = counters(self.model)
                 asked, self._counted = asked + (now - self._counted), now
             self.usage.add(asked)
-            self.under_way -= done
+            self.in_flight -= done
 
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])

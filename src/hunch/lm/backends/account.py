@@ -23,7 +23,7 @@ NEAR: Final = re.compile(r"\.(localhost|localdomain|local|lan|internal|intranet|
 """Ends of names that only a private network knows."""
 
 
-def is_own(sdk: str, url: str) -> bool:
+def is_provider(sdk: str, url: str) -> bool:
     """Return whether an address is the provider's own, the only one that gets the provider's key."""
     parts = urlsplit(url)
     return parts.scheme == "https" and f".{parts.hostname}".endswith(f".{sdk}.com")
@@ -86,7 +86,7 @@ class Account(NamedTuple):
         return secret.holds(self.key, text)
 
     @property
-    def whence(self) -> str:
+    def key_source(self) -> str:
         """Where the key comes from, for messages."""
         if self.variable:
             return f"the key comes from {self.variable}"
@@ -127,7 +127,7 @@ class Account(NamedTuple):
                 timeout=None,
                 mounts=self._without_proxy(),
                 event_hooks={
-                    "request": [] if is_own(self.sdk, self.base_url) else [_only_with(key)],
+                    "request": [] if is_provider(self.sdk, self.base_url) else [_only_with(key)],
                     "response": [guard(transport.AsyncByteStream)],
                 },
             ),

@@ -252,7 +252,7 @@ class Line:
         return RequestError(f"{host} sent a reply that cannot be read ({type(error).__name__}).")
 
     def _hint(self, status: int) -> str:
-        return f" ({self.account.whence})" if status in (401, 403) else ""
+        return f" ({self.account.key_source})" if status in (401, 403) else ""
 
     def clean(self, text: str) -> str:
         """Shorten text to one line without the key, which some servers repeat."""

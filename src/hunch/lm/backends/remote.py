@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.account import Account, is_own
+from hunch.lm.backends.account import Account, is_provider
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.secret import key_in
-from hunch.lm.base import Model, Sampling, Unkept, Verb, cut
+from hunch.lm.base import Model, Sampling, Uncached, Verb, cut
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02
@@ -192,12 +192,12 @@ class RemoteModel(Answering, Model):
                 f"cut an answer at max_tokens={sampling.max_tokens}; such an answer is used once and not "
                 "stored, so raise max_tokens"
             )
-            return Unkept(text)
+            return Uncached(text)
         if text.strip() or written.refused:
-            return text if text else Unkept()
+            return text if text else Uncached()
         if short or written.text is None or written.instead or not written.done:
             raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
-        return Unkept(text)
+        return Uncached(text)
 
 
 def _why(written: Written, sampling: Sampling) -> str:
@@ -245,9 +245,9 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
-    names = [key_env] if key_env else ["HUNCH_API_KEY", *([own] if is_own(sdk, url) else [])]
+    names = [key_env] if key_env else ["HUNCH_API_KEY", *([own] if is_provider(sdk, url) else [])]
     variable = next((name for name in names if key_in(name)), "")
-    if not variable and (key_env or is_own(sdk, url)):
+    if not variable and (key_env or is_provider(sdk, url)):
         # If the key itself was given instead of the variable's name, it must not be shown.
         plain = all(re.fullmatch("[A-Z_][A-Z0-9_]*", name) for name in names)
         where = f"variable {' or '.join(names)}" if plain else "variable that key_env names"

@@ -116,7 +116,7 @@ class Work:
         self.rows = min(way.rows, len(drafts))
         self.drafts, self._waiting = list(drafts[: way.rows]), list(drafts[way.rows :])
         self.group: Group | None = None
-        self.own: dict[Text, Row] = {}
+        self.text_rows: dict[Text, Row] = {}
         self._digest = hashlib.sha256(np.array(prompt, np.int64).tobytes()).digest()
 
     def key(self, text: Text) -> tuple[str, bytes, Text]:
@@ -201,7 +201,7 @@ class Writer:
         """Return the distribution that each sample needs next; nothing unless all are known."""
         rows: dict[Text, Row] = {}
         for text in work.texts:
-            row = work.own.get(text)
+            row = work.text_rows.get(text)
             if row is None:
                 row = self.known.find(work.key(text))
             if row is None:
@@ -227,7 +227,7 @@ class Writer:
 
     def _keep(self, work: Work, texts: Sequence[Text], rows: Sequence[Row]) -> None:
         """Keep distributions: within the work until it goes on, and as long as there is room for them."""
-        first = {text: row for text, row in work.own.items() if not text}
-        work.own = first | dict(zip(texts, rows, strict=True))
+        first = {text: row for text, row in work.text_rows.items() if not text}
+        work.text_rows = first | dict(zip(texts, rows, strict=True))
         for text in texts:
-            self.known.put(work.key(text), work.own[text], work.own[text].nbytes)
+            self.known.put(work.key(text), work.text_rows[text], work.text_rows[text].nbytes)

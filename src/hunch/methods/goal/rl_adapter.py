@@ -146,7 +146,7 @@ class Mentor(GoalSource):
             self.models = {**self.models, "adapter": self.adapter.model}
         self.lessons: dict[int, Lesson] = {}  # by stream
         self.finished: list[tuple[str, str, float]] = []  # prompts, summaries, scores of this stage
-        self.told: list[float] = []  # scores since the last call of learn
+        self.recent_scores: list[float] = []  # scores since the last call of learn
         self.steps = self.stage = 0
 
     def _adapter(self, seed: int) -> Sayer | None:
@@ -156,7 +156,7 @@ class Mentor(GoalSource):
     def twin(self, seed: int) -> Self:
         """Return a mentor with the same adapter but its own lessons, which trains nothing."""
         other = copy.copy(self)
-        other.seed, other.lessons, other.finished, other.told = seed, {}, [], []
+        other.seed, other.lessons, other.finished, other.recent_scores = seed, {}, [], []
         return other
 
     # ---- suggesting -----------------------------------------------------------------------------------
@@ -223,12 +223,12 @@ class Mentor(GoalSource):
         likeness = float(cosines(*(self.table.encode([text]) for text in (done, told)))[0, 0])
         score = comprehension(likeness)
         self.finished.append((lesson.prompt, lesson.summary, score))
-        self.told.append(score)
+        self.recent_scores.append(score)
         self.lessons[stream] = replace(lesson, score=score)
 
     def learn(self) -> dict[str, float]:
         """Train the adapter at the end of a stage; return the loss, and the mean score since the last one."""
-        told, self.told = self.told, []
+        told, self.recent_scores = self.recent_scores, []
         figures = {"comprehension": float(np.mean(told))} if told else {}
         if self.steps // self.length > self.stage:
             self.stage = self.steps // self.length
@@ -249,7 +249,7 @@ class Mentor(GoalSource):
             "adapter": {} if self.adapter is None else self.adapter.state_dict(),
             "lessons": {stream: asdict(lesson) for stream, lesson in self.lessons.items()},
             "finished": [list(one) for one in self.finished],
-            "told": list(self.told),
+            "told": list(self.recent_scores),
             "counters": (self.steps, self.stage),
         }
 
@@ -259,7 +259,7 @@ class Mentor(GoalSource):
             self.adapter.load_state_dict(state["adapter"])
         self.lessons = {stream: Lesson(**saved) for stream, saved in state["lessons"].items()}
         self.finished = [(prompt, summary, score) for prompt, summary, score in state["finished"]]
-        self.told, (self.steps, self.stage) = list(state["told"]), state["counters"]
+        self.recent_scores, (self.steps, self.stage) = list(state["told"]), state["counters"]
 
 
 @dataclass(frozen=True, kw_only=True)

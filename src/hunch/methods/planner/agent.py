@@ -33,7 +33,7 @@ from hunch.methods.method import PROPOSES
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
-from hunch.roles.planner.skills import ASKS, Detector, Skill, asked, feedback, refuse_twins, single
+from hunch.roles.planner.skills import ASKS, Detector, Skill, call_skill, feedback, refuse_twins, single
 from hunch.roles.prior.action import ActionPrior, DistributionPrior
 
 PLANNER: Mapping[str, Any] = {
@@ -116,7 +116,7 @@ class Planner(Agent):
     def _runs(self, state: State) -> bool:
         """Return whether a skill has something to do here; otherwise it has ended successfully."""
         plan = self._plan(state)
-        if plan.skill is not None and plan.steps == 0 and asked(plan.skill, plan.skill.idle, state):
+        if plan.skill is not None and plan.steps == 0 and call_skill(plan.skill, plan.skill.idle, state):
             self._end(plan, state, "", True)
         return plan.skill is not None
 
@@ -179,7 +179,7 @@ class Planner(Agent):
         """Return the probability that each skill works now, or at the beginning of the episode."""
         if self.config.affordance == "once" and plan.first:
             return np.array([plan.first.get(name, 0.0) for name in menu])
-        return np.array([float(asked(skill, skill.can, [state])[0]) for skill in menu.values()])
+        return np.array([float(call_skill(skill, skill.can, [state])[0]) for skill in menu.values()])
 
     def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
         """Return the best option with ties at random, or one drawn in proportion."""
@@ -207,13 +207,13 @@ class Planner(Agent):
 
     def _player_of(self, stream: int, skill: Skill) -> Player:
         seed = int(self._rng(stream, 1).integers(2**31))
-        return asked(skill, skill.player, seed)
+        return call_skill(skill, skill.player, seed)
 
     def _carry_out(self, state: State) -> str:
         plan = self.plans[state.stream]
         assert plan.skill is not None
         assert plan.player is not None
-        return asked(plan.skill, plan.player.act, [state])[0]
+        return call_skill(plan.skill, plan.player.act, [state])[0]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Pass transitions to the skills, and report to the planner when one ends."""
@@ -222,8 +222,8 @@ class Planner(Agent):
             if plan is None or plan.skill is None or plan.player is None:
                 continue  # this player did not choose the step
             plan.steps += 1
-            asked(plan.skill, plan.player.observe, [t])
-            worked = bool(asked(plan.skill, plan.skill.over, t))
+            call_skill(plan.skill, plan.player.observe, [t])
+            worked = bool(call_skill(plan.skill, plan.skill.over, t))
             if worked or t.done or plan.steps >= plan.skill.steps:
                 self._end(plan, t.next_state, t.event, worked)
             if t.done:

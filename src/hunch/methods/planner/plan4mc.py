@@ -37,7 +37,7 @@ from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, question
 from hunch.ranges import PositiveInt
-from hunch.roles.planner.skills import Says, Skill
+from hunch.roles.planner.skills import FixedAction, Skill
 from hunch.roles.prior.action import UniformPrior
 
 FAR: Final = 400
@@ -299,7 +299,9 @@ def attempt(action: str, graph: SkillGraph | None) -> Skill:
     def worked(t: Transition) -> bool:
         return bool(t.event)
 
-    return Skill(action, lambda states: np.ones(len(states)), lambda _: Says(action), worked, idle=idle)
+    return Skill(
+        action, lambda states: np.ones(len(states)), lambda _: FixedAction(action), worked, idle=idle
+    )
 
 
 METHOD = Method(

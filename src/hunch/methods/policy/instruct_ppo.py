@@ -94,7 +94,7 @@ class InstructPPO(PPO):
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy; the prior has not been asked yet."""
         c = self.config
-        self.told = Instructed(self.prior, c.instruction, SAMPLES, c.floor, seed)
+        self.instructed_choices = Instructed(self.prior, c.instruction, SAMPLES, c.floor, seed)
         super().begin(world, seed)
         self.policy.prior = self.expected
 
@@ -103,7 +103,7 @@ class InstructPPO(PPO):
         import torch
 
         pulled = [state for state in states if self.pulls(state)]
-        known = dict(zip(pulled, self.told(pulled), strict=True))
+        known = dict(zip(pulled, self.instructed_choices(pulled), strict=True))
         rows = [
             torch.log_softmax(SHARPEN * torch.tensor(known[state]), dim=0)
             if self.pulls(state)

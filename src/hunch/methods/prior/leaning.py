@@ -78,12 +78,12 @@ class Leaning(QLearning):
     def begin(self, world: World, seed: int) -> None:
         """Forget everything learnt; the prior of a state depends only on the state and the seed."""
         c = self.config
-        self.told = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
+        self.instructed_choices = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a random action with probability epsilon, else the best by Q and prior; one model call."""
-        self.told([state for state in states if self.leans(state)])
+        self.instructed_choices([state for state in states if self.leans(state)])
         return super().act(states)
 
     def leans(self, state: State) -> bool:
@@ -92,7 +92,7 @@ class Leaning(QLearning):
 
     def logprobs(self, state: State) -> tuple[float, ...]:
         """Return the prior's log p(a|s) of each admissible action."""
-        (own,) = self.told([state])
+        (own,) = self.instructed_choices([state])
         return own
 
     def explain(self, state: State) -> Explanation:

@@ -83,7 +83,7 @@ class GIFMCTS(ProgramAgent):
         """Return the prompt to generate, improve or fix, depending on the parent."""
         if not parents or (not feedback and parents[-1].fitness is not None):
             return chat_prompt(problem, parents, feedback)
-        last, ask = parents[-1], f"{problem.asked} in one block of Python code"
+        last, ask = parents[-1], f"{problem.requested_functions} in one block of Python code"
         code = f"```python\n{last.program.strip()}\n```"
         if last.fitness is None and not last.error:
             return (

@@ -73,7 +73,7 @@ class Text2Reward(ProgramAgent):
             problem.text(),
         ]
         for attempt in parents:
-            told = feedback if attempt is parents[-1] else attempt.told() if feedback else ""
+            told = feedback if attempt is parents[-1] else attempt.outcome_text() if feedback else ""
             parts.append(f"```python\n{attempt.program.strip()}\n```")
             parts += [f"Feedback:\n{told}"] if told else []
         again = " that is better by the feedback" if parents else ""

@@ -202,7 +202,7 @@ class WorldCoder(WritingAgent):
         number = self._number()
         (request,) = piece.search.ask(1, self._rng(number))
         parents = request.parents
-        feedback = parents[-1].told() if parents else ""
+        feedback = parents[-1].outcome_text() if parents else ""
         if piece is self.transition and parents and self._explains(parents[-1]):
             feedback += NO_WAY  # otherwise there would be nothing to refine
         first = self.seed * SPACING + self.written

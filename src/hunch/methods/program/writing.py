@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
-from hunch.lm.asking import AskConfig, asks_of
+from hunch.lm.asking import AskConfig, ask_config
 from hunch.lm.base import LanguageModel
 from hunch.lm.wording import version
 from hunch.methods.settings import configure, models_of
@@ -56,7 +56,7 @@ class WritingAgent(Agent):
     def _asking(self, lm: Any) -> Writer:
         if "embed" in lm.verbs and "generate" not in lm.verbs:
             return SimilarityWriter(lm)
-        return ModelWriter(lm, type(self).prompt, asks=asks_of(self.config))
+        return ModelWriter(lm, type(self).prompt, asks=ask_config(self.config))
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

@@ -40,7 +40,7 @@ class Goals:
         self.source, self.achievement, self.renew = source, achievement, renew
         self.by_stream: dict[int, tuple[str, ...]] = {}
         self.done: dict[int, list[str]] = {}  # by stream: goals reached in this episode
-        self.told = {"goals": 0.0, "reached": 0.0}
+        self.counts = {"goals": 0.0, "reached": 0.0}
 
     def given(self, states: Sequence[State]) -> list[State]:
         """Return the states with their stream's goals."""
@@ -48,7 +48,7 @@ class Goals:
         if new:
             for state, goals in zip(new, self.source.suggest(new), strict=True):
                 mine = self.by_stream[state.stream] = self._open(state.stream, goals)
-                self.told["goals"] += len(mine)
+                self.counts["goals"] += len(mine)
         return [self.of(state) for state in states]
 
     def _open(self, stream: int, goals: Sequence[str]) -> tuple[str, ...]:
@@ -80,24 +80,24 @@ class Goals:
     def _take_note(self, transitions: Sequence[Transition], reached: Sequence[list[str]]) -> None:
         """Remove the goals that were reached."""
         for t, goals in zip(transitions, reached, strict=True):
-            self.told["reached"] += len(goals)
+            self.counts["reached"] += len(goals)
             if goals:
                 self.done.setdefault(t.stream, []).extend(goals)
                 self.by_stream[t.stream] = self._open(t.stream, self.by_stream.get(t.stream, ()))
 
-    def take_told(self) -> dict[str, float]:
+    def take_counts(self) -> dict[str, float]:
         """Return how many goals were suggested and reached since the last call, over all streams."""
-        told, self.told = self.told, dict.fromkeys(self.told, 0.0)
+        told, self.counts = self.counts, dict.fromkeys(self.counts, 0.0)
         return told
 
     def state_dict(self) -> dict[str, Any]:
         """Return the goals of each stream, and those reached in its episode."""
         done = {stream: list(goals) for stream, goals in self.done.items()}
-        return {"by_stream": dict(self.by_stream), "done": done, "told": dict(self.told)}
+        return {"by_stream": dict(self.by_stream), "done": done, "told": dict(self.counts)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.by_stream, self.told = dict(state["by_stream"]), dict(state["told"])
+        self.by_stream, self.counts = dict(state["by_stream"]), dict(state["told"])
         self.done = {stream: list(goals) for stream, goals in state["done"].items()}
 
 
@@ -150,7 +150,7 @@ class Goaled(Wrapper):
 
     def learn(self) -> dict[str, float]:
         """Let the agent learn; return its metrics, and how many goals were suggested and reached."""
-        return {**super().learn(), **self.goals.take_told()}
+        return {**super().learn(), **self.goals.take_counts()}
 
     def player(self, seed: int) -> Player:
         """Return a player with its own goals."""

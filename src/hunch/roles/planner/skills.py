@@ -82,7 +82,7 @@ class Subtask(Protocol):
         ...
 
 
-def asked(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
+def call_skill(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
     """Return the result of a part of a skill.
 
     Raises:
@@ -102,7 +102,7 @@ def asked(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
 # ---- single actions ---------------------------------------------------------------------------------------
 
 
-class Says(Player):
+class FixedAction(Player):
     """Always takes the same action."""
 
     def __init__(self, action: str) -> None:
@@ -123,7 +123,9 @@ def single(action: str, can: float = 1.0) -> Skill:
         action: The action.
         can: Its reported probability of working.
     """
-    return Skill(action, lambda states: np.full(len(states), can), lambda _: Says(action), lambda _: True)
+    return Skill(
+        action, lambda states: np.full(len(states), can), lambda _: FixedAction(action), lambda _: True
+    )
 
 
 # ---- trained runs -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from hunch.lm.asking import AskConfig, asks_of
+from hunch.lm.asking import AskConfig, ask_config
 from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
@@ -89,7 +89,7 @@ def build_prior(
         return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
     from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
 
-    asks = asks_of(config, temperature=temperature)
+    asks = ask_config(config, temperature=temperature)
     if kind == "mapped":
         return MappedPrior(
             lm, read=config.read, asks=asks, listed=config.listed, structured=config.structured

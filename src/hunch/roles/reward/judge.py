@@ -98,7 +98,7 @@ class Judge(RewardSource):
         rewards, ended = [0.0] * len(transitions), []
         for i, t in enumerate(transitions):
             account = self.accounts.setdefault(t.stream, [t.state.observation])
-            account += self.told(t)
+            account += self.words(t)
             if t.done:
                 ended.append((i, self.question(t.state.task, self.accounts.pop(t.stream))))
         for (i, _), verdict in zip(ended, self.judged([prompt for _, prompt in ended]), strict=True):
@@ -107,7 +107,7 @@ class Judge(RewardSource):
         return rewards
 
     @staticmethod
-    def told(t: Transition) -> list[str]:
+    def words(t: Transition) -> list[str]:
         """Return the lines of a step in the account of an episode."""
         return [f"> {t.action}", t.event or t.next_state.observation]
 

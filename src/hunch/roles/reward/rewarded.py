@@ -84,7 +84,7 @@ class Rewarded(Wrapper):
         return {**super().settings, "weights": [self.weight, self.extrinsic], **asdict(self.shaping)}
 
     def _forget(self) -> None:
-        self.told: list[float] = []
+        self.recent_rewards: list[float] = []
         self.running = Running()
         self.measured: Any = None  # the rewards from which the threshold was computed
         self.floor = -np.inf
@@ -98,14 +98,14 @@ class Rewarded(Wrapper):
             self.source.begin(world, seed)
         data = [episode.with_steps(self._relabelled(episode)) for episode in world.data]
         self.agent.begin(replace(world, data=data), seed)
-        self.told, self.counts = [], {}
+        self.recent_rewards, self.counts = [], {}
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the agent act."""
         return self.agent.act([self._told(state) for state in states])
 
     def _told(self, state: State) -> State:
-        return self.recalled.told(state) if self.shaping.recall else state
+        return self.recalled.with_events(state) if self.shaping.recall else state
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Let the agent observe the transitions with the combined rewards."""
@@ -119,7 +119,7 @@ class Rewarded(Wrapper):
             what = f"{found[bad]!r} for {transitions[bad].action!r}" if bad < n else repr(found)
             raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {what}.")
         rewards = self._shaped(transitions, found) if transitions else []
-        self.told += rewards
+        self.recent_rewards += rewards
         joined = [
             replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
             for t, reward in zip(transitions, rewards, strict=True)
@@ -163,7 +163,7 @@ class Rewarded(Wrapper):
 
     def learn(self) -> dict[str, float]:
         """Let the agent learn; add the mean intrinsic reward since the last call."""
-        told, self.told = self.told, []
+        told, self.recent_rewards = self.recent_rewards, []
         mean = {"intrinsic": sum(told) / len(told)} if told else {}
         return {**super().learn(), **mean}
 
@@ -171,7 +171,7 @@ class Rewarded(Wrapper):
         """Return the state of agent and source, and statistics of rewards and unfinished episodes."""
         return {
             **super().state_dict(),
-            "told": list(self.told),
+            "told": list(self.recent_rewards),
             "running": self.running.figures(),
             "counts": {stream: dict(seen) for stream, seen in self.counts.items()},
             "recalled": self.recalled.state_dict(),
@@ -180,7 +180,7 @@ class Rewarded(Wrapper):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        self.told, self.running = list(state["told"]), Running.of(state["running"])
+        self.recent_rewards, self.running = list(state["told"]), Running.of(state["running"])
         self.counts = {stream: dict(seen) for stream, seen in state["counts"].items()}
         self.recalled = Recalled()
         self.recalled.load_state_dict(state["recalled"])
@@ -195,11 +195,13 @@ class Recalled:
 
     def __init__(self, paying: dict[str, None] | None = None) -> None:
         self.paying = {} if paying is None else paying
-        self.came: dict[int, dict[str, None]] = {}  # by stream
+        self.past_events: dict[int, dict[str, None]] = {}  # by stream
 
-    def told(self, state: State) -> State:
+    def with_events(self, state: State) -> State:
         """Return a state that lists these events below its task."""
-        before = sorted(event for event in self.came.get(state.stream, ()) if event and event in self.paying)
+        before = sorted(
+            event for event in self.past_events.get(state.stream, ()) if event and event in self.paying
+        )
         return (
             replace(state, task="\n".join([state.task, f"Before: {' '.join(before)}"])) if before else state
         )
@@ -208,21 +210,24 @@ class Recalled:
         """Return the transitions with these events in both states."""
         found = []
         for t in transitions:
-            before = self.told(t.state)
-            self.came.setdefault(t.stream, {})[t.event] = None
-            found.append(replace(t, state=before, next_state=self.told(t.next_state)))
+            before = self.with_events(t.state)
+            self.past_events.setdefault(t.stream, {})[t.event] = None
+            found.append(replace(t, state=before, next_state=self.with_events(t.next_state)))
             if t.done:
-                del self.came[t.stream]
+                del self.past_events[t.stream]
         return found
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as lists."""
-        return {"paying": list(self.paying), "came": {s: list(events) for s, events in self.came.items()}}
+        return {
+            "paying": list(self.paying),
+            "came": {s: list(events) for s, events in self.past_events.items()},
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self.paying = dict.fromkeys(state["paying"])
-        self.came = {stream: dict.fromkeys(events) for stream, events in state["came"].items()}
+        self.past_events = {stream: dict.fromkeys(events) for stream, events in state["came"].items()}
 
 
 class RecallingPlayer:
@@ -233,7 +238,7 @@ class RecallingPlayer:
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the player act."""
-        return self.player.act([self.recalled.told(state) for state in states])
+        return self.player.act([self.recalled.with_events(state) for state in states])
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Let the player observe the transitions."""

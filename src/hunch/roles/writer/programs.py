@@ -55,7 +55,7 @@ class Attempt:
     shown: str = ""
     group: int = 0
 
-    def told(self) -> str:
+    def outcome_text(self) -> str:
         """The result in words, whether or not it failed; empty if it was not tried."""
         if self.fitness is None:
             return f"The program failed. {why}" if (why := self.error or self.feedback) else ""
@@ -138,7 +138,7 @@ Prompt = Callable[[Problem, Sequence[Attempt], str], str]
 
 def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
     """Return the plain prompt: the problem, the last parent, and its feedback."""
-    ask = f"Write {problem.asked or 'the program'}."
+    ask = f"Write {problem.requested_functions or 'the program'}."
     parts = [problem.text()]
     if parents:
         parts.append(f"This program was tried:\n\n```python\n{parents[-1].program.strip()}\n```")
@@ -259,7 +259,7 @@ def shown(
     others = [a for a in told if a.number != source.number]
     if kind == "shuffled" and others:
         source = others[int(rng.integers(len(others)))]
-    return request.parents, source.told()
+    return request.parents, source.outcome_text()
 
 
 def best(attempts: Iterable[Attempt]) -> Attempt | None:

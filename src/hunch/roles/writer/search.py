@@ -187,7 +187,7 @@ class Islands:
         self.islands = [Island() for _ in range(islands)]
         self.parents, self.temperature, self.period = parents, temperature, period
         self.reset_every, self.samples, self.within = reset_every, samples, within
-        self.told = 0
+        self.trials_told = 0
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Draw requests, each for several programs if enough are wanted together."""
@@ -210,12 +210,12 @@ class Islands:
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Add programs to the islands for which they were written; the first one to all islands."""
         for attempt in attempts:
-            self.told += 1
+            self.trials_told += 1
             if attempt.fitness is not None:
                 everywhere = range(len(self.islands))
                 for group in everywhere if attempt.group < 0 else (attempt.group,):
                     self.islands[group].add(attempt)
-            if self.reset_every and self.told % self.reset_every == 0:
+            if self.reset_every and self.trials_told % self.reset_every == 0:
                 self._reset(rng)
 
     def _reset(self, rng: np.random.Generator) -> None:

@@ -29,7 +29,7 @@ class World(Protocol):
         episodes: Episodes per candidate; all candidates of a generation have the same first states, so that
             they can be compared.
         sizes: Length of observation and action of a policy.
-        degree_told: The degree of success in words.
+        degree_description: The degree of success in words.
         sparse: A reward program that rewards success only.
         dense: A reward program written by hand.
     """
@@ -40,7 +40,7 @@ class World(Protocol):
     learner: ClassVar[CEM]
     episodes: ClassVar[int]
     sizes: ClassVar[tuple[int, int]]
-    degree_told: ClassVar[str]
+    degree_description: ClassVar[str]
     sparse: ClassVar[str]
     dense: ClassVar[str]
 

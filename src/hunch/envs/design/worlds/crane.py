@@ -37,7 +37,7 @@ class Crane(World):
     learner = CEM(population=128, elites=10, generations=40, spread=0.5, noise=0.1)
     episodes = 1
     sizes = (6, 3)
-    degree_told = (
+    degree_description = (
         "the mean over bearing, reach and height of 0.15 divided by the distance from the site's at the end, "
         "and 1 for each that is nearer"
     )

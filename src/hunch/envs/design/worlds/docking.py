@@ -33,7 +33,7 @@ class Docking(World):
     learner = CEM(population=128, elites=10, generations=15, spread=0.5, noise=0.2)
     episodes = 1
     sizes = (6, 2)
-    degree_told = (
+    degree_description = (
         "0.15 divided by the distance from the dock in metres or by the speed in metres per second at the "
         "end, whichever is larger, and 1 if both are smaller"
     )

@@ -28,7 +28,7 @@ class MountainCar(World):
     learner = SMALL
     episodes = 6
     sizes = (2, 1)
-    degree_told = "the share of the way from the valley to the top at the end"
+    degree_description = "the share of the way from the valley to the top at the end"
     sparse = """import numpy as np
 
 def reward(position, velocity, action):

@@ -30,7 +30,7 @@ class PointMaze(World):
     learner = SMALL
     episodes = 6
     sizes = (6, 2)
-    degree_told = "0.15 metres divided by the distance from the goal at the end, and 1 if it is nearer"
+    degree_description = "0.15 metres divided by the distance from the goal at the end, and 1 if it is nearer"
     sparse = """import numpy as np
 
 def reward(position, velocity, goal, action):

@@ -35,7 +35,7 @@ class Reacher(World):
     learner = CEM(generations=60, spread=0.1, noise=0.1)
     episodes = 6
     sizes = (6, 2)
-    degree_told = (
+    degree_description = (
         "at the end, 0.1 divided by the distance from the target in metres, or 0.5 divided by the speed in "
         "radians per second, whichever is less, and 1 if both are more"
     )
