@@ -38,7 +38,7 @@ class DarkRoom(TextEnv):
 
     Args:
         size: Number of rows and of columns, at least 3.
-        length: Steps of an episode.
+        length: Steps of an episode. Default: 15.
         goals: Which goals there are: those of training, the quarter that is held out, or all. The start is
             none of them.
         split_seed: Seed of the choice of the held-out quarter.
@@ -49,17 +49,19 @@ class DarkRoom(TextEnv):
     offers = ("events", "raw")
     task = "Find the cell of the dark room that pays, and stay there."
     targets: ClassVar[int] = 1
+    steps: ClassVar[int] = 15
+    """Steps of an episode by default."""
 
     def __init__(
         self,
         *,
         size: Annotated[int, Ge(3)] = 7,
-        length: int = 15,
+        length: int | None = None,
         goals: Split = "train",
         split_seed: int = 0,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(length, render_mode)
+        super().__init__(self.steps if length is None else length, render_mode)
         self.size, self.goals = size, goals
         self.tasks = split(self._all(), goals, split_seed)
         self._targets: tuple[Cell, ...] = ()
@@ -141,31 +143,13 @@ class DarkKeyToDoor(DarkRoom):
     """Find the key of a dark room, and then its door.
 
     The cell of the key pays 1 once, and after that the cell of the door pays 1 once. Neither is visible, and
-    the observation does not tell whether you have the key.
-
-    Args:
-        size: As for ``hunch/DarkRoom-v0``, also the other options.
-        length: Steps of an episode.
-        goals: Which pairs of cells there are.
-        split_seed: Seed of the choice of the held-out quarter of the pairs.
-        render_mode: ``"ansi"`` or ``"rgb_array"``.
+    the observation does not tell whether you have the key. Options are those of ``hunch/DarkRoom-v0``, and a
+    quarter of the pairs of cells is held out.
     """
 
     task = "Find the key of the dark room, and then its door."
     targets = 2
-
-    def __init__(
-        self,
-        *,
-        size: Annotated[int, Ge(3)] = 7,
-        length: int = 50,
-        goals: Split = "train",
-        split_seed: int = 0,
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            size=size, length=length, goals=goals, split_seed=split_seed, render_mode=render_mode
-        )
+    steps = 50
 
     def _paid(self) -> tuple[float, str]:
         if not self._targets or self._position != self._targets[0]:

@@ -105,12 +105,7 @@ def world_of(
 ) -> World:
     """Return what an agent may know about the streams of a rollout, or the environment of its data.
 
-    Args:
-        rollout: The streams, if there are any.
-        env: An environment like theirs.
-        steps: Length of the run.
-        data: Recorded episodes.
-        lifetime: Episodes of a lifetime in evaluations, if there are no streams.
+    Without streams, ``lifetime`` is that of the evaluations.
     """
     if env is None:
         task = data[0][0].state.task if data else ""

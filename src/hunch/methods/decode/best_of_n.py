@@ -23,10 +23,10 @@ from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.tune.labels import check_labels, preferences_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision
+from hunch.roles.reward.preferences import check_labels, preferences_of
 from hunch.roles.reward.settings import RewardModelConfig
 
 if TYPE_CHECKING:

@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hunch.core import (
-    EvidenceLevel,
-    Explanation,
-    FloatArray,
-    HunchError,
-    State,
-    UsageError,
-    World,
-)
+from hunch.core import EvidenceLevel, Explanation, FloatArray, HunchError, State, UsageError, World
 from hunch.methods.in_context.lifetime import InContext, Lifetimes
 from hunch.methods.method import Method
 from hunch.methods.settings import configure

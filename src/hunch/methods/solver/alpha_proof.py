@@ -26,17 +26,7 @@ from zlib import crc32
 
 import numpy as np
 
-from hunch.core import (
-    Agent,
-    EvidenceLevel,
-    HunchError,
-    Player,
-    State,
-    Transition,
-    UsageError,
-    World,
-    weakest,
-)
+from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, UsageError, World, weakest
 from hunch.envs.proofs import kernel
 from hunch.envs.proofs.env import Statements
 from hunch.envs.proofs.logic import Goal, counter_model, read

@@ -34,11 +34,11 @@ from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
 from hunch.methods.tune.agent import WRITES, WritingAgent
-from hunch.methods.tune.labels import check_labels, preferences_of
 from hunch.methods.tune.ppo_text import PPOTextConfig
 from hunch.methods.tune.text import Writer, examples
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision
+from hunch.roles.reward.preferences import check_labels, preferences_of
 from hunch.roles.reward.rewarded import Rewarded
 from hunch.roles.reward.settings import RewardModelConfig
 

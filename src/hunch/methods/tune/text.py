@@ -242,10 +242,7 @@ class Writer(Player):
     """
 
     def __init__(
-        self,
-        write: Callable[[Sequence[State], np.random.Generator], list[Decision]],
-        judge: Judge,
-        seed: int,
+        self, write: Callable[[Sequence[State], np.random.Generator], list[Decision]], judge: Judge, seed: int
     ) -> None:
         self.write, self.judge, self.rng = write, judge, np.random.default_rng(seed)
         self.states, self.decisions = list[State](), list[Decision]()

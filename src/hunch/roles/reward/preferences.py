@@ -16,6 +16,7 @@ from hunch.envs.prompts import read, shown
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.roles.reward.comparer import TARGETS, Comparer
+from hunch.roles.reward.settings import RewardModelConfig
 
 PRINCIPLES: Final = ("Choose the answer that does better what was asked.",)
 
@@ -153,3 +154,27 @@ def require_contrast(pairs: Sequence[Compared], shares: bool = True) -> None:
         raise UsageError(f"Both texts are equal in each of {len(pairs):,} pairs, so nothing can be learned.")
     if all(own.share == 0.5 for own in pairs):
         raise UsageError(f"All {len(pairs):,} preferences are ties, so nothing can be learned from them.")
+
+
+def check_labels(config: RewardModelConfig) -> None:
+    """Refuse files that cannot be used, before a model is loaded.
+
+    Raises:
+        UsageError: naming the file.
+    """
+    if config.principles and config.labels != "judge":
+        raise UsageError("principles are for a judge: set labels to judge.")
+    if config.principles:
+        read_principles(config.principles)
+    if config.labels not in ("gold", "shuffled", "judge"):
+        require_contrast(read_pairs(config.labels))
+
+
+def preferences_of(config: RewardModelConfig, judge: LanguageModel | None) -> Preferences | str:
+    """Return who compares, or the file with what was compared."""
+    if config.labels == "judge":
+        if judge is None:
+            raise UsageError("labels=judge needs a language model that compares.")
+        return Judged(judge, read_principles(config.principles) if config.principles else PRINCIPLES)
+    noisy = {"gold": Gold, "shuffled": Shuffled}.get(config.labels)
+    return noisy(config.noise) if noisy else config.labels
