@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rich.console import Console
 from rich.table import Table
 
-from hunch.cli.options import chosen, unseen
+from hunch.cli.learner import chosen, unseen
 from hunch.lm.asking import AskConfig
 from hunch.methods import Method, registered
 

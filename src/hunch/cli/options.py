@@ -19,6 +19,7 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 from hunch import methods
+from hunch.cli.learner import chosen, unseen
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
@@ -229,33 +230,6 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
         if name != "lm" and attrgetter(name)(start) != attrgetter(name)(usual):
             raise UsageError(f"{method.name} has no option {name}.")
     return _without(start, hidden)
-
-
-def chosen(method: Method, arguments: Sequence[str]) -> str:
-    """Return the learner that a command line chooses, or else the default; empty if there are none."""
-    found = getattr(method.config_class, "learner", "")
-    for before, token in pairwise(["", *arguments]):
-        flag, equals, value = token.partition("=")
-        if (flag if equals else before) in ("--learner", f"--{method.prefix}.learner"):
-            found = value if equals else token
-    default = getattr(method.config_class, "learner", "")
-    if not default:
-        return ""
-    from hunch.methods.learners import LEARNERS
-
-    return found if found in LEARNERS else default
-
-
-def unseen(method: Method, learner: str) -> list[str]:
-    """Return the settings, with dotted names, that are no options: what is fixed, and other learners'."""
-    found = [*method.agent_class.fixed, "lm"]
-    if learner:
-        from hunch.methods.learners import LEARNERS, OPTIONS
-
-        found += [name for name in LEARNERS if name != learner]
-        every = (entry.name for entry in fields(LEARNERS[learner].config_class))
-        found += [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
-    return found
 
 
 def _refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:

@@ -27,8 +27,6 @@ GROUP: Final = "hunch.models"
 SCRATCH: Final = "scratch"
 """Spec of a new model to train."""
 M = TypeVar("M", bound=LanguageModel)
-MODEL: Final = "model"
-"""Folder in that of a run which holds the model that it trained."""
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 
 

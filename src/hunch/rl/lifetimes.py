@@ -53,11 +53,7 @@ class Life(NamedTuple):
 class Vocabulary:
     """Numbers the pieces of observations and the actions that recorded episodes show, from 1.
 
-    Args:
-        pieces: Pieces of observations.
-        actions: Actions.
-        width: Most pieces of an observation.
-        places: Longest episode in steps.
+    ``width`` is the most pieces of an observation, and ``places`` the longest episode in steps.
     """
 
     def __init__(

@@ -16,7 +16,6 @@ from hunch import methods
 from hunch.core import Agent, Episode, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, Ledger
-from hunch.lm.registry import MODEL
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
 from hunch.runs.board import Boards, board_of
@@ -227,6 +226,8 @@ def _run(
             training.boards = Boards(folder.path, training.steps, watch.boards)
         result = training.result(loop.run(training, places.judge, watch))
         if folder and hasattr(agent, "export"):
+            from hunch.lm.backends.weights import MODEL
+
             agent.export(folder.path / MODEL)
         if folder:
             folder.write_json("summary.json", {**result.summary(), "records": len(kept(folder.path))})

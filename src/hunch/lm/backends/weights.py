@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.registry import MODEL
 from hunch.plugins import install
 
+MODEL: Final = "model"
+"""Folder in that of a run which holds the model that it trained."""
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
