@@ -206,7 +206,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         Part(
             "DarkRoom",
-            (*arms, arm("look-up", "nearest-history", data, 1, lifetimes)),
+            (*arms, arm("look-up", "nearest-history", data, updates, lifetimes)),
             prepare=partial(record, data, scale.seeds, lives),
             measure=partial(measured, lifetimes),
         )

@@ -18,8 +18,8 @@ import hunch
 from hunch.core import Agent, Player, State, Transition, World
 from hunch.envs import make
 from hunch.lm import load
+from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
-from hunch.methods.policy.ppo import PolicyAgent
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
 from hunch.plugins import library
 from hunch.rl.episodes import evaluate

@@ -165,9 +165,10 @@ def _tables(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    told = partial(_tables, episodes=scale.episodes(400))
+    listed = arms(data, scale)  # their budgets differ by the texts that are compared
+    told = partial(_tables, listed, scale.seeds, episodes=scale.episodes(400))
     prepare = partial(write_well, data, max(20, round(1_000 * scale.share)))
-    return [Part("Learned rewards", arms(data, scale), measure=told, prepare=prepare)]
+    return [Part("Learned rewards", listed, beside=told, prepare=prepare, apart=True)]
 
 
 STUDIES = {

@@ -136,7 +136,7 @@ def test_the_learner_sees_the_sub_goals_and_is_rewarded_for_them_only_by_a_setti
     ppo = methods.PPOConfig(horizon=1_000)
     agent = RLAdapter(lm.load("scripted:mentor"), encoder=WORDS, weight=weight, ppo=ppo, threshold=0.3)
     result = hunch.train(agent, hunch.make("hunch/Craft-v0"), 400, seed=0)
-    [steps] = agent.agent.agent.kept.values()  # what PPO has not learnt from yet
+    [steps] = agent.agent.agent.kept.streams()  # what PPO has not learnt from yet
     kept = [step.transition for step in steps]
     assert all(len(t.state.goals) == 3 for t in kept[::100])
     assert len({t.state.goals for t in kept[::100]}) == 4, "new ones in every episode"

@@ -69,7 +69,7 @@ def test_a_model_without_chance_is_asked_once_for_each_step():
     once, often = Bet(), Bet()
     for model, chance in ((once, False), (often, True)):
         MCTS(simulations=200, chance=chance, depth=3).search(model, ["start"], bets, rngs(1))
-    assert once.requested < 20 < 200 < often.requested
+    assert once.asked < 20 < 200 < often.asked
 
 
 @pytest.mark.parametrize("chance", [True, False])

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("hunch.lm.training")
 
-from hunch.methods.policy.ppo import PolicyAgent  # noqa: E402
+from hunch.methods.policy.agent import PolicyAgent  # noqa: E402
 from hunch.rl.policy import Decision  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS  # noqa: E402
 from hunch.roles.policy.text import TextPolicy, TextPolicyConfig  # noqa: E402

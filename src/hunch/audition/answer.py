@@ -235,9 +235,7 @@ def _silent(found: Audition) -> list[str]:
 def text(found: Audition) -> str:
     """Return the tables as text."""
     verdicts = [cells(line, found.worth) for line in found.lines]
-    return "\n".join(
-        [*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(found)), "", *notes(found)],
-    )
+    return "\n".join([*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(found)), "", *notes(found)])
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -19,10 +19,7 @@ from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
 from hunch.roles.reward.judge import Judge, JudgeConfig
 
-BEDS = (
-    Bed("hunch/MatrixGame-v0"),
-    Bed("hunch/Ultimatum-v0", {}, "pool_seed"),
-)
+BEDS = (Bed("hunch/MatrixGame-v0"), Bed("hunch/Ultimatum-v0", {}, "pool_seed"))
 AGAIN = 12
 """Wrong verdicts that are asked for again at the most."""
 ATTEMPTS = 50

@@ -1,12 +1,16 @@
 # ruff: noqa: E501
 # fmt: off
 # ruff: isort: off
+from hunch.methods.decode.best_of_n import BestOfN as BestOfN, BestOfNConfig as BestOfNConfig
 from hunch.methods.goal.ellm import ELLM as ELLM, ELLMConfig as ELLMConfig
 from hunch.methods.goal.rl_adapter import RLAdapter as RLAdapter, RLAdapterConfig as RLAdapterConfig
 from hunch.methods.goal.task_explore import TaskExplore as TaskExplore, TaskExploreConfig as TaskExploreConfig
+from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation as AlgorithmDistillation, AlgorithmDistillationConfig as AlgorithmDistillationConfig
 from hunch.methods.in_context.icpi import ICPI as ICPI, ICPIConfig as ICPIConfig, PlanConfig as PlanConfig
 from hunch.methods.in_context.icpi_no_argmax import ICPINoArgMax as ICPINoArgMax, ICPINoArgMaxConfig as ICPINoArgMaxConfig
+from hunch.methods.in_context.in_context_lm import InContextLM as InContextLM, InContextLMConfig as InContextLMConfig
 from hunch.methods.in_context.matching import Matching as Matching
+from hunch.methods.in_context.nearest_history import NearestHistory as NearestHistory, NearestHistoryConfig as NearestHistoryConfig
 from hunch.methods.in_context.tabular_q import TabularQ as TabularQ, TabularQConfig as TabularQConfig
 from hunch.methods.planner.inner_monologue import InnerMonologue as InnerMonologue, InnerMonologueConfig as InnerMonologueConfig
 from hunch.methods.planner.plan import PlannerConfig as PlannerConfig
@@ -42,3 +46,13 @@ from hunch.methods.reward.kwon import Kwon as Kwon, KwonConfig as KwonConfig
 from hunch.methods.reward.motif import Motif as Motif, MotifConfig as MotifConfig
 from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, RewardedLearnerConfig as RewardedLearnerConfig
 from hunch.methods.reward.rnd import RND as RND, RNDConfig as RNDConfig
+from hunch.methods.solver.alpha_proof import AlphaProof as AlphaProof, AlphaProofConfig as AlphaProofConfig
+from hunch.methods.tune.a2c_text import A2CText as A2CText, A2CTextConfig as A2CTextConfig
+from hunch.methods.tune.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
+from hunch.methods.tune.nlpo import NLPO as NLPO, NLPOConfig as NLPOConfig
+from hunch.methods.tune.offline_rlhf import OfflineRLHF as OfflineRLHF, OfflineRLHFConfig as OfflineRLHFConfig
+from hunch.methods.tune.ppo_text import PPOText as PPOText, PPOTextConfig as PPOTextConfig
+from hunch.methods.tune.rlhf import RLHF as RLHF, RLHFConfig as RLHFConfig
+from hunch.methods.tune.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
+from hunch.methods.tune.sft import SFT as SFT, SFTConfig as SFTConfig
+from hunch.methods.tune.trpo_text import TRPOText as TRPOText, TRPOTextConfig as TRPOTextConfig

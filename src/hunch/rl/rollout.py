@@ -20,13 +20,7 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from hunch.core import (
-    HunchError,
-    InadmissibleActionError,
-    State,
-    Transition,
-    UsageError,
-)
+from hunch.core import HunchError, InadmissibleActionError, State, Transition, UsageError
 from hunch.rl import faults
 from hunch.rl.workers import Call, Fleet
 

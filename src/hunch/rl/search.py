@@ -216,11 +216,7 @@ class MCTS:
     turn: Callable[[Any], int] | None = None
 
     def search(
-        self,
-        model: WorldModel,
-        states: Sequence[Any],
-        actions: Actions,
-        rngs: Sequence[np.random.Generator],
+        self, model: WorldModel, states: Sequence[Any], actions: Actions, rngs: Sequence[np.random.Generator]
     ) -> list[Node]:
         """Grow a tree from each state, side by side; return the roots."""
         check_settings(self)

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 def build(
-    config: RunConfig,
-    join: Join | None = None,
-    lm: LanguageModel | None = None,
-    loaded: Loaded | None = None,
+    config: RunConfig, join: Join | None = None, lm: LanguageModel | None = None, loaded: Loaded | None = None
 ) -> tuple[Agent, Mapping[str, LanguageModel]]:
     """Load the language models and make the agent.
 

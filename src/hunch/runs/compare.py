@@ -24,6 +24,7 @@ from typing import Any
 from hunch import lm, methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import SPENT, Budget, SharedBudget
+from hunch.runs.board import BOARDS
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
 from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
@@ -289,7 +290,8 @@ def _spent(folder: Path) -> dict[str, float]:
 
 
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
-    process: BaseProcess = context.Process(target=_work, args=(job, budget), daemon=False)
+    boards = os.environ.get(BOARDS, "")  # the fork server may be older than this setting
+    process: BaseProcess = context.Process(target=_work, args=(job, budget, boards), daemon=False)
     with environment(thread_limits(job.config.threads)):  # the fork server starts with the first process
         process.start()
     return process
@@ -303,8 +305,9 @@ def _end(processes: Iterable[BaseProcess]) -> None:
             process.terminate()
 
 
-def _work(job: Job, budget: Budget | None) -> None:
+def _work(job: Job, budget: Budget | None, boards: str) -> None:
     """Execute a run in a separate process, which ends at once when the comparison has ended."""
+    os.environ[BOARDS] = boards
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()

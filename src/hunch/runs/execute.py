@@ -269,9 +269,7 @@ def threads(n: int) -> Iterator[None]:
 
 
 @contextmanager
-def interruptible(
-    signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
-) -> Iterator[Callable[[], bool]]:
+def interruptible(signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)) -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once."""
     asked: list[int] = []
 

@@ -5,7 +5,6 @@ This module imports torch and transformers, so import it only where such a model
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,9 +52,7 @@ class Words(Causal):
 
     def save(self, folder: str | Path) -> Path:
         """Save the model with the words that it knows, as a folder of transformers, which ``hf:`` loads."""
-        network = copy.deepcopy(self.network)
-        network.resize_token_embeddings(len(SPECIAL) + len(self.words))
-        return weights.write(Path(folder), network, self.model.tokenizer)
+        return weights.write(Path(folder), self.network, self.model.tokenizer)
 
 
 def new(

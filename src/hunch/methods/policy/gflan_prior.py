@@ -28,8 +28,8 @@ import numpy as np
 from hunch.core import EvidenceLevel, Explanation, State, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES, Method
+from hunch.methods.policy.agent import LISTED, TOGETHER, View
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
-from hunch.methods.policy.ppo import LISTED, TOGETHER, View
 from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt

@@ -9,7 +9,7 @@ Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
         a        ~  pi(.|s)
     every horizon steps: PPO on pi and V updates all weights of the model
 
-Loop and update are those of :mod:`hunch.methods.policy.ppo`; this file fills the policy's role.
+Loop and update are those of :mod:`hunch.methods.policy.agent`; this file fills the policy's role.
 ``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its
 training assigned to other words.
 
@@ -28,7 +28,7 @@ from hunch.core import EvidenceLevel
 from hunch.lm import trainable
 from hunch.lm.wording import version
 from hunch.methods.method import Method
-from hunch.methods.policy.ppo import LISTED, TOGETHER, UNPULLED, PolicyAgent
+from hunch.methods.policy.agent import LISTED, TOGETHER, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.settings import UpdateConfig
@@ -118,7 +118,7 @@ METHOD = Method(
     data="none",
     files=(
         "methods/policy/glam.py",
-        "methods/policy/ppo.py",
+        "methods/policy/agent.py",
         "rl/settings.py",
         "rl/policy_gradient.py",
         "rl/listed.py",

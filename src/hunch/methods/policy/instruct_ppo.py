@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hunch.core import EvidenceLevel, State, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
-from hunch.methods.policy.ppo import LISTED, PPO, TOGETHER, PPOConfig
+from hunch.methods.policy.agent import LISTED, TOGETHER
+from hunch.methods.policy.ppo import PPO, PPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
 from hunch.roles.encoder.features import TextTable

@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 
 from hunch.lm.base import Normalisation
 from hunch.methods.method import Method
+from hunch.methods.policy.agent import LISTED, UNPULLED
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
-from hunch.methods.policy.ppo import LISTED, UNPULLED
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 
 

@@ -26,8 +26,9 @@ from hunch.envs.prompts import read
 from hunch.lm import trainable
 from hunch.lm.registry import require_trainable
 from hunch.lm.wording import version
+from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.policy.ppo import PolicyAgent, by_stream, listed
+from hunch.methods.policy.kept import by_stream, listed
 from hunch.methods.reward.rewarded import source
 from hunch.methods.settings import configure
 from hunch.methods.tune.text import Writer, divergence

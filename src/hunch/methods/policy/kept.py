@@ -1,0 +1,46 @@
+"""Steps that wait for the update of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hunch.core import Transition
+from hunch.rl.policy import Decision, Step
+
+
+class Kept:
+    """Steps that wait for the update, by stream."""
+
+    def __init__(self) -> None:
+        self.steps: dict[int, list[Step]] = {}
+
+    def add(self, step: Step) -> None:
+        """Keep a step."""
+        self.steps.setdefault(step.transition.stream, []).append(step)
+
+    def streams(self) -> list[list[Step]]:
+        """Return the steps of each stream."""
+        return [self.steps[stream] for stream in sorted(self.steps)]
+
+    def clear(self) -> None:
+        """Forget all steps."""
+        self.steps.clear()
+
+    def state_dict(self) -> list[Any]:
+        """Return streams and steps as plain values."""
+        return listed(self.steps)
+
+    def load_state_dict(self, state: Sequence[Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.steps = by_stream(state)
+
+
+def listed(steps: Mapping[int, Sequence[Step]]) -> list[Any]:
+    """Return the steps of streams as plain values."""
+    return [(stream, [(t.plain(), tuple(d)) for t, d in own]) for stream, own in steps.items()]
+
+
+def by_stream(plain: Sequence[Any]) -> dict[int, list[Step]]:
+    """Restore what :func:`listed` returned."""
+    return {stream: [Step(Transition.of(t), Decision(*d)) for t, d in own] for stream, own in plain}
