@@ -281,4 +281,4 @@ def test_damage_anywhere_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", [flip, cut])
 def test_much_damage_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_path, see, damage):
-    survive_in_pair(pair, tmp_path / "pair", damage, 20, see)
+    survive_in_pair(pair, tmp_path / "pair", damage, 4, see)
