@@ -219,7 +219,7 @@ STUDIES = {
         "Does a frozen network that has read how learners improve get better within a lifetime?",
         "Laskin et al., figure 4: Algorithm Distillation improves within its context in held-out dark rooms, "
         "faster than its source; expert distillation does not improve.",
-        "A room of 7 x 7 cells in words, 15 steps an episode, 36 goals of training and 12 held out; "
+        "A room of 7 x 7 cells in words, 15 steps per episode, 36 goals of training and 12 held out; "
         "170,000 weights and 800 updates. Each seed has its own split, lives and network.",
         _parts,
         seeds=5,

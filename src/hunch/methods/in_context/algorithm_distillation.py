@@ -251,18 +251,18 @@ class Reader(Lifetimes):
         from hunch.rl.sequence import Steps
 
         words, model = self.agent.vocabulary, self.agent.model
-        before = [self.lived.get(stream, [])[:i] for stream in streams]
+        before = [steps if i is None else steps[:i] for steps in (self.lived.get(s, []) for s in streams)]
         if max(map(len, before)) >= model.length:
             raise HunchError(
                 f"A lifetime has more than {model.length} steps, the most that the network was trained on: "
                 "evaluate with a smaller --lifetime."
             )
-        ends = [[0, *(j + 1 for j, step in enumerate(steps) if step.last)][-1] for steps in before]
+        places = [next((n for n, step in enumerate(reversed(s)) if step.last), len(s)) for s in before]
         steps = Steps.of(
             np.stack([words.observation(text) for text in observations])[:, None],
             np.array([[words.actions.get(steps[-1].action, 0) if steps else 0] for steps in before]),
             np.array([[steps[-1].reward if steps else 0.0] for steps in before]),
-            np.array([[min(len(s) - end, words.places - 1)] for s, end in zip(before, ends, strict=True)]),
+            np.array([[min(place, words.places - 1)] for place in places]),
         )
         assert self.cache is not None
         return model.step(steps, self.cache, streams).double().numpy()
