@@ -2,9 +2,7 @@
 
 import ast
 import importlib
-import os
 import re
-import subprocess
 import sys
 from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
@@ -13,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from tests.started import run
 
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig
 
@@ -55,14 +54,8 @@ def test_programs_run(page, tmp_path, cache):
         else:
             program += code
     (tmp_path / "program.py").write_text(program)
-    run = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", "program.py"],
-        cwd=tmp_path,
-        env={**os.environ, "HUNCH_CACHE": cache, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
+    done = run(tmp_path, "program.py", HUNCH_CACHE=cache)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
@@ -94,10 +87,8 @@ def test_the_pages_of_notebooks_are_theirs():
 def test_examples_run(example, tmp_path, cache):
     for file in EXAMPLES:
         (tmp_path / file.name).write_text(shortened(file.read_text()))
-    environment = {**os.environ, "HUNCH_CACHE": cache, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error::RuntimeWarning", example.name]
-    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    done = run(tmp_path, example.name, HUNCH_CACHE=cache)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)

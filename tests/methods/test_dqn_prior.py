@@ -152,9 +152,8 @@ def test_truncation_still_bootstraps(table):
     assert agent.learner.replay.sample(1, np.random.default_rng(0)).terminated[0] == 0
 
 
-@pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("explore", ["posterior", "epsilon"])
-def test_learning_solves_a_one_step_choice(table, hard, explore):
+@pytest.mark.parametrize(("explore", "hard"), [("posterior", False), ("epsilon", True)])
+def test_learning_solves_a_one_step_choice(table, explore, hard):
     """A bandit in words: after learning, the posterior is on the rewarded action."""
     agent = begun(DQNPrior(UniformPrior(), table, DQNPriorConfig(explore=explore, **EAGER)))
     agent.learner.moves = (1.0, 20) if hard else agent.learner.moves
@@ -302,11 +301,10 @@ def test_a_script_sets_what_the_user_does_not(table):
     assert not released(UniformPrior(), table, script="kitchens", mixed=False).config.mixed
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_the_authors_protocol_keeps_the_contract(table, script):
+def test_the_other_protocol_of_the_authors_keeps_the_contract(table):
     """Resume, evaluation without a trace, and the like, with episodes that are held until they end."""
-    agent = begun(released(UniformPrior(), table, script=script, k=2))
-    hunch.methods.check(agent, hunch.make("hunch/FrozenLake-v0"))
+    agent = begun(released(UniformPrior(), table, script="kitchens", k=2))
+    hunch.methods.check(agent, hunch.make("hunch/FrozenLake-v0"), steps=40)
 
 
 def test_failures_are_stored_while_they_do_not_outweigh_successes(table):

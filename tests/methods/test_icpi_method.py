@@ -76,7 +76,7 @@ def test_every_domain_is_played_and_every_prompt_is_read(domain):
 def test_another_model_fills_the_role_of_the_policy():
     def played(**filled):
         agent = begun(ICPI(model(), answers="choose", **SMALL, **filled))
-        return agent, hunch.train(agent, env("Maze"), 120)
+        return agent, hunch.train(agent, env("Maze"), 60)
 
     agent, swapped = played(policy_lm=lm.load("uniform", cache=None))
     assert agent.completer.counts.completions > agent.actor.counts.completions > 20

@@ -123,13 +123,12 @@ def test_every_method_keeps_the_contract(method, tmp_path):
         row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}
         file.write_text(json.dumps(row) + "\n" + json.dumps({"prompt": "go to a box"}) + "\n")
         env = hunch.make("hunch/Prompts-v0", file=str(file))
-        return methods.check(small(method), env, steps=12, streams=2)
+        return methods.check(small(method), env, steps=8, streams=2)
     if method.roles == ("policy",):
-        return methods.check(
-            small(method), hunch.make("hunch/BabyAI-GoToObj-v0", history=0, max_steps=4), steps=24
-        )
+        room = hunch.make("hunch/BabyAI-GoToObj-v0", history=0, max_steps=4)
+        return methods.check(small(method), room, steps=20, streams=2)
     where = "hunch/HomeGrid-v0" if "temporal logic" in method.environments else where
-    steps = {"bc-lm": 12, "rl-adapter": 24, "task-explore": 24}.get(method.name, 60)
+    steps = {"bc-lm": 6, "rl-adapter": 24, "task-explore": 24}.get(method.name, 36)
     methods.check(small(method), hunch.make(where), steps=steps)
 
 
@@ -138,7 +137,7 @@ def test_every_way_to_draw_candidates_keeps_it(proposals):
     method = methods.find("dqn-prior")
     config = method.config_class(**Q_SMALL, proposals=proposals)
     models = {"lm": lm.load("scripted:frozenlake?error=0.3"), "encoder": lm.load("bag-of-words")}
-    methods.check(method.build(config, models), hunch.make("hunch/FrozenLake-v0", history=2))
+    methods.check(method.build(config, models), hunch.make("hunch/FrozenLake-v0", history=2), steps=36)
 
 
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)

@@ -90,7 +90,7 @@ def test_the_rule_names_what_works_and_nothing_else():
 @pytest.mark.parametrize("dials", ["", "?error=0.5", "?refusal=0.5", "?malformed=0.5"])
 def test_the_contract_is_kept(dials):
     agent = methods.ELLM(lm.load(f"scripted:suggest{dials}"))
-    methods.check(agent, hunch.make("hunch/Craft-v0", max_steps=20), steps=60)
+    methods.check(agent, hunch.make("hunch/Craft-v0", max_steps=20), steps=36)
 
 
 def test_unknown_dials_are_refused():

@@ -146,7 +146,7 @@ def test_shuffling_keeps_the_returns_of_each_group():
 def test_the_contract_is_kept_in_conversations(name, options, model):
     """Also resume in the middle of a group, whose episodes have different lengths."""
     made = agent(name, model, episodes=4, max_tokens=4, epochs=1, **options)
-    methods.check(made, Talk(), steps=18, streams=2)
+    methods.check(made, Talk(), steps=12, streams=2)
 
 
 @pytest.mark.parametrize("name", ["grpo", "rloo", "ppo-text"])
