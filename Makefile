@@ -12,7 +12,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo test test-engine test-proofs test-ray test-served lint check study docs bench clean
+.PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,7 +31,11 @@ demo: setup
 	@echo "Next: '. $(BIN)/activate', then 'hunch report runs/demo' writes a page with every episode."
 
 test: setup
-	$(BIN)/python -m pytest -n 2 -m "not ray"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough"
+
+# Damage to files of runs, several hundred times a file where the suite damages it a few times.
+test-thorough: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 
 # Runs on a Ray cluster of two nodes that the test starts: 214 MB more, and a process of its own.
 test-ray: setup
@@ -50,7 +54,7 @@ lint: setup
 
 # Style, types and the fast tests.
 check: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow and not engine and not ray"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not engine and not ray and not thorough"
 
 # The real TextWorld engine against our simulator, in an environment of its own: GPL parts, a C++ compiler.
 $(ENGINE)/.ready: constraints.txt

@@ -154,13 +154,14 @@ def same(a: Any, b: Any) -> bool:
     return difference(a, b) is None
 
 
-def kill(config: RunConfig, whole: Path, out: Path, seed: int) -> Iterator[list[str]]:
+def kill(config: RunConfig, whole: Path, out: Path, seed: int, seconds: float) -> Iterator[list[str]]:
     """Kill runs of these settings; after each kill yield what had gone wrong by the end of its run.
 
-    A run is killed up to five times, then finished and compared.
+    A run is killed up to five times, then finished and compared with the whole one, which took these seconds
+    and passed some 60 lines of the folder's code for each line of its metrics.
     """
     rng = random.Random(seed)
-    seconds, lines = _length(config, out.with_name(out.name + "-length"))
+    lines = 60 * len(read_lines(whole / "metrics.jsonl"))
     number = 0
     while True:
         part = out / f"{config.method}-{number}"
@@ -180,20 +181,14 @@ def kill(config: RunConfig, whole: Path, out: Path, seed: int) -> Iterator[list[
         number += 1
 
 
-def _length(config: RunConfig, out: Path) -> tuple[float, int]:
-    """Seconds of an uninterrupted run, and how many lines of the folder's code it passes."""
-    _, seconds = sit(config, out)
-    return seconds, 60 * len(read_lines(out / "metrics.jsonl"))
-
-
 def runs(kills: int, seed: int, out: Path) -> int:
     """Kill runs of all methods in turn; print what came of it and return how many kills left a trace."""
     wrong = 0
     for index, (name, config) in enumerate(RUNS.items()):
         whole = out / name
-        sit(config, whole)
+        _, seconds = sit(config, whole)
         share = kills // len(RUNS) + (index < kills % len(RUNS))
-        struck = kill(config, whole, out / f"{name}-killed", seed + index)
+        struck = kill(config, whole, out / f"{name}-killed", seed + index, seconds)
         found = [next(struck) for _ in range(share)]
         bad = [trace for trace in found if trace]
         print(f"{name:10} {share:3} kills, {share - len(bad)} identical {bad or ''}", flush=True)

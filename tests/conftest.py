@@ -1,5 +1,6 @@
 """What holds for every test, and for the processes that tests start."""
 
+import gc
 import os
 import signal
 
@@ -13,6 +14,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No example has a time limit: a busy machine would break it.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays; the garbage collector need not look at it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture

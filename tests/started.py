@@ -34,9 +34,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> CompletedProcess[s
         return CompletedProcess(arguments, process.exitcode, *(file.read_text() for file in told))
 
 
-def _main(
-    folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str], told: list[Path]
-) -> None:
+def _main(folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str], told: list[Path]) -> None:
     for number, file in enumerate(told, 1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
     os.chdir(folder)

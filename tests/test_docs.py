@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from tests.started import run
 
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig
+from tests.started import run
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -1,8 +1,6 @@
 """The command, as a user types it: results, errors in one sentence, exit codes."""
 
 import json
-import subprocess
-import sys
 
 import gymnasium
 import pytest
@@ -99,34 +97,33 @@ def test_a_wrong_start_does_not_claim_its_folder(hunch):
 
 
 def test_compare_adds_the_control_and_draws(hunch, tmp_path):
-    """Whole processes, as workers are processes of their own."""
     command = [
-        *(sys.executable, "-m", "hunch", "compare", "dqn", "dqn-prior", *LAKE, "--steps", "100"),
+        *("compare", "dqn", "dqn-prior", *LAKE, "--steps", "100"),
         *["--seeds", "2", "--encoder", "bag-of-words", "--hidden", "16", "--dqn-prior.k", "2"],
         *["--out", "c"],
     ]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, out, errors = hunch(*command)
+    assert code == 0, errors
     rows = json.loads((tmp_path / "c" / "table.json").read_text())
     assert [row["label"] for row in rows] == ["dqn", "dqn-prior", "dqn-prior, random k", "dqn-prior, words"]
     assert [row["evidence"] for row in rows] == ["-", "L3", "L0", "L0"]
     said = "Verdict: dqn-prior (L3) beats dqn: no verdict from 2 seeds, lead "
-    assert said in done.stdout.replace("\n", " ")
+    assert said in out.replace("\n", " ")
     assert (tmp_path / "c" / "verdict.txt").read_text().startswith(said.removeprefix("Verdict: "))
     assert all(row["seeds"] == 2 for row in rows)
     assert (tmp_path / "c" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert "curves.png" in done.stdout
+    assert "curves.png" in out
     # Other settings do not touch it.
-    code, _, errors = hunch(*command[3:], "--dqn.hidden", "8")
+    code, _, errors = hunch(*command, "--dqn.hidden", "8")
     assert code == 2
     assert "options.hidden: 16 there, 8 asked" in errors
     # A second time nothing is left to do, and a failed run is named.
     (tmp_path / "c" / "dqn" / "seed-1" / "checkpoint" / "state.pt").write_bytes(b"garbage")
     (tmp_path / "c" / "dqn" / "seed-1" / "summary.json").unlink()
-    again = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert again.returncode == 1
-    assert "failed: dqn, seed 1" in again.stdout
-    assert "damaged" in again.stdout
+    code, out, _ = hunch(*command)
+    assert code == 1
+    assert "failed: dqn, seed 1" in out
+    assert "damaged" in out
 
 
 def test_compare_takes_several_models(hunch, tmp_path):

@@ -31,7 +31,7 @@ from hunch.lm.backends import http as network
 from hunch.lm.budget import Ledger
 from hunch.seal import read_sealed_json
 
-REQUESTS = int(os.environ.get("HUNCH_NETWORK_REQUESTS", "300"))
+REQUESTS = int(os.environ.get("HUNCH_NETWORK_REQUESTS", "120"))
 SHORT = Sampling(max_tokens=4)
 PROMPTS = [f"Room {i}. You see a mug {i}.\nAction:" for i in range(40)]
 KEY = "sk-planted-4f1d8c2b7a"

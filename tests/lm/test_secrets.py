@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import pickle
 import subprocess
-import sys
 import traceback
 import urllib.parse
 from pathlib import Path
 
 import pytest
 from server import Server
+from tests.started import run
 
 from hunch import lm
 from hunch.core import HunchError, UsageError
@@ -24,15 +23,8 @@ RUN = ["--env", "hunch/FrozenLake-v0", "--steps", "12", "--threads", "1"]
 
 def hunch(place: Path, server: Server, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     places = {"HUNCH_CACHE": str(place / "cache" / "a.sqlite"), "OPENAI_BASE_URL": server.url}
-    env = os.environ | places | {"HUNCH_API_KEY": KEY, "HUNCH_DEBUG": "1", "OPENAI_LOG": "debug"} | more
-    return subprocess.run(
-        [sys.executable, "-m", "hunch", *arguments],
-        cwd=place,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = places | {"HUNCH_API_KEY": KEY, "HUNCH_DEBUG": "1", "OPENAI_LOG": "debug"} | more
+    return run(place, "-m", "hunch", *arguments, **env)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """Budgets, and the estimate before a run: nothing beyond the limit, nothing lost, nothing asked."""
 
 import json
-import subprocess
-import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -188,24 +186,24 @@ def test_models_are_metered_by_name_and_budgeted_together():
     assert ledger.total()["calls"] == 13
 
 
-def test_a_comparison_shares_its_budget_and_goes_on(tmp_path):
+def test_a_comparison_shares_its_budget_and_goes_on(hunch_command, tmp_path):
     command = [
-        *(sys.executable, "-m", "hunch", "compare", "zero-shot", "--env", LAKE, "--steps", "120"),
+        *("compare", "zero-shot", "--env", LAKE, "--steps", "120"),
         *("--lm", "scripted:frozenlake", "--seeds", "2", "--workers", "1", "--out", "c", "--budget.calls"),
     ]
 
     def done(limit):
-        run = subprocess.run([*command, limit], capture_output=True, text=True, cwd=tmp_path)
-        return run, [json.loads(p.read_text()) for p in sorted(tmp_path.glob("c/*/seed-*/summary.json"))]
+        ended = hunch_command(*command, limit)
+        return ended, [json.loads(p.read_text()) for p in sorted(tmp_path.glob("c/*/seed-*/summary.json"))]
 
-    run, summaries = done("150")
-    assert run.returncode == 1
-    assert "stopped: zero-shot, seed 1: The budget of 150 calls is reached" in run.stdout
-    assert "1 of 2 runs were stopped by the budget" in run.stderr
+    (code, out, errors), summaries = done("150")
+    assert code == 1
+    assert "stopped: zero-shot, seed 1: The budget of 150 calls is reached" in out
+    assert "1 of 2 runs were stopped by the budget" in errors
     assert [summary["complete"] for summary in summaries] == [True, False]
     assert sum(summary["usage"]["calls"] for summary in summaries) <= 150
-    run, summaries = done("1000")
-    assert run.returncode == 0, run.stderr
+    (code, _, errors), summaries = done("1000")
+    assert code == 0, errors
     assert all(summary["complete"] for summary in summaries)
 
 

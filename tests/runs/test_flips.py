@@ -120,10 +120,10 @@ def survive(whole, copied, name, file, flips):
 
 @pytest.mark.parametrize(("name", "file"), CASES)
 def test_a_changed_bit_is_a_sentence(whole, copied, name, file):
-    survive(whole, copied, name, file, 4)
+    survive(whole, copied, name, file, 8)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "file"), CASES)
 def test_three_hundred_changed_bits_are_sentences(whole, copied, name, file):
     survive(whole, copied, name, file, 300)
@@ -278,7 +278,7 @@ def test_damage_anywhere_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_pat
     survive_in_pair(pair, tmp_path / "pair", damage, 1, see)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", [flip, cut])
 def test_much_damage_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_path, see, damage):
     survive_in_pair(pair, tmp_path / "pair", damage, 4, see)

@@ -5,14 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from tests.started import server
 
 import hunch
 from hunch import Evaluation, train
+from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.rl.comparison import difference
@@ -20,6 +23,7 @@ from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_episodes
 from hunch.runs import folder as folders
+from hunch.runs import loop
 from hunch.runs.board import Boards
 from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig, execute, finished
@@ -30,24 +34,19 @@ from hunch.runs.result import Result, read_episode
 OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2, encoder="bag-of-words")
 CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=600, seed=3, options=OPTIONS)
 
-CHILD = """
-import os, signal, sys, threading, time
-from pathlib import Path
-from tests.runs.test_runs import CONFIG
-from hunch.runs import loop
-from hunch.runs.execute import execute
-loop.CHECKPOINT_SECONDS = 0.0
-out, lines = Path(sys.argv[1]), int(sys.argv[2])
-metrics = out / "metrics.jsonl"
 
-def strike():
-    while not metrics.exists() or metrics.read_bytes().count(b"\\n") < lines:
-        time.sleep(0.02)
-    os.kill(os.getpid(), signal.SIGKILL)
+def until_killed(out: Path, lines: int) -> None:
+    """Run, and be killed once so many lines of metrics are written."""
+    loop.CHECKPOINT_SECONDS = 0.0
+    metrics = out / "metrics.jsonl"
 
-threading.Thread(target=strike, daemon=True).start()
-execute(CONFIG, out)
-"""
+    def strike():
+        while not metrics.exists() or metrics.read_bytes().count(b"\n") < lines:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=strike, daemon=True).start()
+    execute(CONFIG, out)
 
 
 def without_clock(path: Path) -> list[dict]:
@@ -89,8 +88,10 @@ def test_kill_and_resume_equals_uninterrupted(whole, tmp_path):
     The blow comes from a thread of its own, which a busy machine does not delay alone.
     """
     for written, ended in (20, -signal.SIGKILL), (77, -signal.SIGKILL), (10**6, 0):
-        command = [sys.executable, "-c", CHILD, str(tmp_path), str(written)]
-        assert subprocess.run(command, cwd=Path(__file__).parents[2]).returncode == ended
+        process = server().Process(target=until_killed, args=(tmp_path, written))
+        process.start()
+        process.join()
+        assert process.exitcode == ended
     assert_same_run(whole, tmp_path)
 
 
@@ -227,7 +228,7 @@ def test_environments_that_break_the_contract(actions, sentence):
         train(agent, Mute(actions), 10)
 
 
-def test_stop_signal_saves(tmp_path):
+def test_stop_signal_saves(tmp_path, capsys):
     """Ctrl-C ends the command with 130 and leaves a run that the same command finishes."""
     command = [
         *(sys.executable, "-m", "hunch", "run", "dqn-prior", "--env", "hunch/FrozenLake-v0"),
@@ -253,9 +254,8 @@ def test_stop_signal_saves(tmp_path):
     assert process.returncode == 130
     assert "the same command" in errors
     assert (tmp_path / "checkpoint" / "state.pt").exists()
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "success" in done.stdout
+    main(command[3:])
+    assert "success" in capsys.readouterr().out
 
 
 def test_evaluation_leaves_no_trace_in_training(whole, tmp_path):

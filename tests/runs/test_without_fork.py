@@ -25,19 +25,20 @@ COMMAND = (
     + """
 if __name__ == "__main__":
     from hunch.cli.main import main
-    main(sys.argv[1:])
+    for line in sys.argv[1:]:
+        main(line.split())
 """
 )
 
 
 @pytest.fixture
 def without_fork(tmp_path):
-    """Run the command in a process that has no fork."""
+    """Run one command after the other, each a line, in a process that has no fork."""
     (tmp_path / "command.py").write_text(COMMAND)
 
-    def run(*arguments):
+    def run(*lines):
         return subprocess.run(
-            [sys.executable, "command.py", *arguments],
+            [sys.executable, "command.py", *lines],
             cwd=tmp_path,
             env={**os.environ, "HUNCH_CACHE": str(tmp_path / "answers.sqlite")},
             capture_output=True,
@@ -49,22 +50,25 @@ def without_fork(tmp_path):
 
 @pytest.mark.slow
 def test_runs_comparisons_and_worker_processes_spawn(without_fork, tmp_path):
-    small = ("--hidden", "8", "--encoder", "bag-of-words", "--env", LAKE, "--steps", "60")
-    prior = ("--lm", "scripted:frozenlake", "--k", "2")
-    assert without_fork("run", "dqn-prior", *prior, *small, "--out", "run").returncode == 0
-    shared = without_fork("compare", "dqn", "dqn-prior", *prior, *small, "--seeds", "1", "--out", "both")
-    assert shared.returncode == 0, shared.stderr
+    small = f"--hidden 8 --encoder bag-of-words --env {LAKE} --steps 60"
+    prior = "--lm scripted:frozenlake --k 2"
+    done = without_fork(
+        f"run dqn-prior {prior} {small} --out run",
+        f"compare dqn dqn-prior {prior} {small} --no-control --seeds 1 --out both",
+        f"run dqn {small} --envs 2 --processes 2 --out workers",
+        "evaluate run --episodes 2",
+    )
+    assert done.returncode == 0, done.stderr
     one, other = (tmp_path / name / "episodes.jsonl" for name in ("run", "both/dqn-prior/seed-0"))
     assert one.read_bytes() == other.read_bytes()
-    workers = without_fork("run", "dqn", *small, "--envs", "2", "--processes", "2", "--out", "workers")
-    assert workers.returncode == 0, workers.stderr
-    assert without_fork("evaluate", "run", "--episodes", "2").returncode == 0
+    assert (tmp_path / "both" / "dqn" / "seed-0" / "summary.json").exists()
+    assert (tmp_path / "workers" / "summary.json").exists()
 
 
 @pytest.mark.slow
 def test_programs_are_refused_in_one_sentence(without_fork, tmp_path):
-    line = ("funsearch", "--env", "hunch/Heuristic-CapSet-v0", "--lm", "scripted:mutator", "--steps", "4")
-    refused = without_fork("run", *line, "--out", "programs")
+    line = "run funsearch --env hunch/Heuristic-CapSet-v0 --lm scripted:mutator --steps 4 --out programs"
+    refused = without_fork(line)
     assert refused.returncode == 2, refused.stderr
     assert refused.stderr.count("\n") == 1
     assert "it has no fork. On Windows, use WSL 2." in refused.stderr
