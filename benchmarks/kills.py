@@ -154,10 +154,12 @@ def same(a: Any, b: Any) -> bool:
     return difference(a, b) is None
 
 
-def kill(config: RunConfig, whole: Path, out: Path, seed: int, seconds: float) -> Iterator[list[str]]:
+def kill(
+    config: RunConfig, whole: Path, out: Path, seed: int, seconds: float, most: int = 5
+) -> Iterator[list[str]]:
     """Kill runs of these settings; after each kill yield what had gone wrong by the end of its run.
 
-    A run is killed up to five times, then finished and compared with the whole one, which took these seconds
+    A run is killed so many times at most, then finished and compared with the whole one, which took these seconds
     and passed some 60 lines of the folder's code for each line of its metrics.
     """
     rng = random.Random(seed)
@@ -166,7 +168,7 @@ def kill(config: RunConfig, whole: Path, out: Path, seed: int, seconds: float) -
     while True:
         part = out / f"{config.method}-{number}"
         struck = 0
-        while struck < 5:
+        while struck < most:
             blow = (
                 Blow(seconds=rng.uniform(0.02, 0.6 * seconds))
                 if rng.random() < 0.5

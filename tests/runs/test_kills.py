@@ -53,7 +53,7 @@ def test_two_searches_with_failed_programs_are_one(tmp_path):
 def test_killed_runs_equal_the_uninterrupted_one(tmp_path, name, kills):
     """Five kills in all, at moments that the seed gives; ``benchmarks/kills.py`` makes a hundred."""
     _, seconds = sit(RUNS[name], tmp_path / "whole")
-    struck = kill(RUNS[name], tmp_path / "whole", tmp_path / "killed", seed=7, seconds=seconds)
+    struck = kill(RUNS[name], tmp_path / "whole", tmp_path / "killed", seed=7, seconds=seconds, most=kills)
     assert [next(struck) for _ in range(kills)] == [[]] * kills
 
 
