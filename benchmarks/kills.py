@@ -159,8 +159,8 @@ def kill(
 ) -> Iterator[list[str]]:
     """Kill runs of these settings; after each kill yield what had gone wrong by the end of its run.
 
-    A run is killed so many times at most, then finished and compared with the whole one, which took these seconds
-    and passed some 60 lines of the folder's code for each line of its metrics.
+    A run is killed so many times at most, then finished and compared with the whole one, which took these
+    seconds and passed some 60 lines of the folder's code for each line of its metrics.
     """
     rng = random.Random(seed)
     lines = 60 * len(read_lines(whole / "metrics.jsonl"))

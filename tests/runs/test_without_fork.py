@@ -54,14 +54,13 @@ def test_runs_comparisons_and_worker_processes_spawn(without_fork, tmp_path):
     prior = "--lm scripted:frozenlake --k 2"
     done = without_fork(
         f"run dqn-prior {prior} {small} --out run",
-        f"compare dqn dqn-prior {prior} {small} --no-control --seeds 1 --out both",
+        f"compare dqn-prior {prior} {small} --no-control --seeds 1 --out compared",
         f"run dqn {small} --envs 2 --processes 2 --out workers",
         "evaluate run --episodes 2",
     )
     assert done.returncode == 0, done.stderr
-    one, other = (tmp_path / name / "episodes.jsonl" for name in ("run", "both/dqn-prior/seed-0"))
+    one, other = (tmp_path / name / "episodes.jsonl" for name in ("run", "compared/dqn-prior/seed-0"))
     assert one.read_bytes() == other.read_bytes()
-    assert (tmp_path / "both" / "dqn" / "seed-0" / "summary.json").exists()
     assert (tmp_path / "workers" / "summary.json").exists()
 
 
