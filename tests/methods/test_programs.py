@@ -83,13 +83,13 @@ def test_every_method_has_the_settings_of_feedback(agent):
 
 @pytest.mark.parametrize("feedback", ["blind", "shuffled", "fresh"])
 def test_every_control_keeps_it(feedback):
-    methods.check(made(Eureka, feedback=feedback, population=3), problem(), steps=12)
+    methods.check(made(Eureka, feedback=feedback, population=3), problem(), steps=14)
 
 
 def test_a_model_behind_the_command_keeps_it():
     method = methods.find("funsearch")
     agent = method.build(method.config_class(islands=2), {"lm": lm.load("scripted:mutator")})
-    methods.check(agent, problem(), steps=12)
+    methods.check(agent, problem(), steps=14)
     assert agent.evidence == "L0"
 
 
