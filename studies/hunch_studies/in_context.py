@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -33,13 +32,18 @@ LIFETIMES: Final = 48
 """Lifetimes per evaluation."""
 SOURCE: Final = QLearningConfig(epsilon=(1.0, 0.02, 3_000), gamma=0.9)
 """The learner whose lives are read."""
-LIVES: Final = Lives(tasks=100, copies=2, episodes=400, every=20)
+LIVES: Final[Mapping[str, Lives]] = {
+    "lives": Lives(tasks=100, copies=2, episodes=400, every=20),
+    "ends": Lives(tasks=100, copies=2, episodes=400, every=1, skip=400 - EPISODES),
+}
+"""What is recorded of the same learners: whole lives, one episode in 20, and only their last episodes."""
 DISTILLATION: Final[Mapping[str, Mapping[str, Any]]] = {
     "algorithm distillation": {},
-    "ends of the lives": {"histories": "ends"},  # the last 16 of 20 that are kept, not the expert's alone
+    "expert distillation": {"kind": "ends"},
     "shuffled order": {"histories": "shuffled"},
     "pretrained by the best actions": {"histories": "shuffled", "labels": "best"},
 }
+UPDATES: Final = 1_600
 
 
 class Sweep(Lifetimes):
@@ -90,26 +94,28 @@ def test_rooms(seed: int) -> dict[str, Any]:
     return {"goals": "test", "split_seed": seed}
 
 
-def lives_of(data: Path, seed: int) -> Path:
+def lives_of(data: Path, kind: str, seed: int) -> Path:
     """Return the folder of the recorded lives of a seed."""
-    return data / f"lives-{seed}"
+    return data / f"{kind}-{seed}"
 
 
-def record(data: Path, seeds: int, lives: Lives) -> None:
+def record(data: Path, seeds: int, lives: Mapping[str, Lives]) -> None:
     """Record the source learner's lives on the goals of training, for each seed, unless they are there."""
-    for seed in range(seeds):
-        if not (lives_of(data, seed) / "metadata.json").exists():
+    for seed, kind in ((seed, kind) for seed in range(seeds) for kind in lives):
+        if not (lives_of(data, kind, seed) / "metadata.json").exists():
             options = {"goals": "train", "split_seed": seed}
             source = RunConfig(method="q-learning", env=ROOM, env_options=options, options=SOURCE, seed=seed)
-            dataset.save(histories(source, lives, processors()), lives_of(data, seed))
+            dataset.save(histories(source, lives[kind], processors()), lives_of(data, kind, seed))
 
 
-def arm(label: str, method: str, data: Path, steps: int, lifetimes: int, **options: Any) -> Seeded:
+def arm(
+    label: str, method: str, data: Path, steps: int, lifetimes: int, kind: str = "lives", **options: Any
+) -> Seeded:
     """Return a method that reads the lives of its seed, judged on the goals that the seed holds out."""
     config = RunConfig(
         method=method,
         env=ROOM,
-        data=str(lives_of(data, 0)),
+        data=str(lives_of(data, kind, 0)),
         steps=steps,
         lifetime=EPISODES,
         envs=lifetimes,
@@ -117,12 +123,12 @@ def arm(label: str, method: str, data: Path, steps: int, lifetimes: int, **optio
         eval_episodes=lifetimes * EPISODES,
         options=methods.find(method).config_class(**options),
     )
-    return Seeded(label, config, partial(of_seed, data))
+    return Seeded(label, config, partial(of_seed, data, kind))
 
 
-def of_seed(data: Path, seed: int) -> dict[str, Any]:
+def of_seed(data: Path, kind: str, seed: int) -> dict[str, Any]:
     """Return the settings of a seed: its lives, and the rooms that it holds out."""
-    return {"data": str(lives_of(data, seed)), "env_options": test_rooms(seed)}
+    return {"data": str(lives_of(data, kind, seed)), "env_options": test_rooms(seed)}
 
 
 class Random(Lifetimes):
@@ -197,8 +203,12 @@ def measured(lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> s
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     lifetimes = LIFETIMES if not scale.smoke else 4
-    lives = replace(LIVES, tasks=LIVES.tasks if not scale.smoke else 4)
-    updates = scale.steps(800) if not scale.smoke else 10
+    short = {
+        "lives": Lives(tasks=6, copies=2, episodes=32, every=2),
+        "ends": Lives(tasks=6, copies=2, episodes=32, every=1, skip=16),
+    }
+    lives = short if scale.smoke else LIVES
+    updates = 10 if scale.smoke else scale.steps(UPDATES)
     arms = [
         arm(label, "algorithm-distillation", data, updates, lifetimes, **options)
         for label, options in DISTILLATION.items()
@@ -220,7 +230,7 @@ STUDIES = {
         "Laskin et al., figure 4: Algorithm Distillation improves within its context in held-out dark rooms, "
         "faster than its source; expert distillation does not improve.",
         "A room of 7 x 7 cells in words, 15 steps per episode, 36 goals of training and 12 held out; "
-        "170,000 weights and 800 updates. Each seed has its own split, lives and network.",
+        f"170,000 weights and {UPDATES:,} updates. Each seed has its own split, lives and network.",
         _parts,
         seeds=5,
     ),

@@ -13,8 +13,8 @@ from itertools import repeat
 import numpy as np
 
 import hunch.envs
-from hunch.core import Agent, Episode, Transition
-from hunch.ranges import PositiveInt, check_settings, stated
+from hunch.core import Agent, Episode, Transition, UsageError
+from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.recording import Recording
@@ -36,6 +36,8 @@ class Lives:
     """Episodes of a learner's life."""
     every: PositiveInt = 20
     """Record one episode of this many, the first of which is drawn for each learner."""
+    skip: NonNegativeInt = 0
+    """Record nothing of a life before this episode; with ``every`` 1, what is left is the work of an expert."""
 
 
 def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
@@ -51,6 +53,11 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     """
     check(config)
     check_settings(lives)
+    if lives.skip > lives.episodes - lives.every:
+        raise UsageError(
+            f"skip leaves {max(0, lives.episodes - lives.skip)} of {lives.episodes} episodes, fewer than the "
+            f"{lives.every} of which one is recorded."
+        )
     require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
     numbers = range(lives.tasks * lives.copies)
     if workers == 1:
@@ -83,7 +90,7 @@ def _life(config: RunConfig, lives: Lives, number: int) -> list[Recording]:
     return [
         Recording.of(Episode(tuple(steps), number, n), config.method, episode_seed(seed, 0, n), shown)
         for n, steps in enumerate(_episodes(agent, rollout, lives.episodes))
-        if n % lives.every == first
+        if n >= lives.skip and n % lives.every == first
     ]
 
 
