@@ -301,6 +301,8 @@ def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) 
     beside = f"{part.beside(folder)}\n\n" if part.beside and complete else ""
     if part.apart or not part.arms:
         return f"### {part.title}\n\n{beside}"
+    if not any(outcome.result for outcome in outcomes):
+        return f"### {part.title}\n\nNo run of this part finished.\n"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)

@@ -37,7 +37,7 @@ class Lives:
     every: PositiveInt = 20
     """Record one episode of this many, the first of which is drawn for each learner."""
     skip: NonNegativeInt = 0
-    """Record nothing of a life before this episode; with ``every`` 1, what is left is the work of an expert."""
+    """Record nothing of a life before this episode; with ``every`` 1, what is left is an expert's work."""
 
 
 def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
