@@ -31,7 +31,7 @@ Rule = Callable[[int], Lifetimes]
 Tasks = Callable[[int, bool], dict[str, Any]]
 LIFETIMES: Final = 48
 """Lifetimes per evaluation."""
-UPDATES: Final = 1_600
+UPDATES: Final = 800
 DISTILLATION: Final[Mapping[str, Mapping[str, Any]]] = {
     "algorithm distillation": {},
     "expert distillation": {"kind": 1},
