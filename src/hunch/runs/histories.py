@@ -22,6 +22,7 @@ from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit
+from hunch.runs.processes import end_with_parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     if workers == 1:
         found = [_life(config, lives, number) for number in numbers]
     else:
-        with ProcessPoolExecutor(workers, mp.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, mp.get_context("spawn"), end_with_parent) as pool:
             size = -(-len(numbers) // (4 * workers))
             found = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
     provenance = {
