@@ -34,6 +34,8 @@ STATES: Final = 100
 VOCABULARY: Final = 1024
 PRETRAINING: Final = 400
 """Updates of the bodies, each on 16 rows of 128 tokens."""
+ERRORS: Final = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Shares of random actions in recorded episodes, in turn."""
 UPDATES: Final = 600
 EVERY: Final = 50
 """Updates of the Decision Transformer, and between two evaluations."""
@@ -89,8 +91,8 @@ def body(kind: str, seed: int, updates: int, folder: Path) -> None:
 # ---- data -------------------------------------------------------------------------------------------------
 
 
-def policies(seed: int) -> list[FloatArray]:
-    """Return linear policies of all qualities, shape (5,) each, by a cross-entropy search on true numbers."""
+def policy(seed: int) -> FloatArray:
+    """Return a linear policy on the true numbers, shape (5,), by a cross-entropy search."""
     import gymnasium
 
     env = gymnasium.make("CartPole-v1", max_episode_steps=OPTIONS["max_steps"])
@@ -104,29 +106,29 @@ def policies(seed: int) -> list[FloatArray]:
 
     search = CEM(population=16, elites=4, generations=6, spread=1.0, noise=0.5)
     scores = search.search(lambda own: np.array([survived(w) for w in own]), 5, np.random.default_rng(seed))
-    return list(scores)
+    return list(scores)[-1]
 
 
 def record(seed: int, episodes: int, folder: Path) -> None:
-    """Record episodes of the policies, which know the velocities, as texts that do not tell them."""
+    """Record episodes of a policy that knows the velocities, as texts that do not tell them."""
     if (folder / "metadata.json").exists():
         return
-    env, found, known = hunch.make(ENV, **OPTIONS), list[Recording](), policies(seed)
+    env, found, known = hunch.make(ENV, **OPTIONS), list[Recording](), policy(seed)
     rng = np.random.default_rng(seed)
     rollout = Rollout([env], seeds=list(range(seed * 10_000, seed * 10_000 + episodes)), raw=True)
     steps: list[Transition] = []
     while rollout.states:
-        weights = known[len(found) % len(known)]
-        steps += rollout.step([choice(state, weights, rng) for state in rollout.states])
+        error = ERRORS[len(found) % len(ERRORS)]
+        steps += rollout.step([choice(state, known, error, rng) for state in rollout.states])
         if steps[-1].done:
             found.append(Recording.of(Episode(tuple(steps), len(found), 0), "linear", -1, 0))
             steps = []
     dataset.save(dataset.Dataset(ENV, OPTIONS, tuple(found), {"policies": "cross-entropy search"}), folder)
 
 
-def choice(state: State, weights: FloatArray, rng: np.random.Generator) -> str:
-    """Return a policy's action, or in one of ten steps a random one."""
-    if rng.random() < 0.1:
+def choice(state: State, weights: FloatArray, error: float, rng: np.random.Generator) -> str:
+    """Return a policy's action, or in a share of the steps a random one."""
+    if rng.random() < error:
         return state.options[int(rng.integers(2))]
     return state.options[int(weights[:4] @ np.asarray(state.raw) + weights[4] > 0)]
 
@@ -203,7 +205,7 @@ STUDIES = {
         "Does a Decision Transformer learn faster if its body was pretrained on text?",
         "Reid et al.: a body pretrained on text learns three to six times faster. Wang et al.: one "
         "pretrained on a Markov chain learns at least as fast, so language is not needed.",
-        "CartPole in words without velocities; 90 recorded episodes of policies of six qualities; bodies of "
+        "CartPole in words without velocities; 90 recorded episodes of six qualities; bodies of "
         "150,000 weights and 1,024 words, pretrained with 400 updates.",
         _parts,
         seeds=5,
