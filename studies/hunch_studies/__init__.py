@@ -19,6 +19,7 @@ _MODULES = {
     "priors-temperature": "priors",
     "priors-cache": "priors",
     "in-context": "in_context",
+    "pretrained-dt": "pretrained_dt",
     "priors-offline": "priors_offline",
     "priors-learned": "priors_learned",
     "priors-transfer": "priors_transfer",

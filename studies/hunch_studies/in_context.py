@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 
 import hunch
 from hunch import methods
-from hunch.core import FloatArray, State
+from hunch.core import FloatArray
 from hunch.methods.in_context.lifetime import Lifetimes
 from hunch.methods.q_learning import QLearningConfig
 from hunch.report.curves import draw, within
@@ -24,165 +24,191 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.histories import Lives, histories
 from hunch.runs.processes import processors
+from hunch_studies.in_context_rules import UCB, Random, Sweep, SweepTwice, Thompson
 from hunch_studies.study import Part, Scale, Seeded, Study, runs_of
 
-ROOM: Final = "hunch/DarkRoom-v0"
-EPISODES: Final = 16
-"""Episodes of a lifetime."""
+Rule = Callable[[int], Lifetimes]
+Tasks = Callable[[int, bool], dict[str, Any]]
 LIFETIMES: Final = 48
 """Lifetimes per evaluation."""
-SOURCE: Final = QLearningConfig(epsilon=(1.0, 0.02, 3_000), gamma=0.9)
-"""The learner whose lives are read."""
-LIVES: Final = Lives(tasks=100, copies=2, episodes=400, every=20)
+UPDATES: Final = 800
 DISTILLATION: Final[Mapping[str, Mapping[str, Any]]] = {
     "algorithm distillation": {},
-    "ends of the lives": {"histories": "ends"},  # the last 16 of 20 that are kept, not the expert's alone
+    "expert distillation": {"kind": 1},
     "shuffled order": {"histories": "shuffled"},
     "pretrained by the best actions": {"histories": "shuffled", "labels": "best"},
 }
 
 
-class Sweep(Lifetimes):
-    """A rule of a programmer: look at every cell once, then go back to the one that paid, and stay.
+@dataclass(frozen=True)
+class Bed:
+    """An environment, the learner whose lives are read in it, and what it is compared with."""
 
-    Args:
-        seed: Not used.
-        size: Rows of the room.
-    """
+    title: str
+    env: str
+    tasks: Tasks
+    """Options of the environment for a seed, for held-out tasks or those of training."""
+    source: QLearningConfig
+    lives: Mapping[str, Lives]
+    """What is recorded of the same learners, by folder: parts of whole lives, and only their ends."""
+    episodes: int
+    """Episodes of a lifetime."""
+    rules: Mapping[str, Rule]
+    best: Callable[[Sequence[str]], float]
+    """Called with the best actions of an episode; returns its return."""
+    most: int = 0
+    """Maximum number of seeds; 0 for no maximum."""
 
-    def __init__(self, seed: int, size: int = 7) -> None:
-        super().__init__(seed)
-        self.cells = [
-            (r, c if r % 2 else size + 1 - c) for r in range(1, size + 1) for c in range(1, size + 1)
-        ]
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Move towards the cell that paid, or the nearest one that was not seen yet."""
-        return [self._move(state) for state in states]
-
-    def _move(self, state: State) -> str:
-        lived = self.lived.get(state.stream, [])
-        here = _cell(state.observation)
-        texts = [*(step.observation for step in lived[1:]), state.observation]
-        paid = [
-            _cell(text) for step, text in zip(lived, texts, strict=False) if step.reward and not step.last
-        ]
-        seen = {_cell(step.observation) for step in lived} | {here}
-        unseen = [cell for cell in self.cells if cell not in seen] or [here]
-        target = (
-            paid[-1]
-            if paid
-            else min(unseen, key=lambda cell: abs(cell[0] - here[0]) + abs(cell[1] - here[1]))
+    def learner(self, seed: int, held_out: bool) -> RunConfig:
+        """Return the settings of the learner."""
+        options = self.tasks(seed, held_out)
+        return RunConfig(
+            method="q-learning", env=self.env, env_options=options, options=self.source, seed=seed
         )
-        down, right = target[0] - here[0], target[1] - here[1]
-        if down:
-            return "go down" if down > 0 else "go up"
-        return "stay" if not right else "go right" if right > 0 else "go left"
 
 
-def _cell(text: str) -> tuple[int, int]:
-    row, column = (int("".join(filter(str.isdigit, part))) for part in text.split(","))
-    return row, column
+def rooms(seed: int, held_out: bool) -> dict[str, Any]:
+    """Return the options of the dark rooms of a seed."""
+    return {"goals": "test" if held_out else "train", "split_seed": seed}
 
 
-def test_rooms(seed: int) -> dict[str, Any]:
-    """Return the options of the rooms whose goals a seed holds out."""
-    return {"goals": "test", "split_seed": seed}
+def doors(seed: int, held_out: bool) -> dict[str, Any]:
+    """Return the options of the rooms with a key; the learner's state includes the step before."""
+    return {**rooms(seed, held_out), "size": 5, "length": 20, "history": 1}
 
 
-def lives_of(data: Path, seed: int) -> Path:
-    """Return the folder of the recorded lives of a seed."""
-    return data / f"lives-{seed}"
+def bandits(seed: int, held_out: bool) -> dict[str, Any]:
+    """Return the options of the bandits: the arms that are good in tests never are in training."""
+    return {"rewarding": "even" if held_out else "odd", "length": 10}
 
 
-def record(data: Path, seeds: int, lives: Lives) -> None:
-    """Record the source learner's lives on the goals of training, for each seed, unless they are there."""
-    for seed in range(seeds):
-        if not (lives_of(data, seed) / "metadata.json").exists():
-            options = {"goals": "train", "split_seed": seed}
-            source = RunConfig(method="q-learning", env=ROOM, env_options=options, options=SOURCE, seed=seed)
-            dataset.save(histories(source, lives, processors()), lives_of(data, seed))
+BEDS: Final = (
+    Bed(
+        "DarkRoom",
+        "hunch/DarkRoom-v0",
+        rooms,
+        QLearningConfig(epsilon=(1.0, 0.02, 3_000), gamma=0.9),
+        {
+            "lives": Lives(tasks=100, copies=2, episodes=400, every=20),
+            "ends": Lives(tasks=100, copies=2, episodes=400, every=1, skip=384),
+        },
+        16,
+        {"a programmer's rule": Sweep},
+        lambda way: 1.0 + way.count("stay"),  # the last move to the goal pays, too
+    ),
+    Bed(
+        "Bandit",
+        "hunch/Bandit-v0",
+        bandits,
+        QLearningConfig(epsilon=(1.0, 0.05, 60), gamma=0.0),
+        {
+            "pulls": Lives(tasks=300, copies=1, episodes=10, every=1),
+            "last-pulls": Lives(tasks=300, copies=1, episodes=20, every=1, skip=10),
+        },
+        10,
+        {"UCB": UCB, "Thompson sampling": Thompson},
+        lambda way: 0.8 * len(way),
+    ),
+    Bed(
+        "DarkKeyToDoor",
+        "hunch/DarkKeyToDoor-v0",
+        doors,
+        QLearningConfig(epsilon=(1.0, 0.02, 8_000), gamma=0.9),
+        {
+            "door-lives": Lives(tasks=200, copies=1, episodes=960, every=60),
+            "door-ends": Lives(tasks=200, copies=1, episodes=960, every=1, skip=944),
+        },
+        16,
+        {"a programmer's rule": SweepTwice},
+        lambda way: 2.0,
+        most=3,
+    ),
+)
 
 
-def arm(label: str, method: str, data: Path, steps: int, lifetimes: int, **options: Any) -> Seeded:
-    """Return a method that reads the lives of its seed, judged on the goals that the seed holds out."""
+def record(bed: Bed, data: Path, seeds: int) -> None:
+    """Record the source learner's lives on the tasks of training, for each seed, unless they are there."""
+    for seed, kind in ((seed, kind) for seed in range(seeds) for kind in bed.lives):
+        if not (data / f"{kind}-{seed}" / "metadata.json").exists():
+            found = histories(bed.learner(seed, False), bed.lives[kind], processors())
+            dataset.save(found, data / f"{kind}-{seed}")
+
+
+def arm(
+    bed: Bed, label: str, method: str, data: Path, steps: int, lifetimes: int, kind: int = 0, **options: Any
+) -> Seeded:
+    """Return a method that reads the lives of its seed, judged on the tasks that the seed holds out."""
+    folder = list(bed.lives)[kind]
+    if method == "algorithm-distillation":
+        options["episodes"] = bed.episodes
     config = RunConfig(
         method=method,
-        env=ROOM,
-        data=str(lives_of(data, 0)),
+        env=bed.env,
+        data=str(data / f"{folder}-0"),
         steps=steps,
-        lifetime=EPISODES,
+        lifetime=bed.episodes,
         envs=lifetimes,
         eval_every=steps,
-        eval_episodes=lifetimes * EPISODES,
+        eval_episodes=lifetimes * bed.episodes,
         options=methods.find(method).config_class(**options),
     )
-    return Seeded(label, config, partial(of_seed, data))
+    return Seeded(label, config, partial(of_seed, bed.tasks, data, folder))
 
 
-def of_seed(data: Path, seed: int) -> dict[str, Any]:
-    """Return the settings of a seed: its lives, and the rooms that it holds out."""
-    return {"data": str(lives_of(data, seed)), "env_options": test_rooms(seed)}
+def of_seed(tasks: Tasks, data: Path, folder: str, seed: int) -> dict[str, Any]:
+    """Return the settings of a seed: its lives, and the tasks that it holds out."""
+    return {"data": str(data / f"{folder}-{seed}"), "env_options": tasks(seed, True)}
 
 
-class Random(Lifetimes):
-    """Random play."""
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw an action for each state."""
-        return [state.options[int(self.rng.integers(len(state.options)))] for state in states]
-
-
-def references(seed: int, lifetimes: int) -> dict[str, FloatArray]:
-    """Return the mean return by episode of the learner, a rule and random play on a seed's held-out goals."""
-    options, found = test_rooms(seed), dict[str, FloatArray]()
-    source = RunConfig(method="q-learning", env=ROOM, env_options=options, options=SOURCE, seed=seed)
-    lived = histories(source, Lives(tasks=lifetimes, copies=1, episodes=EPISODES, every=1))
-    found["the learner itself"] = by_episode([(e.number, sum(e.rewards)) for e in lived.episodes])
-    for label, player in (("a programmer's rule", Sweep), ("random play", Random)):
-        envs = [hunch.make(ROOM, **options) for _ in range(lifetimes)]
-        played = evaluate(player, envs, lifetimes * EPISODES, seed, lifetime=EPISODES)
-        found[label] = by_episode([(e.number, e.episode_return) for e in played])
+def references(bed: Bed, seed: int, lifetimes: int) -> dict[str, FloatArray]:
+    """Return the mean return by episode of the learner, rules and random play on a seed's held-out tasks."""
+    found, n = dict[str, FloatArray](), bed.episodes
+    lived = histories(bed.learner(seed, True), Lives(tasks=lifetimes, copies=1, episodes=n, every=1))
+    found["the learner itself"] = by_episode([(e.number, sum(e.rewards)) for e in lived.episodes], n)
+    for label, player in {**bed.rules, "random play": Random}.items():
+        envs = [hunch.make(bed.env, **bed.tasks(seed, True)) for _ in range(lifetimes)]
+        played = evaluate(player, envs, lifetimes * n, seed, lifetime=n)
+        found[label] = by_episode([(e.number, e.episode_return) for e in played], n)
     return found
 
 
-def by_episode(played: Sequence[tuple[int, float]]) -> FloatArray:
-    """Return the mean return of each episode of a lifetime, shape (EPISODES,)."""
-    return np.array([np.mean([r for n, r in played if n % EPISODES == i]) for i in range(EPISODES)])
+def by_episode(played: Sequence[tuple[int, float]], episodes: int) -> FloatArray:
+    """Return the mean return of each episode of a lifetime, shape (episodes,)."""
+    return np.array([np.mean([r for n, r in played if n % episodes == i]) for i in range(episodes)])
 
 
-def goals_reached(seed: int, played: Sequence[Finished]) -> float:
-    """Return the share of goals whose last three episodes have half of the best return, in the mean."""
+def tasks_solved(bed: Bed, seed: int, played: Sequence[Finished]) -> float:
+    """Return the share of tasks whose last three episodes have half of the best return, in the mean."""
     best, last = dict[Any, float](), dict[Any, list[float]]()
-    env = hunch.make(ROOM, **test_rooms(seed))
+    env = hunch.make(bed.env, **bed.tasks(seed, True))
     for episode in played:
-        if episode.number % EPISODES >= EPISODES - 3:
+        if episode.number % bed.episodes >= bed.episodes - 3:
             env.reset(seed=0, options={"task_seed": episode.task_seed})
             way: tuple[str, ...] = env.unwrapped.oracle()  # type: ignore[attr-defined]
-            best[way] = 1.0 + way.count("stay")  # each goal has its own way; its last move pays, too
+            best[way] = bed.best(way)  # each task has its own way
             last.setdefault(way, []).append(episode.episode_return)
     return float(np.mean([np.mean(own) >= best[way] / 2 for way, own in last.items()]))
 
 
-def measured(lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
+def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the table of returns within a lifetime, and draw them."""
     curves: dict[str, list[FloatArray]] = {}
-    reached: dict[str, list[float]] = {}
+    solved: dict[str, list[float]] = {}
     panel: dict[Arm, list[Any]] = {}
     for each in arms:
         for seed, run in enumerate(runs_of(each, seeds, folder)):
             result = finished(run)
             assert result is not None
-            points = within(result, EPISODES)
+            points = within(result, bed.episodes)
             panel.setdefault(each, []).append(points)
             curves.setdefault(each.label, []).append(points["return"])
-            reached.setdefault(each.label, []).append(goals_reached(seed, result.evaluations))
+            solved.setdefault(each.label, []).append(tasks_solved(bed, seed, result.evaluations))
     for seed in range(seeds):
-        for label, curve in references(seed, lifetimes).items():
+        for label, curve in references(bed, seed, lifetimes).items():
             curves.setdefault(label, []).append(curve)
-    draw({"Return within a lifetime, held-out goals": panel}, folder / "lifetimes.png", "return", "episode")
+    draw({"Return within a lifetime, held-out tasks": panel}, folder / "lifetimes.png", "return", "episode")
     lines = [
-        "| arm | first episode | last three | gain | lead of the first arm | goals reached |",
+        "| arm | first episode | last three | gain | lead of the first arm | tasks solved by half |",
         "|---|---|---|---|---|---|",
     ]
     ours = [float(own[-3:].mean()) for own in next(iter(curves.values()))]
@@ -190,27 +216,39 @@ def measured(lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> s
         first, last = [float(c[0]) for c in own], [float(c[-3:].mean()) for c in own]
         gain = over_pairs(np.subtract(last, first).tolist())
         lead = "-" if last == ours else str(over_pairs(np.subtract(ours, last).tolist()))
-        share = f"{np.mean(reached[label]):.2f}" if label in reached else "-"
+        share = f"{np.mean(solved[label]):.2f}" if label in solved else "-"
         lines.append(f"| {label} | {over_seeds(first)} | {over_seeds(last)} | {gain} | {lead} | {share} |")
-    return "\n".join([*lines, "", "![Return within a lifetime](lifetimes.png)"])
+    return "\n".join([*lines, "", f"![Return within a lifetime]({folder.name}/lifetimes.png)"])
+
+
+def short(bed: Bed) -> Bed:
+    """Return a bed with short lives, to test that the study works."""
+    whole, ends = bed.lives
+    n = 2 * bed.episodes
+    brief = Lives(tasks=12, copies=1, episodes=n, every=2)
+    return replace(bed, lives={whole: brief, ends: replace(brief, every=1, skip=bed.episodes)})
+
+
+def _part(bed: Bed, scale: Scale, data: Path) -> Part:
+    lifetimes = 4 if scale.smoke else LIFETIMES
+    bed = short(bed) if scale.smoke else bed
+    updates = 10 if scale.smoke else scale.steps(UPDATES)
+    arms = [
+        arm(bed, label, "algorithm-distillation", data, updates, lifetimes, **options)
+        for label, options in DISTILLATION.items()
+        if bed.title == "DarkRoom" or "labels" not in options
+    ]
+    return Part(
+        bed.title,
+        (*arms, arm(bed, "look-up", "nearest-history", data, updates, lifetimes)),
+        prepare=partial(record, bed, data, min(scale.seeds, bed.most or scale.seeds)),
+        measure=partial(measured, bed, lifetimes),
+        most=bed.most,
+    )
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    lifetimes = LIFETIMES if not scale.smoke else 4
-    lives = replace(LIVES, tasks=LIVES.tasks if not scale.smoke else 4)
-    updates = scale.steps(800) if not scale.smoke else 10
-    arms = [
-        arm(label, "algorithm-distillation", data, updates, lifetimes, **options)
-        for label, options in DISTILLATION.items()
-    ]
-    return [
-        Part(
-            "DarkRoom",
-            (*arms, arm("look-up", "nearest-history", data, updates, lifetimes)),
-            prepare=partial(record, data, scale.seeds, lives),
-            measure=partial(measured, lifetimes),
-        )
-    ]
+    return [_part(bed, scale, data) for bed in BEDS]
 
 
 STUDIES = {
@@ -219,8 +257,9 @@ STUDIES = {
         "Does a frozen network that has read how learners improve get better within a lifetime?",
         "Laskin et al., figure 4: Algorithm Distillation improves within its context in held-out dark rooms, "
         "faster than its source; expert distillation does not improve.",
-        "A room of 7 x 7 cells in words, 15 steps per episode, 36 goals of training and 12 held out; "
-        "170,000 weights and 800 updates. Each seed has its own split, lives and network.",
+        "Rooms of 7 x 7 cells in words, 15 steps per episode, 36 goals of training and 12 held out; bandits "
+        "of 10 arms, of which those that are good in tests never are in training; rooms of 5 x 5 cells with "
+        f"a key; 170,000 weights, {UPDATES:,} updates. Each seed has its own split, lives and network.",
         _parts,
         seeds=5,
     ),

@@ -18,7 +18,7 @@ from hunch.report.table import Row, rows, verdict, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_json, read_lines, write_atomically
-from hunch.runs.processes import environment, thread_limits
+from hunch.runs.processes import end_with_parent, environment, thread_limits
 from hunch.seal import sealed_json
 from hunch_studies.transfer import Transfer, run_evaluations
 
@@ -104,7 +104,7 @@ def kept(
         found: Iterable[dict[str, Any]] = starmap(measure, todo)
         if workers > 1 and todo:
             stack.enter_context(environment(thread_limits(1)))
-            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
+            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent))
             found = pool.map(measure, *zip(*todo, strict=True))
         for key, row in zip(todo, found, strict=True):
             known[key] = {"key": list(key), **row}
@@ -301,6 +301,8 @@ def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) 
     beside = f"{part.beside(folder)}\n\n" if part.beside and complete else ""
     if part.apart or not part.arms:
         return f"### {part.title}\n\n{beside}"
+    if not any(outcome.result for outcome in outcomes):
+        return f"### {part.title}\n\nNo run of this part finished.\n"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)

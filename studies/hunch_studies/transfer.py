@@ -16,7 +16,7 @@ from hunch.rl.statistics import Estimate, over_seeds
 from hunch.runs.compare import Job, folder_name
 from hunch.runs.evaluate import Score, Trial, evaluate_run
 from hunch.runs.files import write_atomically
-from hunch.runs.processes import environment, processors, thread_limits
+from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +144,7 @@ def run_evaluations(
 def _played(tries: Sequence[Try], workers: int) -> Iterator[tuple[Try, Score | str]]:
     """Evaluate side by side; yield each score, or the reason why there is none, as soon as it is known."""
     context = mp.get_context("forkserver")
-    deaf = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; only this one acts on it
-    with environment(thread_limits(1)), ProcessPoolExecutor(workers, context, signal.signal, deaf) as pool:
+    with environment(thread_limits(1)), ProcessPoolExecutor(workers, context, _begin) as pool:
         waiting = {pool.submit(evaluate_run, tried.trial, tried.out): tried for tried in tries}
         try:
             for future in as_completed(waiting):
@@ -154,6 +153,12 @@ def _played(tries: Sequence[Try], workers: int) -> Iterator[tuple[Try, Score | s
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _begin() -> None:
+    """Prepare a worker: Ctrl-C reaches all processes, and only the parent acts on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
 
 
 def _sentence(error: BaseException) -> str:

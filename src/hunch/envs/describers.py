@@ -47,6 +47,11 @@ def describe_cart_pole(observation: Sequence[float]) -> str:
     return f"The cart is {place} and {rolls}. The pole {leans} and {swings}."
 
 
+def describe_places(observation: Sequence[float]) -> str:
+    """Describe position and angle of CartPole, to the left negative, and no velocity."""
+    return f"Cart position {observation[0]:.2f} m. Pole angle {math.degrees(observation[2]):.1f} degrees."
+
+
 def _sided(value: float, form: str) -> str:
     """Size and side in words; empty if the size rounds to nothing."""
     text = form.format(abs(value), "left" if value < 0 else "right")
@@ -140,17 +145,20 @@ class CartPole(Classic):
 
     Args:
         max_steps: Step limit of an episode.
+        velocities: Tell the velocities. Without them a method needs to remember earlier steps.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 
     task = "keep the pole within 12 degrees of upright and the cart within 2.4 m of the centre"
 
-    def __init__(self, *, max_steps: int = 500, render_mode: str | None = None) -> None:
+    def __init__(
+        self, *, max_steps: int = 500, velocities: bool = True, render_mode: str | None = None
+    ) -> None:
         from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
         super().__init__(
             CartPoleEnv,
-            describe_cart_pole,
+            describe_cart_pole if velocities else describe_places,
             CART_POLE_ACTIONS,
             _lasted,
             max_steps=max_steps,

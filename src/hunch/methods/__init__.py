@@ -34,7 +34,8 @@ _FOLDERS = (
     ("prior", "instruct_q likelihood_value"),
     (
         "in_context",
-        "icpi icpi_no_argmax matching tabular_q algorithm_distillation nearest_history in_context_lm",
+        "icpi icpi_no_argmax matching tabular_q "
+        "algorithm_distillation nearest_history in_context_lm decision_transformer",
     ),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
     ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),

@@ -6,6 +6,7 @@ from hunch.methods.goal.ellm import ELLM as ELLM, ELLMConfig as ELLMConfig
 from hunch.methods.goal.rl_adapter import RLAdapter as RLAdapter, RLAdapterConfig as RLAdapterConfig
 from hunch.methods.goal.task_explore import TaskExplore as TaskExplore, TaskExploreConfig as TaskExploreConfig
 from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation as AlgorithmDistillation, AlgorithmDistillationConfig as AlgorithmDistillationConfig
+from hunch.methods.in_context.decision_transformer import DecisionTransformer as DecisionTransformer, DecisionTransformerConfig as DecisionTransformerConfig
 from hunch.methods.in_context.icpi import ICPI as ICPI, ICPIConfig as ICPIConfig, PlanConfig as PlanConfig
 from hunch.methods.in_context.icpi_no_argmax import ICPINoArgMax as ICPINoArgMax, ICPINoArgMaxConfig as ICPINoArgMaxConfig
 from hunch.methods.in_context.in_context_lm import InContextLM as InContextLM, InContextLMConfig as InContextLMConfig

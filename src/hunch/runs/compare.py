@@ -11,7 +11,6 @@ import multiprocessing as mp
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -28,7 +27,7 @@ from hunch.runs.board import BOARDS
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
 from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
-from hunch.runs.processes import environment, processors, thread_limits
+from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -310,17 +309,9 @@ def _work(job: Job, budget: Budget | None, boards: str) -> None:
     os.environ[BOARDS] = boards
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, daemon=True).start()
+    end_with_parent()
     with interruptible((signal.SIGTERM,)) as stop:
         attempt(job.config, job.folder, job.folder, budget=budget, stop=stop)
-
-
-def _follow() -> None:
-    """End this process with its parent; saved work is not lost."""
-    parent = mp.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any) -> None:

@@ -99,7 +99,11 @@ class RunFolder:
     def remove_unused(self) -> None:
         """Remove the folder of a run that was refused, if this object made it and nothing was saved in it."""
         if self._made and not (self.path / CHECKPOINT).exists():
-            shutil.rmtree(self._made, ignore_errors=True)
+            shutil.rmtree(self.path, ignore_errors=True)
+            made = [folder for folder in self.path.parents if folder.is_relative_to(self._made)]
+            with suppress(OSError):  # another run may be at work beside this one
+                for folder in made:
+                    folder.rmdir()
 
     def begin(self, config: dict[str, Any]) -> None:
         """Write ``config.json``, or check that the existing one belongs to the same run.

@@ -13,8 +13,8 @@ from itertools import repeat
 import numpy as np
 
 import hunch.envs
-from hunch.core import Agent, Episode, Transition
-from hunch.ranges import PositiveInt, check_settings, stated
+from hunch.core import Agent, Episode, Transition, UsageError
+from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.recording import Recording
@@ -22,6 +22,7 @@ from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit
+from hunch.runs.processes import end_with_parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Lives:
     """Episodes of a learner's life."""
     every: PositiveInt = 20
     """Record one episode of this many, the first of which is drawn for each learner."""
+    skip: NonNegativeInt = 0
+    """Record nothing of a life before this episode; with ``every`` 1, what is left is an expert's work."""
 
 
 def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
@@ -51,12 +54,17 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     """
     check(config)
     check_settings(lives)
+    if lives.skip > lives.episodes - lives.every:
+        raise UsageError(
+            f"skip leaves {max(0, lives.episodes - lives.skip)} of {lives.episodes} episodes, fewer than the "
+            f"{lives.every} of which one is recorded."
+        )
     require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
     numbers = range(lives.tasks * lives.copies)
     if workers == 1:
         found = [_life(config, lives, number) for number in numbers]
     else:
-        with ProcessPoolExecutor(workers, mp.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, mp.get_context("spawn"), end_with_parent) as pool:
             size = -(-len(numbers) // (4 * workers))
             found = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
     provenance = {
@@ -83,7 +91,7 @@ def _life(config: RunConfig, lives: Lives, number: int) -> list[Recording]:
     return [
         Recording.of(Episode(tuple(steps), number, n), config.method, episode_seed(seed, 0, n), shown)
         for n, steps in enumerate(_episodes(agent, rollout, lives.episodes))
-        if n % lives.every == first
+        if n >= lives.skip and n % lives.every == first
     ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing as mp
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,3 +34,17 @@ def environment(variables: dict[str, str]) -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
+
+
+def end_with_parent() -> None:
+    """End this worker process as soon as the process that started it has ended, however that ended.
+
+    The workers of a pool would wait for work for ever if their parent is killed.
+    """
+    threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    if parent := mp.parent_process():
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,339 @@
+"""Decision Transformer on the body of a language model: does pretraining on text help offline RL?
+
+Algorithm (Chen et al., NeurIPS 2021, with a pretrained body as in Reid et al., "Can Wikipedia Help Offline
+Reinforcement Learning?", 2022)::
+
+    a step is three tokens: return to go R_t = r_t + r_(t+1) + ..., state s_t, action a_t
+    repeat: draw K consecutive steps of recorded episodes
+            maximise  sum over t of log p(a_t | R_1, s_1, a_1, ..., R_t, s_t)
+    act:    R_1 = the return that is wanted;  a_t ~ p(. | the last K steps);  R_(t+1) = R_t - r_t
+
+The body of the model is trained on with all of its weights. Its words are not used: returns, states and
+actions have embeddings of their own. A state is embedded by the words of its text, and by the values of its
+numbers, so that a number that was never recorded can be read.
+
+Reid et al. also pull these embeddings towards those of words; here they are not pulled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, Explanation, FloatArray, State, UsageError, World
+from hunch.lm import trainable
+from hunch.methods.in_context.lifetime import InContext, Lifetimes, Lived
+from hunch.methods.method import Method
+from hunch.methods.settings import configure
+from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.rl.lifetimes import pieces
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionTransformerConfig:
+    """Decision Transformer."""
+
+    lm: str = ""
+    """Causal model whose body is trained, hf:<name or folder>. Default: a small one with random weights."""
+    context: PositiveInt = 20
+    """Steps that the network reads (Reid et al.)."""
+    target: float | None = None
+    """Return that is wanted. Default: the best one recorded."""
+    batch_size: PositiveInt = 64
+    """Parts of episodes per update (Reid et al.)."""
+    learning_rate: PositiveFloat = 3e-4
+    """Learning rate of Adam (our choice)."""
+    warmup: PositiveInt = 50
+    """Updates until the learning rate is reached (our choice)."""
+
+
+SMALL = "scratch?width=64&layers=3&heads=4"
+
+
+class Steps(NamedTuple):
+    """Steps of an episode as arrays of length T."""
+
+    togo: FloatArray  # return to go, divided by the largest one recorded
+    states: FloatArray  # shape (T, features)
+    actions: Any  # rows of the embedding; 0 for an action that is still to choose
+    times: Any  # place in the episode
+
+
+class Features:
+    """Texts as vectors: 1 for each word, and each number's value at the place where it stands."""
+
+    def __init__(self, names: Sequence[str] = (), scales: Sequence[float] = ()) -> None:
+        self.plain = {"names": list(names), "scales": list(scales)}
+        self.rows = {name: row for row, name in enumerate(names)}
+        self.scales = np.array(scales)
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Features:
+        """Return the features of recorded texts; numbers are divided by the largest one at their place."""
+        largest: dict[str, float] = {}
+        for name, value in (part for text in dict.fromkeys(texts) for part in _valued(text)):
+            largest[name] = max(abs(value), largest.get(name, 0.0))
+        return cls(sorted(largest), [largest[name] or 1.0 for name in sorted(largest)])
+
+    def __call__(self, text: str) -> FloatArray:
+        """Return the features of a text, shape (features,).
+
+        Raises:
+            UsageError: if it has a word that the recorded data never show.
+        """
+        found = np.zeros(len(self.rows))
+        for name, value in _valued(text):
+            if name not in self.rows:
+                raise UsageError(f"The recorded data never show {name!r} as here: {text!r}.")
+            found[self.rows[name]] = value / self.scales[self.rows[name]]
+        return found
+
+
+def _valued(text: str) -> list[tuple[str, float]]:
+    """Return the words of a text with 1, and for each number the word before it, its place and its value."""
+    parts = [piece.rsplit(" ", 1) for piece in pieces(text)]
+    return [(part[0], float(part[1])) if len(part) == 2 else (part[0], 1.0) for part in parts]
+
+
+class DecisionTransformer(InContext):
+    """The agent. Updates need recorded episodes; without them it acts at random.
+
+    Args:
+        config: All settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: on an unknown option, or a setting out of range.
+    """
+
+    config_class: ClassVar[type[Any]] = DecisionTransformerConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, config: DecisionTransformerConfig | None = None, **options: Any) -> None:
+        self.config: DecisionTransformerConfig = configure(type(self), config, options)
+        self.lm = trainable(self.config.lm or SMALL)
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """The evidence level of the body."""
+        return self.lm.evidence
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start from the model's weights, and read the recorded episodes."""
+        self.rng, self.seed, self.updates = np.random.default_rng(seed), seed, 0
+        self.lm = trainable(self.config.lm or SMALL, seed=seed)
+        self.models = {"lm": self.lm}
+        returns = [sum(t.reward for t in episode) for episode in world.data]
+        steps = [t for episode in world.data for t in episode]
+        best, scale = max(returns, default=0.0), max(map(abs, returns), default=0.0) or 1.0
+        self.known = {
+            "actions": sorted({action for t in steps for action in t.state.actions or (t.action,)}),
+            "longest": max(map(len, world.data), default=1),
+            "target": best if self.config.target is None else self.config.target,
+            "scale": scale,
+        }
+        self._make(Features.of([t.state.observation for t in steps]))
+        own = [[Lived(t.state.observation, t.action, t.reward, t.done) for t in e] for e in world.data]
+        self.episodes = [self.steps(e, total) for e, total in zip(own, returns, strict=True)]
+        super().begin(world, seed)
+
+    def _make(self, features: Features) -> None:
+        """Make the embeddings around the body."""
+        import torch
+
+        from hunch.lm.training import Learner
+
+        self.features, width = features, self.lm.dim
+        self.row = {action: row for row, action in enumerate(self.known["actions"], 1)}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.around = torch.nn.ModuleDict(
+                {
+                    "togo": torch.nn.Linear(1, width),
+                    "states": torch.nn.Linear(max(1, len(features.rows)), width),
+                    "actions": torch.nn.Embedding(len(self.row) + 1, width),
+                    "times": torch.nn.Embedding(self.known["longest"], width),
+                    "norm": torch.nn.LayerNorm(width),
+                    "head": torch.nn.Linear(width, max(1, len(self.row))),
+                }
+            )
+        weights = [*self.around.parameters(), *self.lm.parameters()]
+        self.learner = Learner(torch.optim.Adam(weights, lr=self.config.learning_rate), clip=weights)
+
+    def steps(self, lived: Sequence[Lived], total: float) -> Steps:
+        """Return steps of an episode as arrays, from its beginning.
+
+        Args:
+            lived: The steps.
+            total: Their return, or the one that is wanted.
+        """
+        before = np.append(0.0, np.cumsum([step.reward for step in lived])[:-1]) if lived else np.zeros(0)
+        return Steps(
+            (total - before) / self.known["scale"],
+            np.array([self.features(step.observation) for step in lived]).reshape(len(lived), -1),
+            np.array([self.row.get(step.action, 0) for step in lived], dtype=np.int64),
+            np.minimum(np.arange(len(lived)), self.known["longest"] - 1),
+        )
+
+    # ---- learning -----------------------------------------------------------------------------------
+
+    def learn(self) -> dict[str, float]:
+        """Make one update: maximise the likelihood of the actions in parts of recorded episodes."""
+        import torch
+        from torch.nn import functional
+
+        if not self.episodes:
+            return {}
+        batch = [_part(*own, self.config.context) for own in self._drawn()]
+        logits = self.logits(batch)
+        targets = _padded([torch.from_numpy(steps.actions) - 1 for steps in batch], -1).to(logits.device)
+        loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+        self.updates += 1
+        rate = self.config.learning_rate * min(1.0, self.updates / self.config.warmup)
+        right = (logits.argmax(-1) == targets)[targets >= 0].double().mean()
+        return {"loss": self.learner.update(loss, rate), "accuracy": float(right)}
+
+    def _drawn(self) -> list[tuple[Steps, int]]:
+        """Draw recorded steps at random; return each one's episode, and its place there."""
+        lengths = np.array([len(steps.times) for steps in self.episodes])
+        chosen = self.rng.choice(len(lengths), self.config.batch_size, p=lengths / lengths.sum())
+        return [(self.episodes[i], int(self.rng.integers(lengths[i]))) for i in chosen]
+
+    def logits(self, batch: Sequence[Steps]) -> Tensor:
+        """Return the logits of the actions of each step, shape (n, longest, actions)."""
+        import torch
+
+        togo, states, actions, times = (
+            _padded([torch.from_numpy(part) for part in parts]).to(self.lm.network.device)
+            for parts in zip(*batch, strict=True)
+        )
+        around, at = self.around, self.around["times"](times)
+        tokens = [around["togo"](togo.float()[..., None]), around["states"](states.float())]
+        three = torch.stack([own + at for own in [*tokens, around["actions"](actions)]], 2)
+        n, t, _, width = three.shape
+        with self.lm.counted(n, 3 * n * t):
+            body = self.lm.network.base_model(
+                inputs_embeds=around["norm"](three).view(n, 3 * t, width), use_cache=False
+            )
+        found: Tensor = around["head"](body.last_hidden_state.view(n, t, 3, width)[:, :, 1])
+        return found
+
+    # ---- acting -------------------------------------------------------------------------------------
+
+    def player(self, seed: int) -> Wanting:
+        """Return a player with episodes of its own; the weights are the agent's."""
+        return Wanting(self, seed)
+
+    def explain(self, state: State) -> Explanation:
+        """Return the policy at the beginning of an episode."""
+        policy = Wanting(self, 0).policies([state])[0]
+        return Explanation({"policy": policy}, policy, "at the beginning of an episode")
+
+    # ---- state --------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :class:`hunch.core.Agent`."""
+        return {
+            "known": self.known,
+            "features": self.features.plain,
+            "body": self.lm.state_dict(),
+            "around": self.around.state_dict(),
+            "optimiser": self.learner.state_dict(),
+            "acting": self.acting.state_dict(),
+            "rng": self.rng.bit_generator.state,
+            "updates": self.updates,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.known = state["known"]
+        self._make(Features(**state["features"]))
+        self.lm.load_state_dict(state["body"])
+        self.around.load_state_dict(state["around"])
+        self.learner.load_state_dict(state["optimiser"])
+        self.rng.bit_generator.state, self.updates = state["rng"], state["updates"]
+        self.acting = self.player(self.seed)
+        self.acting.load_state_dict(state["acting"])
+
+
+def _part(steps: Steps, last: int, context: int) -> Steps:
+    """Return the steps up to a place, at most as many as the network reads."""
+    return Steps(*(part[max(0, last + 1 - context) : last + 1] for part in steps))
+
+
+def _padded(rows: Sequence[Tensor], value: float = 0) -> Tensor:
+    """Pad at the end, where no earlier step sees it."""
+    import torch
+
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=value)
+
+
+class Wanting(Lifetimes):
+    """A player that wants the agent's target return in every episode.
+
+    Args:
+        agent: The agent.
+        seed: Seed of its choices.
+    """
+
+    def __init__(self, agent: DecisionTransformer, seed: int) -> None:
+        super().__init__(seed)
+        self.agent = agent
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Draw an action for each state, given its episode so far.
+
+        Raises:
+            UsageError: if a state has something that the recorded data never show.
+        """
+        drawn = zip(states, self.policies(states), strict=True)
+        return [state.options[int(self.rng.choice(len(p), p=p))] for state, p in drawn]
+
+    def policies(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return the probability of each action of each state."""
+        import torch
+
+        agent = self.agent
+        if not agent.row:
+            return [np.full(len(state.options), 1 / len(state.options)) for state in states]
+        wanted = [agent.steps(self._episode(state), agent.known["target"]) for state in states]
+        parts = [_part(steps, len(steps.times) - 1, agent.config.context) for steps in wanted]
+        with torch.no_grad():
+            logits = agent.logits(parts).double().cpu().numpy()
+        own = [row[len(part.times) - 1] for row, part in zip(logits, parts, strict=True)]
+        return [self._policy(row, state) for row, state in zip(own, states, strict=True)]
+
+    def _episode(self, state: State) -> list[Lived]:
+        """Return the steps of the episode so far, and the one that is to come."""
+        lived = self.lived.get(state.stream, [])
+        ago = next((n for n, step in enumerate(reversed(lived)) if step.last), len(lived))
+        return [*lived[len(lived) - ago :], Lived(state.observation, "", 0.0, False)]
+
+    def _policy(self, logits: FloatArray, state: State) -> FloatArray:
+        for action in state.options:
+            if action not in self.agent.row:
+                raise UsageError(f"The recorded data never show the action {action!r}.")
+        scores = logits[[self.agent.row[action] - 1 for action in state.options]]
+        shares = np.exp(scores - scores.max())
+        return np.asarray(shares / shares.sum())
+
+
+METHOD = Method(
+    "decision-transformer",
+    DecisionTransformer,
+    "read recorded episodes with their returns, and act for a wanted return; the body may be pretrained",
+    "Chen et al., Decision Transformer, NeurIPS 2021; pretrained bodies: Reid et al., Can Wikipedia Help "
+    "Offline Reinforcement Learning?, 2022",
+    leaf="LLM4RL / policy",
+    data="needed",
+    files=(
+        "rl/lifetimes.py",
+        "methods/in_context/lifetime.py",
+        "methods/in_context/decision_transformer.py",
+    ),
+)
