@@ -34,7 +34,8 @@ from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
 from hunch.roles.planner.skills import ASKS, Detector, Skill, call_skill, feedback, refuse_twins, single
-from hunch.roles.prior.action import ActionPrior, DistributionPrior
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.distribution import DistributionPrior
 
 PLANNER: Mapping[str, Any] = {
     **{"reads": {"raw"}, "optional": {"raw"}},  # for trained skills
