@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 10
 """Maximum factor by which collection is prolonged while all captions are equal."""
-HELD_OUT: Final = 0.2
-"""Share of the pairs that is held out (released code)."""
+HELD_OUT: Final = 0.2  # share of the pairs (released code)
 ALIKE: Final = 20
 """Number of equal verdicts at which a warning says that the judge carries no information."""
 
@@ -101,8 +100,7 @@ class Preference(RewardSource):
     """
 
     saved = ("goal", "seed", "captions", "steps", "values", "scale", "known", "report")
-    known: tuple[float, ...] = ()
-    """The rewards of the distinct collected captions, once they are fitted."""
+    known: tuple[float, ...] = ()  # rewards of the distinct collected captions, once they are fitted
 
     def __init__(
         self, lm: LanguageModel, encoder: LanguageModel, config: PreferenceConfig | None = None
@@ -187,9 +185,11 @@ class Preference(RewardSource):
         drawn = rng.integers(len(self.captions), size=(self.config.pairs, 2))
         pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in drawn])
         cut = int(len(pairs) * (1 - HELD_OUT))
-        first, second = (self.table.encode([pair[i] for pair in pairs[:cut]]) for i in (0, 1))
+        shown = pairs[:cut]
+        first = self.table.encode([pair.first for pair in shown])
+        second = self.table.encode([pair.second for pair in shown])
         self.fitted, self.values = self._new(), {}
-        self.fitted.fit(first, second, [TARGETS[pair.verdict] for pair in pairs[:cut]], rng)
+        self.fitted.fit(first, second, [TARGETS[pair.verdict] for pair in shown], rng)
         self._value(self.fitted, distinct)
         rewards = [self.values[caption] for caption in self.captions]
         self.scale = (float(np.mean(rewards)), float(np.std(rewards)) or 1.0)
