@@ -17,7 +17,6 @@ import numpy as np
 from hunch.core import Agent, Player, State, Transition, World
 from hunch.envs import make
 from hunch.envs.craft import DONE, RULES
-from hunch.envs.craft_skills import WALKS
 from hunch.lm import load
 from hunch.methods import find
 from hunch.methods.planner.agent import Planner
@@ -35,6 +34,7 @@ from hunch.runs.models import Models
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
 from hunch_studies.planners import SKILL, skills_part, table, trained
 from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.craft_skills import WALKS
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 300}

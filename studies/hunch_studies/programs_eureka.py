@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from hunch import lm
-from hunch.envs.design.reward import RewardDesign
 from hunch.envs.design.reward_grammar import Part as PartOfReward
 from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
-from hunch.envs.design.worlds import WORLDS
 from hunch.methods import find
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
@@ -42,6 +40,8 @@ from hunch_studies.programs_rewards import (
     writer,
 )
 from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.rewards import WORLDS
+from hunch_studies.worlds.rewards.env import RewardDesign
 
 __all__ = ["EVEN", "STUDIES", "Even"]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from hunch import lm
 from hunch.envs.design.problem import Trial
-from hunch.envs.design.reward import RewardDesign
 from hunch.methods import Method
 from hunch.roles.writer.programs import best
 from hunch.roles.writer.similarity import TEMPERATURE, SimilarityWriter
@@ -18,6 +17,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.programs_funsearch import attempts_of, tried
 from hunch_studies.study import kept, runs_of
+from hunch_studies.worlds.rewards.env import RewardDesign
 
 Row = dict[str, Any]
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from hunch.envs.design.reward import RewardDesign
 from hunch.methods import Method, find
 from hunch.methods.program.agent import ProgramConfig
 from hunch.methods.program.song import SongConfig
@@ -37,6 +36,7 @@ from hunch_studies.programs_rewards import (
     writer,
 )
 from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.rewards.env import RewardDesign
 
 __all__ = ["EVEN", "STUDIES", "Even"]
 

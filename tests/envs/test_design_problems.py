@@ -16,8 +16,8 @@ from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, Instance, pack, r
 from hunch.envs.design.cap_set import grow
 from hunch.envs.design.code import canonical, extract, flaw
 from hunch.envs.design.mutation import mutate
-from hunch.envs.design.reward import RewardDesign
-from hunch.envs.design.worlds import WORLDS, MountainCar, Reacher
+from hunch_studies.worlds.rewards import WORLDS, MountainCar, Reacher
+from hunch_studies.worlds.rewards.env import RewardDesign
 
 DESIGN = [id for id in hunch.envs.names() if "Heuristic" in id or "Code" in id or "Design" in id]
 SMALL = {

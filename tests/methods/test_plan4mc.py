@@ -9,12 +9,12 @@ import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, State, UsageError, World
 from hunch.envs.craft import RULES
-from hunch.envs.craft_skills import FINDINGS
 from hunch.methods.planner.plan4mc import NoPlan, Plan4MC, plan
 from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, read_entry
 from hunch.rl.episodes import evaluate
 from hunch.roles.planner.skills import Skill
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
+from hunch_studies.worlds.craft_skills import FINDINGS
 
 CRAFT = "hunch/Craft-v0"
 WORLD = {"difficulty": "hard", "most": 9, "max_steps": 300}

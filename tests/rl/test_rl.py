@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hunch.rl.conservative import ConservativeLearner
 from hunch.rl.q_learning import Batch, QLearner, QNetwork, Replay
 from hunch.rl.statistics import (
     above,
@@ -98,10 +99,10 @@ def test_an_update_bootstraps_from_the_best_candidate_of_the_next_state():
 def test_candidates_of_several_states_have_the_values_that_they_have_alone():
     """Whatever stands beside them, and in padded tables too."""
     features = three_states()
-    learner = QLearner(features, 0, hidden=8)
+    learner = ConservativeLearner(features, 0, beta=1.0, hidden=8)
     candidates = [np.array([2, 0]), np.array([0]), np.array([0, 1])]
     together = learner.values(features, [0, 1, 2], candidates)
-    table = learner.padded(learner.network, np.array([0, 1, 2]), candidates).detach().numpy()
+    table = learner.padded(np.array([0, 1, 2]), candidates).detach().numpy()
     for i, (own, found) in enumerate(zip(candidates, together, strict=True)):
         alone = learner.values(features, [i], [own])[0]
         assert found == pytest.approx(alone, abs=1e-6)

@@ -47,11 +47,12 @@ __all__ = [
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
-    *("hunch/Bargaining-v0", "hunch/Bulbs-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0"),
+    *("hunch/Bargaining-v0", "hunch/Bulbs-v0", "hunch/Crafter-v0", "hunch/CraftSkill-v0"),
+    *("hunch/DistractorChain-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0"),
     *("hunch/Gripper-v0", "hunch/HomeGrid-v0", "hunch/Logistics-v0", "hunch/Miconic-v0"),
-    *("hunch/MiniGrid-v0", "hunch/Pendulum-v0", "hunch/SaySelect-v0", "hunch/SecretProperty-v0"),
-    *("hunch/SecretSkill-v0", "hunch/Strips-v0", "hunch/TextCraft-v0", "hunch/TinyHanabi-v0"),
-    *("hunch/Tug-v0"),
+    *("hunch/MiniGrid-v0", "hunch/MiniInvaders-v0", "hunch/Pendulum-v0", "hunch/PointMass-v0"),
+    *("hunch/RewardDesign-v0", "hunch/SaySelect-v0", "hunch/SecretProperty-v0", "hunch/SecretSkill-v0"),
+    *("hunch/Sokoban-v0", "hunch/Strips-v0", "hunch/TextCraft-v0", "hunch/TinyHanabi-v0", "hunch/Tug-v0"),
 )
 _HOMES = {
     "ContractError": "checker",
@@ -88,23 +89,17 @@ _ENTRY_POINTS = {
     "hunch/Kitchen-v0": "hunch.envs.kitchen.env:Kitchen",
     "hunch/KitchenSkill-v0": "hunch.envs.kitchen.env:KitchenSkill",
     "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",
-    "hunch/DistractorChain-v0": "hunch.envs.icpi.chain:DistractorChain",
     "hunch/Maze-v0": "hunch.envs.icpi.maze:Maze",
     "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
-    "hunch/MiniInvaders-v0": "hunch.envs.icpi.mini_invaders:MiniInvaders",
-    "hunch/PointMass-v0": "hunch.envs.icpi.point_mass:PointMass",
     "hunch/DarkRoom-v0": "hunch.envs.dark_room:DarkRoom",
     "hunch/DarkKeyToDoor-v0": "hunch.envs.dark_room:DarkKeyToDoor",
     "hunch/Bandit-v0": "hunch.envs.bandit:Bandit",
-    "hunch/Sokoban-v0": "hunch.envs.sokoban:Sokoban",
     "hunch/Blocksworld-v0": "hunch.envs.blocksworld:Blocksworld",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
     "hunch/CliffWalking-v0": "hunch.envs.describers:CliffWalking",
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
-    "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
-    "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
@@ -115,7 +110,6 @@ _ENTRY_POINTS = {
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
-    "hunch/RewardDesign-v0": "hunch.envs.design.reward:RewardDesign",
     "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }

@@ -19,7 +19,6 @@ class Evaluator(Protocol):
 
     def evaluate(self, states: Sequence[Any]) -> tuple[Sequence[FloatArray], Sequence[float] | FloatArray]:
         """Return the priors of each state's actions, in their order, and the value of each state."""
-        ...
 
 
 class Uniform:

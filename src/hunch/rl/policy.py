@@ -104,7 +104,6 @@ class Policy(Protocol):
 
     def sample(self, states: Sequence[State], rngs: Sequence[np.random.Generator]) -> list[Decision]:
         """Draw a decision in each state with its own generator; several states may share one."""
-        ...
 
 
 class TrainablePolicy(Policy, Protocol):
@@ -125,30 +124,24 @@ class TrainablePolicy(Policy, Protocol):
             part: What is needed: all, all but the values, or only the values; the rest is 0.
             pulled: Also compute the divergence from the prior, if there is one.
         """
-        ...
 
     def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
         """Return the log-probability of each token under a frozen reference, shape (n, T).
 
         None if there is no reference, or ``evaluate`` knows the divergence of the whole distribution.
         """
-        ...
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, without gradients; shape (n,)."""
-        ...
 
     def parameters(self) -> Mapping[str, list[nn.Parameter]]:
         """Return the trained weights: those of the ``policy``, and those of the ``value`` only."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Return the trained weights, to be saved."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        ...
 
 
 _MEMORY = (

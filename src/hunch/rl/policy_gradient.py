@@ -2,9 +2,10 @@
 
 The clipped surrogate is from Schulman et al., "Proximal Policy Optimization Algorithms" (2017), and the
 details are from CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). The algorithms differ in the advantage
-(:mod:`hunch.rl.advantages`) and in what counts as one action, a token or a whole text; :data:`PRESETS` holds
-their settings. A policy (:mod:`hunch.rl.policy`) may be pulled towards a prior (Yan et al., ICLR 2025), and
-learn its values separately from its actions (TWOSOME, ICLR 2024).
+(:mod:`hunch.rl.advantages`) and in what counts as one action, a token or a whole text;
+:data:`hunch.rl.settings.PRESETS` holds their settings. A policy (:mod:`hunch.rl.policy`) may be pulled
+towards a prior (Yan et al., ICLR 2025), and learn its values separately from its actions (TWOSOME, ICLR
+2024).
 
 Where a decision has no recorded log-probabilities, the policy that acted is still the current one before the
 update, so they are computed here.
@@ -14,39 +15,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import HunchError, IntArray, State, Transition, UsageError
+from hunch.core import HunchError, IntArray, State, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Rows, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
+from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
 
 CHECKED: Final = 8
 """Steps of an update that are judged again after it, to see whether all is finite."""
 ADAPTS: Final = 0.1
 """K_beta of the adapted weight of the divergence (Ziegler et al., 2019)."""
-
-_ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
-PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
-    {
-        "ppo": UpdateConfig(),
-        "a2c": UpdateConfig(**_ONE_PASS, gae=1.0, horizon=5, learning_rate=7e-4),
-        "reinforce": UpdateConfig(**_ONE_PASS, advantage="returns", gamma=1.0, entropy=0.0),
-        "grpo": UpdateConfig(advantage="group", gamma=1.0, whiten=False, entropy=0.0, kl=0.04, epochs=1),
-        "rloo": UpdateConfig(**_ONE_PASS, advantage="leave_one_out", unit="text", gamma=1.0, entropy=0.0),
-    }
-)
-"""Settings of the algorithms as in their papers, but all with Adam; A2C's are Stable-Baselines3's.
-
-With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
-al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
-text, which would favour long wrong texts. RLOO's paper has the divergence in the reward (``kl_in``).
-"""
 
 
 class Batch(NamedTuple):
@@ -300,14 +284,11 @@ class PolicyGradient:
         an episode was truncated or the stream continues only after the update.
         """
         c = self.config
-        steps = [(t, last) for stream in streams for t, last in _with_last(stream)]
+        steps = [(step.transition, step is stream[-1]) for stream in streams for step in stream]
         flat = values[mask].double().cpu().numpy()
         at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
-        rewards, follows, ends = (
-            np.zeros(len(flat)),
-            np.append(flat[1:], 0.0),
-            np.zeros(len(flat), dtype=bool),
-        )
+        rewards, ends = np.zeros(len(flat)), np.zeros(len(flat), dtype=bool)
+        follows = np.append(flat[1:], 0.0)
         rewards[at] = [c.scale * t.reward for t, _ in steps]
         ends[at] = [t.done or last for t, last in steps]
         follows[ends] = 0.0
@@ -336,10 +317,6 @@ _INFINITE = (
 
 def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
-
-
-def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:
-    return ((step.transition, i == len(stream) - 1) for i, step in enumerate(stream))
 
 
 def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -1,23 +1,22 @@
 """Q-learning over candidate actions.
 
 States and actions are vectors, Q(s, a) is a perceptron on both, and only the candidates C(s) of a state
-count: all admissible actions, or those that a prior proposes. The squared Bellman error (Mnih et al., Nature
-2015) and the conservative term (Kumar et al., NeurIPS 2020) each have a weight, so that online, offline and
-behaviour-cloning agents share this code.
+count: all admissible actions, or those that a prior proposes. The loss is the squared Bellman error (Mnih et
+al., Nature 2015). :mod:`hunch.rl.conservative` adds a term to it.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hunch.core import FloatArray, IntArray
+from hunch.core import FloatArray, IntArray, Saved
 
 
 class Features(Protocol):
@@ -29,16 +28,13 @@ class Features(Protocol):
     @property
     def vectors(self) -> NDArray[np.float32]:
         """Vectors of the states, shape (states, state_dim)."""
-        ...
 
     @property
     def matrix(self) -> NDArray[np.float32]:
         """Vectors of the actions, shape (texts, action_dim)."""
-        ...
 
     def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
         """Rows of each state's candidates in the matrix, one state after the other, shape (n,)."""
-        ...
 
 
 class QNetwork(nn.Module):
@@ -68,20 +64,15 @@ class QNetwork(nn.Module):
 
 
 class Batch(NamedTuple):
-    """Transitions as columns of shape (n,): states by number, actions by index.
-
-    Attributes:
-        candidates: C(s) as indices of a state's actions, shape (n, k), padded with -1.
-        following: C(s') in the same way.
-    """
+    """Transitions as columns of shape (n,): states by number, actions by index."""
 
     state: IntArray
     action: IntArray
     next_state: IntArray
     reward: FloatArray
     terminated: FloatArray
-    candidates: IntArray
-    following: IntArray
+    candidates: IntArray  # C(s) as indices of a state's actions, shape (n, k), padded with -1
+    following: IntArray  # C(s') in the same way
 
 
 Row: TypeAlias = tuple[int, int, int, float, bool, Sequence[int], Sequence[int]]
@@ -120,12 +111,23 @@ class Replay:
         sets = np.split(drawn[:, 5:].astype(np.int64), 2, axis=1)
         return Batch(state, action, following, drawn[:, 3], drawn[:, 4], *sets)
 
+    def state_dict(self) -> tuple[int, Tensor]:
+        """Return how many were added, and the rows."""
+        return self.added, torch.from_numpy(self.rows[: len(self)])
+
+    def load_state_dict(self, state: tuple[int, Tensor]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.added, filled = state
+        self.k = (filled.shape[1] - 5) // 2
+        self.rows = np.zeros((max(1024, 2 * len(filled)), filled.shape[1]))
+        self.rows[: len(filled)] = filled.numpy()
+
 
 Candidates: TypeAlias = Callable[[IntArray, IntArray], list[IntArray]]
 """Returns C(s) of states as indices of their actions, from their numbers and what the replay buffer holds."""
 
 
-class QLearner:
+class QLearner(Saved):
     """Q, its target network, its replay buffer, and the update.
 
     Args:
@@ -137,14 +139,9 @@ class QLearner:
         data: Number of recorded transitions, kept in addition to 50,000 others (our choice).
         k: Maximum number of candidates stored with a state.
         clip: Maximum gradient norm; 0 for no limit.
-        bellman: Weight of half the squared Bellman error.
-        beta: Weight of the conservative term.
-        floor: Include the recorded action in the candidates of the conservative term.
-        target: How far the target network moves (released code of Yan et al.: 0.005), and the number of
-            updates between moves.
-        summed: Sum the squared errors over the batch, instead of their mean.
-        decay: Decouple the weight decay (AdamW).
     """
+
+    saved = ("network", "target", "optimiser", "replay", "updates")
 
     def __init__(
         self,
@@ -157,37 +154,21 @@ class QLearner:
         data: int = 0,
         k: int = 0,
         clip: float = 0.0,
-        bellman: float = 1.0,
-        beta: float = 0.0,
-        floor: bool = False,
-        target: tuple[float, int] = (0.005, 1),
-        summed: bool = False,
-        decay: bool = False,
     ) -> None:
         self.features, self.gamma, self.clip, self.updates = features, gamma, clip, 0
-        self.bellman, self.beta, self.floor = bellman, beta, floor
-        self.moves, self.reduction = target, "sum" if summed else "mean"
+        self.moves = (0.005, 1)  # how far the target moves (code of Yan et al.), and after how many updates
+        self.reduction = "mean"  # of the squared errors of a batch, or their "sum"
         self.replay = Replay(50_000 + data, k)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.network = QNetwork(features.state_dim, features.action_dim, hidden)
         self.target = copy.deepcopy(self.network).requires_grad_(False)
-        adam = torch.optim.AdamW if decay else torch.optim.Adam
-        self.optimiser = adam(self.network.parameters(), lr=learning_rate, foreach=True)
+        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=learning_rate, foreach=True)
 
     def update(self, batch: Batch, candidates: Candidates) -> float:
         """Make one gradient step, and return the loss."""
         q = forward(self.network, self.features, batch.state, batch.action[:, None])
-        loss = torch.zeros(())
-        if self.bellman:
-            target = self._target(batch, candidates)
-            loss = loss + self.bellman * 0.5 * nn.functional.mse_loss(q, target, reduction=self.reduction)
-        if self.beta:
-            own = candidates(batch.state, batch.candidates)
-            if self.floor:
-                own = [np.union1d(listed, action) for listed, action in zip(own, batch.action, strict=True)]
-            others = self.padded(self.network, batch.state, own)
-            loss = loss + self.beta * (torch.logsumexp(others, dim=1) - q).mean()
+        loss = self.loss(q, batch, candidates)
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         if self.clip:
@@ -199,6 +180,10 @@ class QLearner:
             with torch.no_grad():
                 torch._foreach_lerp_(list(self.target.parameters()), list(self.network.parameters()), rate)
         return float(loss.detach())
+
+    def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
+        """Return half the squared Bellman error of Q(s, a), shape (n,)."""
+        return 0.5 * nn.functional.mse_loss(q, self._target(batch, candidates), reduction=self.reduction)
 
     def _target(self, batch: Batch, candidates: Candidates) -> Tensor:
         """Return y = r + gamma max over a' in C(s') of Q_target(s', a'); r alone at a terminal s'."""
@@ -220,29 +205,6 @@ class QLearner:
             return []
         q = forward(self.network, features, np.array(states), candidates).numpy().astype(np.float64)
         return np.split(q, np.cumsum([len(own) for own in candidates])[:-1])
-
-    def padded(self, network: QNetwork, states: IntArray, candidates: Sequence[IntArray]) -> Tensor:
-        """Return Q of each state's candidates, shape (n, max. candidates), padded with -inf."""
-        lengths = torch.tensor([len(own) for own in candidates])
-        there = torch.arange(int(lengths.max())) < lengths[:, None]
-        q = forward(network, self.features, states, candidates)
-        return torch.full(there.shape, -torch.inf).masked_scatter(there, q)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser, replay buffer and counter."""
-        filled = torch.from_numpy(self.replay.rows[: len(self.replay)])
-        parts = {name: getattr(self, name).state_dict() for name in ("network", "target", "optimiser")}
-        return {**parts, "replay": (self.replay.added, filled), "updates": self.updates}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        for name in ("network", "target", "optimiser"):
-            getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
-        self.replay.added, filled = state["replay"]
-        self.replay.k = (filled.shape[1] - 5) // 2
-        self.replay.rows = np.zeros((max(1024, 2 * len(filled)), filled.shape[1]))
-        self.replay.rows[: len(filled)] = filled.numpy()
-        self.updates = state["updates"]
 
 
 def forward(

@@ -67,7 +67,6 @@ class RolloutPolicy(Protocol):
 
     def choose(self, states: Sequence[Any], rngs: Sequence[np.random.Generator]) -> list[Any]:
         """Choose an action in each state, all together; ``None`` if it has none to suggest."""
-        ...
 
 
 def roll_out(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 
@@ -74,6 +76,24 @@ class UpdateConfig:
     """separate: steps per gradient step of the value."""
     warmup: NonNegativeInt = 0
     """separate: environment steps during which only values are learnt."""
+
+
+_ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
+PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
+    {
+        "ppo": UpdateConfig(),
+        "a2c": UpdateConfig(**_ONE_PASS, gae=1.0, horizon=5, learning_rate=7e-4),
+        "reinforce": UpdateConfig(**_ONE_PASS, advantage="returns", gamma=1.0, entropy=0.0),
+        "grpo": UpdateConfig(advantage="group", gamma=1.0, whiten=False, entropy=0.0, kl=0.04, epochs=1),
+        "rloo": UpdateConfig(**_ONE_PASS, advantage="leave_one_out", unit="text", gamma=1.0, entropy=0.0),
+    }
+)
+"""Settings of the algorithms as in their papers, but all with Adam; A2C's are Stable-Baselines3's.
+
+With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
+al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
+text, which would favour long wrong texts. RLOO's paper has the divergence in the reward (``kl_in``).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

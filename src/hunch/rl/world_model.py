@@ -42,7 +42,6 @@ class WorldModel(Protocol):
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
         """Predict one step from each state; each query has its own random generator."""
-        ...
 
 
 class Step(NamedTuple):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from hunch.roles.policy.language import LMPolicy
     from hunch.roles.policy.perceptron import PerceptronPolicy
     from hunch.roles.policy.settings import LMPolicyConfig
-    from hunch.roles.prior.action import ActionPrior, DistributionPrior, Proposal, UniformPrior
+    from hunch.roles.prior.action import ActionPrior, Proposal
+    from hunch.roles.prior.distribution import DistributionPrior, UniformPrior
     from hunch.roles.prior.kinds import PriorConfig, build_prior
     from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
     from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
@@ -66,7 +67,8 @@ _FILES = {
     "policy.language": "LMPolicy",
     "policy.perceptron": "PerceptronPolicy",
     "policy.settings": "LMPolicyConfig",
-    "prior.action": "ActionPrior DistributionPrior Proposal UniformPrior",
+    "prior.action": "ActionPrior Proposal",
+    "prior.distribution": "DistributionPrior UniformPrior",
     "prior.kinds": "PriorConfig build_prior",
     "prior.language": "LabelledPrior LikelihoodPrior MappedPrior",
     "prior.similarity": "NoveltyPrior SimilarityPrior",

@@ -6,7 +6,7 @@ A guide is an :class:`~hunch.rl.evaluator.Evaluator` of goals: the uniform one, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from hunch.core import FloatArray
 from hunch.envs.proofs.logic import Goal
 from hunch.envs.proofs.tactics import SAFE, named, shown, tactics
 from hunch.lm.base import LanguageModel, softmax
-from hunch.rl.evaluator import Evaluator
+from hunch.rl.evaluator import Evaluator, Uniform
 
 VALUE: Final = 0.5
 """The value of every goal where nothing judges it."""
@@ -32,6 +32,14 @@ class Rule:
         safe = [tactic.name in SAFE or (tactic.name == "use" and s[0].closed) for tactic, s in tactics(goal)]
         weights = np.where(safe, 100.0, 1.0)
         return np.asarray(weights / max(1.0, weights.sum()))
+
+
+UNTRAINED: Final[Mapping[str, Evaluator]] = {
+    "rule": Rule(),
+    "uniform": Uniform(tactics, VALUE),
+    "breadth": Uniform(tactics, VALUE),
+}
+"""The guides that are no model, by the name of the option; ``breadth`` also changes how goals are chosen."""
 
 
 class PolicyOnly:

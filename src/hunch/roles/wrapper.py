@@ -114,11 +114,13 @@ class Wrapper(Agent):
         return [*getattr(self.source, "records", list)(), *self.agent.records()]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of agent and source."""
-        return {"agent": self.agent.state_dict(), "source": getattr(self.source, "state_dict", dict)()}
+        """Return the state of agent and source, and what is ``saved``."""
+        own = {"agent": self.agent.state_dict(), "source": getattr(self.source, "state_dict", dict)()}
+        return {**own, **super().state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
         self.agent.load_state_dict(state["agent"])
         if state["source"]:
             self.source.load_state_dict(state["source"])

@@ -18,12 +18,12 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.icpi.base import Domain
-from hunch.envs.icpi.chain import DistractorChain
-from hunch.envs.icpi.mini_invaders import MiniInvaders
 from hunch.lm.base import sample_rng
 from hunch_studies.rules import reading
 from hunch_studies.rules.model import rule
 from hunch_studies.rules.reading import DOMAINS
+from hunch_studies.worlds.distractor_chain import DistractorChain
+from hunch_studies.worlds.mini_invaders import MiniInvaders
 
 _ENVS = {(domain, hints): domain(hints=hints) for domain in DOMAINS for hints in (True, False)}
 read = lru_cache(maxsize=1 << 14)(reading.read)

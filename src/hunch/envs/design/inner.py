@@ -46,7 +46,6 @@ class Learner(Protocol):
             steps: Approximate number of environment steps; at least one episode per policy that is tried.
             seed: Seed of all randomness.
         """
-        ...
 
 
 def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, float, dict[str, Any]]:

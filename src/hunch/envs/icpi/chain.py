@@ -1,4 +1,4 @@
-"""Chain and distractor chain: walk along a line to the goal, and try it there."""
+"""Chain: walk along a line to the goal, and try it there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOVES = {"left": -1, "try_goal": 0, "right": 1}
 
 
 class ChainTexts(Texts):
-    """The words of both chains."""
+    """The words of a chain."""
 
     actions: ClassVar[Mapping[str, str]] = {
         "left": "state = left()\n",
@@ -68,24 +68,6 @@ class Chain(Domain[tuple[int, ...]]):
         places[GOAL] = "G"
         places[self._state[0]] = "@"
         return ["".join(places)]
-
-
-class DistractorChain(Chain):
-    """Walk on a chain of 8 places to place 4, with a meaningless number in the state.
-
-    Like :class:`Chain`, but with a second number, which each step draws from 0 to 7 and which has no effect.
-    A state is ``[place, distractor]``.
-    """
-
-    form = "[place, distractor], both from 0 to 7"
-    _numbers = 2
-
-    def _draw(self) -> tuple[int, ...]:
-        return divmod(self._any(LENGTH * LENGTH), LENGTH)
-
-    def _advance(self, action: str) -> Step[tuple[int, ...]]:
-        place, reward, done, success = super()._advance(action)
-        return (*place, self._any(LENGTH)), reward, done, success
 
 
 @cache

@@ -52,9 +52,8 @@ class Formula(NamedTuple):
 
     def renamed(self, names: Mapping[str, str]) -> Formula:
         """Return the formula with other atoms; those that ``names`` lacks stay."""
-        if not self.parts:
-            return Formula(names.get(self.op, self.op))
-        return Formula(self.op, tuple(part.renamed(names) for part in self.parts))
+        parts = tuple(part.renamed(names) for part in self.parts)
+        return Formula(self.op, parts) if parts else Formula(names.get(self.op, self.op))
 
 
 FALSE: Final = Formula("false")
@@ -134,12 +133,6 @@ def read(text: str, most: int = MOST_ATOMS) -> Goal:
     return goal
 
 
-def _made(op: str, left: Formula, right: Formula) -> Formula:
-    if op == "<->":
-        return Formula("&", (implies(left, right), implies(right, left)))
-    return Formula(op, (left, right))
-
-
 class _Reader:
     """Reads a statement by recursive descent; all connectives associate to the right."""
 
@@ -172,7 +165,9 @@ class _Reader:
         while (binds := _BINDS.get(self.token, 0)) >= level:
             op = self.token
             self._next()
-            left = _made(op, left, self.formula(binds))
+            right = self.formula(binds)
+            both = implies(left, right), implies(right, left)
+            left = Formula("&", both) if op == "<->" else Formula(op, (left, right))
         self.depth -= 1
         return left
 
@@ -196,8 +191,8 @@ class _Reader:
     def _next(self) -> None:
         found = _TOKEN.match(self.text, self.end)
         if found is None:
-            self.place = self.end + len(self.text[self.end :]) - len(self.text[self.end :].lstrip())
-            self.token = self.text[self.place]
+            rest = self.text[self.end :].lstrip()
+            self.place, self.token = len(self.text) - len(rest), rest[:1]
             self._fail("a formula or connective")
         self.token, self.end = found[1] or "", found.end()
         self.place = self.end - len(self.token)
@@ -235,11 +230,6 @@ class World(NamedTuple):
     def refutes(self, goal: Goal) -> bool:
         """Return whether the hypotheses hold in this world, and the conclusion does not."""
         return all(map(self.forces, goal.hypotheses)) and not self.forces(goal.conclusion)
-
-    @property
-    def grows(self) -> bool:
-        """True if what holds in a world holds in those above it, as it has to."""
-        return all(self.true <= world.true and world.grows for world in self.above)
 
     def __str__(self) -> str:
         """The model in words; worlds above a world are in brackets."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hunch.envs.proofs import kernel
 from hunch.envs.proofs.kernel import Term, hypotheses
 from hunch.envs.proofs.logic import FALSE, Formula, Goal
 
@@ -76,6 +77,12 @@ def shown(goal: Goal) -> str:
     """Return the lines of a goal for a reader."""
     lines = [f"{name}: {formula}" for name, formula in hypotheses(goal).items()]
     return "\n".join([*lines, f"Prove: {goal.conclusion}"])
+
+
+def accepted(goal: Goal, proof: Proof | None) -> str:
+    """Return the text of a search's proof of a goal, if the kernel accepts it; else an empty text."""
+    written = term(goal, proof) if proof is not None or goal.closed else None
+    return kernel.written(written) if written is not None and kernel.accepts(goal, written) else ""
 
 
 def term(goal: Goal, proof: Proof | None) -> Term:

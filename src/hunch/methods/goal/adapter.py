@@ -20,19 +20,15 @@ class Sayer(Protocol):
     @property
     def evidence(self) -> EvidenceLevel | None:
         """Evidence level of its summaries."""
-        ...
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
         """Return a summary of a player, given its events."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Return its trained state."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        ...
 
 
 class Adapter(Sayer):

@@ -117,6 +117,8 @@ class Mentor(GoalSource):
         UsageError: if the encoder cannot embed.
     """
 
+    saved = ("adapter", "finished", "recent_scores", "steps", "stage")
+
     def __init__(
         self, lm: LanguageModel, encoder: LanguageModel, config: MentorConfig, threshold: float
     ) -> None:
@@ -245,21 +247,13 @@ class Mentor(GoalSource):
 
     def state_dict(self) -> dict[str, Any]:
         """Return adapter, lessons and counters."""
-        return {
-            "adapter": {} if self.adapter is None else self.adapter.state_dict(),
-            "lessons": {stream: asdict(lesson) for stream, lesson in self.lessons.items()},
-            "finished": [list(one) for one in self.finished],
-            "told": list(self.recent_scores),
-            "counters": (self.steps, self.stage),
-        }
+        lessons = {stream: asdict(lesson) for stream, lesson in self.lessons.items()}
+        return {**super().state_dict(), "lessons": lessons}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        if self.adapter is not None:
-            self.adapter.load_state_dict(state["adapter"])
-        self.lessons = {stream: Lesson(**saved) for stream, saved in state["lessons"].items()}
-        self.finished = [(prompt, summary, score) for prompt, summary, score in state["finished"]]
-        self.recent_scores, (self.steps, self.stage) = list(state["told"]), state["counters"]
+        super().load_state_dict(state)
+        self.lessons = {stream: Lesson(**own) for stream, own in state["lessons"].items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,7 @@ class EpisodicAgent(Agent):
 
     config_class: ClassVar[type[Any]] = ScheduleConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    saved: ClassVar[tuple[str, ...]] = ("rng", "experience")
     remembered: int | None = None
     """Number of latest successes that are kept for prompts; None for all."""
 
@@ -144,16 +145,12 @@ class EpisodicAgent(Agent):
 
     def state_dict(self) -> dict[str, Any]:
         """Return all episodes and the random state."""
-        return {
-            "rng": self.rng.bit_generator.state,
-            "experience": self.experience.state_dict(),
-            "running": [(s, list(map(tuple, episode))) for s, episode in self.running.items()],
-        }
+        running = [(s, list(map(tuple, episode))) for s, episode in self.running.items()]
+        return {**super().state_dict(), "running": running}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.rng.bit_generator.state = state["rng"]
-        self.experience.load_state_dict(state["experience"])
+        super().load_state_dict(state)
         self.running = {s: [Example(*step) for step in episode] for s, episode in state["running"]}
 
 

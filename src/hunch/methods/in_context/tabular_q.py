@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +37,7 @@ class TabularQ(EpisodicAgent):
     """The agent; arguments as for :class:`~hunch.methods.in_context.episodic.EpisodicAgent`."""
 
     config_class = TabularQConfig
+    saved = (*EpisodicAgent.saved, "table")
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all values except those of recorded episodes."""
@@ -60,15 +60,6 @@ class TabularQ(EpisodicAgent):
             follows = self.config.released or not t.terminated
             next_actions = t.next_state.options if follows else ()
             self.table.update(t.state.observation, t.action, t.reward, t.next_state.observation, next_actions)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the base class and the table."""
-        return {**super().state_dict(), "table": self.table.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self.table.load_state_dict(state["table"])
 
 
 METHOD = Method(

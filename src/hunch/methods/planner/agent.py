@@ -34,7 +34,8 @@ from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
 from hunch.roles.planner.skills import ASKS, Detector, Skill, call_skill, feedback, refuse_twins, single
-from hunch.roles.prior.action import ActionPrior, DistributionPrior
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.distribution import DistributionPrior
 
 PLANNER: Mapping[str, Any] = {
     **{"reads": {"raw"}, "optional": {"raw"}},  # for trained skills
@@ -58,6 +59,7 @@ class Planner(Agent):
 
     config_class: ClassVar[type[Any]] = PlannerConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
+    saved: ClassVar[tuple[str, ...]] = ("rng", "count", "counted", "fallbacks")
 
     def __init__(
         self,
@@ -309,20 +311,13 @@ class Planner(Agent):
 
     def state_dict(self) -> dict[str, Any]:
         """Return plans, transcripts, and all random states."""
-        return {
-            "rng": self.rng.bit_generator.state,
-            "count": list(self.count.items()),
-            "lines": list(self.lines),
-            "counted": self.counted,
-            "fallbacks": list(self.fallbacks),
-            "plans": [[stream, plan.saved()] for stream, plan in self.plans.items()],
-        }
+        plans = [[stream, plan.saved()] for stream, plan in self.plans.items()]
+        return {**super().state_dict(), "lines": list(self.lines), "plans": plans}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.rng.bit_generator.state = state["rng"]
-        self.count, self.lines = dict(state["count"]), list(state["lines"])
-        self.counted, self.fallbacks = state["counted"], list(state["fallbacks"])
+        super().load_state_dict(state)
+        self.lines = list(state["lines"])
         self.plans = {stream: self._taken_up(stream, dict(saved)) for stream, saved in state["plans"]}
 
     def _taken_up(self, stream: int, saved: dict[str, Any]) -> Plan:

@@ -38,7 +38,7 @@ from hunch.methods.planner.plan import PlannerConfig
 from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, question
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import FixedAction, Skill
-from hunch.roles.prior.action import UniformPrior
+from hunch.roles.prior.distribution import UniformPrior
 
 FAR: Final = 400
 """Maximum number of skills in a plan (our choice)."""

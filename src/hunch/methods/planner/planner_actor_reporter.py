@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from hunch.core import State, Transition, World
+from hunch.core import Saved, State, Transition, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.methods.method import Method
 from hunch.methods.planner.agent import PLANNER, Planner
@@ -37,7 +37,6 @@ class Reporter(Protocol):
 
     def probability(self, event: str) -> float:
         """Return the probability of the first message."""
-        ...
 
 
 class Scripted:
@@ -56,7 +55,7 @@ class Scripted:
         return 1 - self.lies if self.word in words(event) else self.lies
 
 
-class WordReporter:
+class WordReporter(Saved):
     """The trained policy; at first both messages are equally likely.
 
     A word counts by how much more often it occurs in the event than in all events so far, so words that occur
@@ -65,6 +64,8 @@ class WordReporter:
     Args:
         learning_rate: Learning rate of the gradient steps.
     """
+
+    saved = ("weights", "counts", "bias", "baseline", "events", "episodes")
 
     def __init__(self, learning_rate: float = 0.5) -> None:
         self.learning_rate = learning_rate
@@ -103,19 +104,6 @@ class WordReporter:
         self.episodes += 1
         self.baseline += (gained - self.baseline) / min(self.episodes, 100)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights, counts and baseline."""
-        return {
-            "weights": list(self.weights.items()),
-            "counts": list(self.counts.items()),
-            "rest": [self.bias, self.baseline, self.events, self.episodes],
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.weights, self.counts = dict(state["weights"]), dict(state["counts"])
-        self.bias, self.baseline, self.events, self.episodes = state["rest"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerActorReporterConfig(PlannerConfig):
@@ -140,6 +128,7 @@ class PlannerActorReporter(Planner):
 
     config_class: ClassVar[type[Any]] = PlannerActorReporterConfig
     fixed: ClassVar[Mapping[str, Any]] = {"stop_can": 0.2, "false_positives": 0.0, "false_negatives": 0.0}
+    saved = (*Planner.saved, "trained", "reports", "returns")
 
     def __init__(
         self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
@@ -195,22 +184,6 @@ class PlannerActorReporter(Planner):
         twin.learns = False
         twin.trained.load_state_dict(self.trained.state_dict())
         return twin
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the planner's state, the reporter, and its messages in unfinished episodes."""
-        return {
-            **super().state_dict(),
-            "reporter": self.trained.state_dict(),
-            "reports": [[s, [list(report) for report in own]] for s, own in self.reports.items()],
-            "returns": list(self.returns.items()),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self.trained.load_state_dict(state["reporter"])
-        self.reports = {s: [(event, said) for event, said in own] for s, own in state["reports"]}
-        self.returns = dict(state["returns"])
 
 
 METHOD = Method(

@@ -68,6 +68,7 @@ class GFlanPrior(GLAM):
     """
 
     config_class: ClassVar[type[Any]] = GFlanPriorConfig
+    saved = (*GLAM.saved, "proposals")
     fixed: ClassVar[Mapping[str, Any]] = {
         **{**LISTED, **TOGETHER, "kl_end": None},
         **{"gae": 0.99, "clip": 0.2, "value": 0.5, "temperature": 1.0, "scale": 1.0},
@@ -123,15 +124,6 @@ class GFlanPrior(GLAM):
             prior[:] = 0.0
             prior[own.indices] = own.weights
         return replace(found, columns={"prior": prior, **found.columns})
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of PPO and the proposals."""
-        return {**super().state_dict(), "proposals": self.proposals.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self.proposals.load_state_dict(state["proposals"])
 
 
 class Proposals:

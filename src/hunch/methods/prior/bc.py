@@ -33,7 +33,7 @@ class BC(CQL):
 
     def rule(self) -> dict[str, Any]:
         """Leave out the Bellman error."""
-        return {**super().rule(), "bellman": 0.0}
+        return {**super().rule(), "bellman": False}
 
 
 METHOD = Method(

@@ -10,15 +10,11 @@ from hunch.methods.prior.cql_prior import CQLPrior, CQLPriorConfig
 from hunch.methods.prior.dqn import DQN
 
 
-class CQL(DQN):
+class CQL(CQLPrior, DQN):
     """The agent; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
 
     config_class = CQLPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {**DQN.fixed, **CQLPrior.fixed}
-
-    def rule(self) -> dict[str, Any]:
-        """Add the conservative term."""
-        return {**super().rule(), "beta": self.config.beta, "floor": self.config.floor}
 
 
 METHOD = Method(

@@ -10,7 +10,7 @@ sections 3.1 and 3.2; conservative Q-learning is Kumar et al., NeurIPS 2020)::
         descend on L;  Q_target <- Q_target + rate * (Q - Q_target)
     act by softmax(Q(s, a_i) / alpha) over a_i in C^k(s)
 
-It is DQN-Prior with a weight on the second term (:mod:`hunch.rl.q_learning`), so DQN-Prior on recorded data
+It is DQN-Prior with the second term (:mod:`hunch.rl.conservative`), so DQN-Prior on recorded data
 is its baseline without that term, and with all admissible actions as candidates it is CQL.
 
 The recorded action may not be among C^k(s). Then the second term, as in the paper, can fall without bound as
@@ -22,11 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.methods.method import Method
 from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig
 from hunch.ranges import NonNegativeFloat
+
+if TYPE_CHECKING:
+    from hunch.rl.q_learning import QLearner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +51,14 @@ class CQLPrior(DQNPrior):
         name: getattr(CQLPriorConfig(), name) for name in ("explore", "epsilon", "warmup")
     }
 
+    def new_learner(self, seed: int, data: int) -> QLearner:
+        """Return a Q whose loss has the conservative term."""
+        from hunch.rl.conservative import ConservativeLearner
+
+        return ConservativeLearner(self.features, seed, data=data, **self.rule())
+
     def rule(self) -> dict[str, Any]:
-        """Add the conservative term."""
+        """Add the weight of the conservative term."""
         return {**super().rule(), "beta": self.config.beta, "floor": self.config.floor}
 
 

@@ -25,7 +25,7 @@ while the released code multiplies by it. The authors' protocol is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -54,7 +54,7 @@ from hunch.roles.prior.candidates import Candidates, When
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
-    from hunch.rl.q_learning import Row
+    from hunch.rl.q_learning import QLearner, Row
 
 YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
 PRIOR: Mapping[str, Any] = {
@@ -114,6 +114,7 @@ class DQNPrior(Agent):
     """
 
     config_class: ClassVar[type[DQNPriorConfig]] = DQNPriorConfig
+    saved = ("learner", "features", "rng", "steps")
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Settings that define this method; they are not options of its command."""
     moved: ClassVar[Mapping[str, str]] = {"preset": "the authors' protocol is the method dqn-prior-released"}
@@ -143,18 +144,22 @@ class DQNPrior(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and a replay buffer with recorded data only."""
-        from hunch.rl.q_learning import QLearner
-
         data = [transition for episode in world.data for transition in episode]
         self.rng = np.random.default_rng(seed)
         self.features = StateFeatures(self.table, joint=self.config.joint)
-        self.learner = QLearner(self.features, seed, data=len(data), **self.rule())
+        self.learner = self.new_learner(seed, len(data))
         self.proposals = Candidates(self.prior, self.features, self.config.k, self.config.proposals)
         self.steps = 0
         for row in self._rows(data):
             self.learner.replay.add(row)
         self.proposals.here.clear()
         self.alone = world.streams == 0
+
+    def new_learner(self, seed: int, data: int) -> QLearner:
+        """Return a new Q, with room for recorded transitions besides others."""
+        from hunch.rl.q_learning import QLearner
+
+        return QLearner(self.features, seed, data=data, **self.rule())
 
     def rule(self) -> dict[str, Any]:
         """Return the settings of the update; see :class:`hunch.rl.q_learning.QLearner`."""
@@ -163,16 +168,13 @@ class DQNPrior(Agent):
         own = {name: getattr(c, name) for name in ("hidden", "learning_rate", "gamma", "clip")}
         return {"k": k, **own}
 
-    # ---- acting -------------------------------------------------------------------------------------
-
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action from the posterior over each state's candidates."""
         here = self.proposals.arrive(states, self.rng)
         self.proposals.here.update(zip([state.stream for state in states], here, strict=True))
-        proposals = [arrival.proposal for arrival in here]
-        candidates = [proposal.indices for proposal in proposals]
-        q = self.learner.values(self.features, [arrival.state for arrival in here], candidates)
-        chosen = [self.explore(p, row) for p, row in zip(proposals, q, strict=True)]
+        numbers, candidates = [own.state for own in here], [own.proposal.indices for own in here]
+        q = self.learner.values(self.features, numbers, candidates)
+        chosen = [self.explore(own.proposal, row) for own, row in zip(here, q, strict=True)]
         return [state.options[i] for state, i in zip(states, chosen, strict=True)]
 
     @property
@@ -189,33 +191,25 @@ class DQNPrior(Agent):
             return int(self.rng.choice(proposal.indices))
         return choose(proposal, q, 0.0, self.rng)
 
-    # ---- learning -----------------------------------------------------------------------------------
-
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Note the next states, and store the steps with both candidate sets."""
         self.steps += len(transitions)
-        self.store(transitions, self._rows(transitions))
-
-    def store(self, transitions: Sequence[Transition], rows: Sequence[Row]) -> None:
-        """Store steps, as rows of the replay buffer."""
-        for row in rows:
+        for row in self._rows(transitions):
             self.learner.replay.add(row)
 
-    def _rows(self, transitions: Sequence[Transition]) -> list[Row]:
-        """Return steps as rows of the replay buffer."""
+    def _rows(self, transitions: Sequence[Transition]) -> Iterator[Row]:
+        """Yield steps as rows of the replay buffer."""
         arrive, rng = self.proposals.arrive, self.rng
         before = arrive([t.state for t in transitions], rng)
         alive = [i for i, t in enumerate(transitions) if not t.terminated]
         after = dict(zip(alive, arrive([transitions[i].next_state for i in alive], rng), strict=True))
-        rows: list[Row] = []
         for i, (t, s) in enumerate(zip(transitions, before, strict=True)):
             n = after.get(i, s)  # nothing follows a terminal state, so any value will do
             action = t.state.options.index(t.action)
             own, later = (a.proposal.indices.tolist() if self.learner.replay.k else () for a in (s, n))
-            rows.append((s.state, action, n.state, t.reward, t.terminated, own, later))
             if not t.done:
                 self.proposals.here[t.stream] = n
-        return rows
+            yield s.state, action, n.state, t.reward, t.terminated, own, later
 
     @property
     def due(self) -> int:
@@ -240,58 +234,39 @@ class DQNPrior(Agent):
             return [row[row >= 0] for row in stored]
         return self.proposals.again(states, self.rng)
 
-    # ---- evaluating ---------------------------------------------------------------------------------
-
     def player(self, seed: int) -> Memoryless:
         """Return a player that acts by the posterior over its own draws, or takes the best by epsilon."""
-        features, c = self._copy(), self.config
+        features, c = self.features.copy(), self.config
         alpha = c.alpha if c.explore == "posterior" else 0.0
 
         def act(states: Sequence[State], rng: np.random.Generator) -> list[str]:
             proposals = self.proposals.drawn(states, rng)
-            q = self._q(features, states, [proposal.indices for proposal in proposals])
+            candidates = [proposal.indices for proposal in proposals]
+            q = self.learner.values(features, features.number(states), candidates)
             chosen = [choose(p, row, alpha, rng) for p, row in zip(proposals, q, strict=True)]
             return [state.options[i] for state, i in zip(states, chosen, strict=True)]
 
         return Memoryless(act, seed)
 
-    def _copy(self) -> StateFeatures:
-        """Return features of their own, so that evaluating leaves no trace."""
-        return StateFeatures(self.table, joint=self.config.joint, known=self.features)
-
-    def _q(
-        self, features: StateFeatures, states: Sequence[State], candidates: Sequence[IntArray]
-    ) -> list[FloatArray]:
-        return self.learner.values(features, features.number(states), candidates)
-
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the largest Q of each state over all its actions, shape (n,)."""
-        every = [np.arange(len(state.options)) for state in states]
-        return np.array([q.max() for q in self._q(self._copy(), states, every)])
+        features, every = self.features.copy(), [np.arange(len(state.options)) for state in states]
+        return np.array([q.max() for q in self.learner.values(features, features.number(states), every)])
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
-        n = len(state.options)
-        (q,) = self._q(self._copy(), [state], [np.arange(n)])
+        n, features = len(state.options), self.features.copy()
+        (q,) = self.learner.values(features, features.number([state]), [np.arange(n)])
         (proposal,) = self.proposals.drawn([state], np.random.default_rng(0))
         prior, chosen = np.zeros(n), np.zeros(n)
         prior[proposal.indices] = proposal.weights
         chosen[proposal.indices] = posterior(proposal.weights, q[proposal.indices], self.config.alpha)
         return Explanation({"prior": prior, "Q": q}, chosen)
 
-    # ---- state --------------------------------------------------------------------------------------
-
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`hunch.core.Agent`."""
-        return {
-            "learner": self.learner.state_dict(),
-            "features": self.features.state_dict(),
-            "encoder": self.table.lm.name,
-            "proposer": self._proposer(),
-            **self.proposals.state_dict(),
-            "rng": self.rng.bit_generator.state,
-            "steps": self.steps,
-        }
+        """Return what is ``saved``, the candidates, and the names of both models."""
+        models = {"encoder": self.table.lm.name, "proposer": self._proposer()}
+        return {**super().state_dict(), **models, **self.proposals.state_dict()}
 
     def _proposer(self) -> dict[str, Any]:
         return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
@@ -302,20 +277,15 @@ class DQNPrior(Agent):
         Raises:
             UsageError: if its Q is for another encoder or size; the agent is left unchanged.
         """
-        shapes = [
-            {name: tuple(weights.shape) for name, weights in q.items()}
-            for q in (state["learner"]["network"], self.learner.network.state_dict())
-        ]
+        networks = (state["learner"]["network"], self.learner.network.state_dict())
+        shapes = [{name: weights.shape for name, weights in network.items()} for network in networks]
         if state["encoder"] != self.table.lm.name or shapes[0] != shapes[1]:
             raise UsageError(
                 f"The checkpoint's Q was trained on embeddings of {state['encoder']}; it cannot be used with "
                 f"those of {self.table.lm.name}, another size of network or another form of input."
             )
-        self.learner.load_state_dict(state["learner"])
-        self.features.load_state_dict(state["features"])
+        super().load_state_dict(state)
         self.proposals.load_state_dict(state, own=state["proposer"] == self._proposer())
-        self.rng.bit_generator.state = state["rng"]
-        self.steps = state["steps"]
 
 
 def choose(proposal: Proposal, q: FloatArray, alpha: float, rng: np.random.Generator) -> int:

@@ -26,7 +26,7 @@ from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.prior.action import Proposal
 
 if TYPE_CHECKING:
-    from hunch.rl.q_learning import Row
+    from hunch.rl.q_learning import QLearner, Row
 
 SCRIPTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "alfworld": {"mixed": False, "round": 10, "round_updates": 0},
@@ -82,10 +82,16 @@ class DQNPriorReleased(DQNPrior):
         self.failures = self.successes = self.owed = 0
         super().begin(world, seed)
 
-    def rule(self) -> dict[str, Any]:
-        """Sum the errors, use AdamW, and copy the target at intervals."""
-        moves = {"target": (1.0, 20)} if self.config.script == "alfworld" else {}
-        return {**super().rule(), **moves, "summed": True, "decay": True}
+    def new_learner(self, seed: int, data: int) -> QLearner:
+        """Return a Q that sums the errors and uses AdamW; for ALFWorld the target is copied at intervals."""
+        from torch.optim import AdamW
+
+        learner, rate = super().new_learner(seed, data), self.config.learning_rate
+        learner.reduction = "sum"
+        learner.optimiser = AdamW(learner.network.parameters(), lr=rate, foreach=True)
+        if self.config.script == "alfworld":
+            learner.moves = (1.0, 20)
+        return learner
 
     def explore(self, proposal: Proposal, q: FloatArray) -> int:
         """Take a random candidate with probability epsilon, else draw from the posterior or take the best."""
@@ -93,9 +99,10 @@ class DQNPriorReleased(DQNPrior):
             return int(self.rng.choice(proposal.indices))
         return choose(proposal, q, self.config.alpha if self.config.mixed else 0.0, self.rng)
 
-    def store(self, transitions: Sequence[Transition], rows: Sequence[Row]) -> None:
+    def observe(self, transitions: Sequence[Transition]) -> None:
         """Hold the steps back until their episode ends."""
-        for t, row in zip(transitions, rows, strict=True):
+        self.steps += len(transitions)
+        for t, row in zip(transitions, self._rows(transitions), strict=True):
             self.held.setdefault(t.stream, []).append(row)
             if t.done:
                 self._end(t)
@@ -105,7 +112,8 @@ class DQNPriorReleased(DQNPrior):
         self.successes += last.success
         self.failures += not last.success
         if last.success or self.failures <= self.successes + c.surplus:
-            super().store((), rows * (1 if last.success else c.copies))
+            for row in rows * (1 if last.success else c.copies):
+                self.learner.replay.add(row)
         if (self.successes + self.failures) % c.round == 0:
             self.owed += c.round_updates or 4 * len(self.learner.replay) // c.batch_size
 

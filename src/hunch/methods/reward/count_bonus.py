@@ -27,6 +27,7 @@ class Counts(RewardSource):
     """
 
     evidence = None
+    saved = ("counts",)
 
     def __init__(self, of: Literal["state", "event"] = "state") -> None:
         self.of = of
@@ -46,14 +47,6 @@ class Counts(RewardSource):
         for text in texts:
             self.counts[text] = self.counts.get(text, 0) + 1
         return [self.counts[text] ** -0.5 for text in texts]
-
-    def state_dict(self) -> dict[str, Any]:
-        """All counts."""
-        return {"counts": dict(self.counts)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.counts = dict(state["counts"])
 
 
 @dataclass(frozen=True, kw_only=True)

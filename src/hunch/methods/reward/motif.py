@@ -22,11 +22,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, HunchError, HunchWarning, Transition, World
+from hunch.core import EvidenceLevel, HunchError, HunchWarning, Transition, World
 from hunch.lm import load
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
@@ -42,11 +42,12 @@ from hunch.roles.reward.comparer import CHOICES, TARGETS, Comparer
 from hunch.roles.reward.comparer import read_preference as read_preference
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
+if TYPE_CHECKING:
+    from hunch.rl.bradley_terry import Fitted
+
 LONGEST: Final = 10
 """Maximum factor by which collection is prolonged while all captions are equal."""
-HELD_OUT, ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 0.2, 3, 64, 20, 256, 3e-3
-"""Share of the pairs that is held out (released code); networks, whose mean is the reward (paper: one), their
-width (our choice), passes (released code: 10), pairs per update (1024) and Adam's rate (1e-5)."""
+HELD_OUT: Final = 0.2  # share of the pairs (released code)
 ALIKE: Final = 20
 """Number of equal verdicts at which a warning says that the judge carries no information."""
 
@@ -89,10 +90,6 @@ class Preference(RewardSource):
     without a question. An answer without a verdict is requested once more, and then counted as a tie. The
     reward has mean 0 and standard deviation 1 over the collected captions.
 
-    Attributes:
-        known: Rewards of the distinct collected captions; empty until they are fitted.
-        report: Results of the fit, see :meth:`records`.
-
     Args:
         lm: A model that generates.
         encoder: Embeds captions.
@@ -102,15 +99,14 @@ class Preference(RewardSource):
         UsageError: if a model lacks its verb.
     """
 
-    known: tuple[float, ...] = ()
-    """The rewards of all captions, once they are fitted."""
+    saved = ("goal", "seed", "captions", "steps", "values", "scale", "known", "report")
+    known: tuple[float, ...] = ()  # rewards of the distinct collected captions, once they are fitted
 
     def __init__(
         self, lm: LanguageModel, encoder: LanguageModel, config: PreferenceConfig | None = None
     ) -> None:
         self.config = config or PreferenceConfig()
-        self.lm = lm
-        self.table = TextTable(encoder)
+        self.lm, self.table = lm, TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
         own, role = ("first", "second"), "preference"
         asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=own, role=role)
@@ -131,31 +127,27 @@ class Preference(RewardSource):
         """Forget all captions and rewards; fit at once if there are recorded data."""
         self.seed, self.goal = seed, self.config.goal if self.config.goal is not None else world.task
         self.captions: list[str] = []
-        self.steps = 0
         self.values: dict[str, float] = {}
-        self.networks: list[Any] = []
-        self.scale = (0.0, 1.0)
-        self.report: dict[str, Any] = {}
-        self.known: tuple[float, ...] = ()
-        if not world.data and 0 < world.steps <= self.config.collect:
+        self.fitted: Fitted | None = None
+        self.steps, self.scale = 0, (0.0, 1.0)  # scale: mean and standard deviation over the captions
+        self.report: dict[str, Any] = {}  # see records
+        self.known = ()
+        if world.data:
+            self.captions = [t.event for episode in world.data for t in episode if t.event]
+            self.fit()
+        elif 0 < world.steps <= self.config.collect:
             _warn(
                 f"Captions are collected for {self.config.collect:,} steps, and the run has {world.steps:,}: "
                 "no reward will be fitted."
             )
-        if world.data:
-            self.captions = [t.event for episode in world.data for t in episode if t.event]
-            self.fit()
-
-    # ---- rewards ----------------------------------------------------------------------------------------
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the reward of each step's caption; 0 while captions are collected."""
-        if not self.networks:
+        if self.fitted is None:
             self._collect(transitions)
             return [0.0] * len(transitions)
-        new = list(dict.fromkeys(t.event for t in transitions if t.event and t.event not in self.values))
-        if new:
-            self.values.update(zip(new, self._raw(new).tolist(), strict=True))
+        if new := list(dict.fromkeys(t.event for t in transitions if t.event and t.event not in self.values)):
+            self._value(self.fitted, new)
         mean, deviation = self.scale
         return [(self.values[t.event] - mean) / deviation if t.event else 0.0 for t in transitions]
 
@@ -164,7 +156,8 @@ class Preference(RewardSource):
         before, enough = self.steps, self.config.collect
         self.steps += len(transitions)
         self.captions += [t.event for t in transitions if t.event]
-        if self.steps >= enough and (self._compares() or self.steps >= LONGEST * enough):
+        differ = any(caption != self.captions[0] for caption in self.captions)
+        if self.steps >= enough and (differ or self.steps >= LONGEST * enough):
             self.fit()
         elif before < enough <= self.steps:
             _warn(
@@ -172,20 +165,9 @@ class Preference(RewardSource):
                 f"compare: captions are collected until step {LONGEST * enough:,}, and the reward is 0."
             )
 
-    def _raw(self, captions: Sequence[str]) -> FloatArray:
-        """Return the mean of the networks, shape (captions,)."""
-        import torch
-
-        with torch.no_grad():
-            x = torch.from_numpy(self.table.encode(captions))
-            rewards: FloatArray = torch.stack([net(x).squeeze(-1) for net in self.networks]).mean(0).numpy()
-        return rewards.astype(np.float64)
-
-    def _compares(self) -> bool:
-        """Return whether there are two different captions."""
-        return any(caption != self.captions[0] for caption in self.captions)
-
-    # ---- judging ----------------------------------------------------------------------------------------
+    def _value(self, fitted: Fitted, captions: Sequence[str]) -> None:
+        """Note what the networks give captions."""
+        self.values.update(zip(captions, fitted(self.table.encode(captions)).tolist(), strict=True))
 
     def fit(self) -> None:
         """Draw pairs, let the model judge them, and fit the networks.
@@ -203,12 +185,15 @@ class Preference(RewardSource):
         drawn = rng.integers(len(self.captions), size=(self.config.pairs, 2))
         pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in drawn])
         cut = int(len(pairs) * (1 - HELD_OUT))
-        self._train(pairs[:cut], rng)
-        values = dict(zip(distinct, self._raw(distinct).tolist(), strict=True))
-        rewards = [values[caption] for caption in self.captions]
+        shown = pairs[:cut]
+        first = self.table.encode([pair.first for pair in shown])
+        second = self.table.encode([pair.second for pair in shown])
+        self.fitted, self.values = self._new(), {}
+        self.fitted.fit(first, second, [TARGETS[pair.verdict] for pair in shown], rng)
+        self._value(self.fitted, distinct)
+        rewards = [self.values[caption] for caption in self.captions]
         self.scale = (float(np.mean(rewards)), float(np.std(rewards)) or 1.0)
-        self.values = values
-        self.known = tuple((value - self.scale[0]) / self.scale[1] for value in values.values())
+        self.known = tuple((value - self.scale[0]) / self.scale[1] for value in self.values.values())
         self.report = {"captions": dict(zip(distinct, self.known, strict=True)), **self._told(pairs, cut)}
         self.captions = []
 
@@ -230,37 +215,10 @@ class Preference(RewardSource):
         own = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
         return self.comparer.asking.prompt(self.prompt(first, second), **own)
 
-    # ---- fitting ----------------------------------------------------------------------------------------
+    def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
+        from hunch.rl.bradley_terry import Fitted
 
-    def _train(self, pairs: Sequence[Pair], rng: np.random.Generator) -> None:
-        """Fit every network to the pairs, each with its own initial weights and order."""
-        import torch
-        from torch import nn
-
-        first, second = (
-            torch.from_numpy(self.table.encode(texts))
-            for texts in ([pair.first for pair in pairs], [pair.second for pair in pairs])
-        )
-        target = torch.tensor([TARGETS[pair.verdict] for pair in pairs])
-        self.networks = [self._network(self.seed + i) for i in range(ENSEMBLE)]
-        for net in self.networks:
-            optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
-            for _ in range(EPOCHS):
-                order = torch.from_numpy(rng.permutation(len(pairs)))
-                for rows in torch.split(order, BATCH):
-                    logits = (net(first[rows]) - net(second[rows])).squeeze(-1)
-                    loss = nn.functional.binary_cross_entropy_with_logits(logits, target[rows])
-                    optimiser.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    optimiser.step()
-
-    def _network(self, seed: int) -> Any:
-        import torch
-        from torch import nn
-
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return nn.Sequential(nn.Linear(self.table.dim, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+        return Fitted(self.table.dim, self.seed, weights)
 
     def _told(self, pairs: Sequence[Pair], cut: int) -> dict[str, Any]:
         """Return statistics of the verdicts and the fit."""
@@ -306,31 +264,14 @@ class Preference(RewardSource):
         accuracy = self.report.get("accuracy")
         return {} if accuracy is None else {"pair_accuracy": float(accuracy)}
 
-    # ---- state ------------------------------------------------------------------------------------------
-
     def state_dict(self) -> dict[str, Any]:
         """Return captions, rewards and networks."""
-        return {
-            "goal": self.goal,
-            "seed": self.seed,
-            "captions": list(self.captions),
-            "steps": self.steps,
-            "values": dict(self.values),
-            "scale": self.scale,
-            "known": self.known,
-            "report": dict(self.report),
-            "networks": [net.state_dict() for net in self.networks],
-        }
+        return {**super().state_dict(), "networks": self.fitted.state_dict() if self.fitted else []}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.goal, self.seed, self.steps = state["goal"], state["seed"], state["steps"]
-        self.captions, self.values = list(state["captions"]), dict(state["values"])
-        self.scale, self.known = tuple(state["scale"]), tuple(state["known"])
-        self.report = dict(state["report"])
-        self.networks = [self._network(self.seed) for _ in state["networks"]]
-        for net, weights in zip(self.networks, state["networks"], strict=True):
-            net.load_state_dict(weights)
+        super().load_state_dict(state)
+        self.fitted = self._new(state["networks"]) if state["networks"] else None
 
 
 def _warn(text: str) -> None:
@@ -377,8 +318,7 @@ class Motif(Rewarded):
         encoder: LanguageModel | None = None,
         **options: Any,
     ) -> None:
-        c: MotifConfig = configure(type(self), config, options)
-        self.config = c
+        self.config = c = configure(type(self), config, options)
         embeds = load(c.encoder) if encoder is None else encoder
         super().__init__(
             learner(c, embeds),
@@ -405,5 +345,6 @@ METHOD = Method(
         "methods/reward/motif.py",
         "roles/reward/rewarded.py",
         "methods/q_learning.py",
+        "rl/bradley_terry.py",
     ),
 )

@@ -20,29 +20,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, UsageError, World, weakest
+from hunch.core import Agent, HunchError, Memoryless, State, Transition, UsageError, World, weakest
 from hunch.envs.proofs import kernel
 from hunch.envs.proofs.env import Statements
 from hunch.envs.proofs.logic import Goal, counter_model, read
-from hunch.envs.proofs.tactics import moves, tactics, term
+from hunch.envs.proofs.tactics import accepted, moves, tactics
 from hunch.envs.proofs.theorems import variants
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl import and_or
-from hunch.rl.and_or import AndOr, Tree
-from hunch.rl.evaluator import Evaluator, Uniform
+from hunch.rl.evaluator import Evaluator
 from hunch.roles.formaliser import Formaliser
-from hunch.roles.guide import VALUE, LanguageGuide, PolicyOnly, Rule
+from hunch.roles.guide import UNTRAINED, LanguageGuide, PolicyOnly
 
 if TYPE_CHECKING:
+    from hunch.core import EvidenceLevel
     from hunch.roles.guide_network import GuideNetwork, Lesson
 
 FAILURES = 5
@@ -104,7 +103,7 @@ class AlphaProof(Agent):
     fixed: ClassVar[Mapping[str, Any]] = {}
     records_file: ClassVar[str] = "proofs.jsonl"
     saved = (
-        *("round", "spent", "stored", "attempts", "given", "refuted", "unmeant", "failed", "extra"),
+        *["round", "spent", "stored", "attempts", "given", "refuted", "unmeant", "failed", "extra"],
         "network",
     )
 
@@ -118,8 +117,8 @@ class AlphaProof(Agent):
     ) -> None:
         self.config: AlphaProofConfig = configure(type(self), config, options)
         self.check(self.config, {"lm": "given"} if lm else {})
-        named = {"lm": lm, "formaliser": formaliser}
-        self.models = {name: model for name, model in named.items() if model is not None}
+        self.models = {"lm": lm} if lm else {}
+        self.models |= {"formaliser": formaliser} if formaliser else {}
         self.formaliser = Formaliser(formaliser, self.config.readings) if formaliser else None
 
     @classmethod
@@ -153,24 +152,18 @@ class AlphaProof(Agent):
         c = self.config
         if c.guide == "lm":
             return LanguageGuide(self.models["lm"])
-        if c.guide == "rule":
-            return Rule()
-        if c.guide in ("uniform", "breadth"):
-            return Uniform(tactics, VALUE)
+        if c.guide != "network":
+            return UNTRAINED[c.guide]
         from hunch.roles.guide_network import GuideNetwork
 
         self.network = GuideNetwork(self.seed, width=c.width, learning_rate=c.learning_rate)
         return self.network if c.value else PolicyOnly(self.network)
 
-    # ---- attempting ---------------------------------------------------------------------------------------
-
     def act(self, states: Sequence[State]) -> list[str]:
         """Return the proof of each statement; an empty text if none was found."""
         texts = [state.observation for state in states]
-        if any(text not in self.attempts for text in texts):
-            self._attempt(
-                [text for text in dict.fromkeys([*texts, *self.texts]) if text not in self.attempts]
-            )
+        if due := [text for text in dict.fromkeys([*texts, *self.texts]) if text not in self.attempts]:
+            self._attempt(due)
         return [self.attempts[text] for text in texts]
 
     def _attempt(self, texts: Sequence[str]) -> None:
@@ -202,7 +195,7 @@ class AlphaProof(Agent):
         """Return the proof of a statement; an empty text if it is not proved."""
         return self.stored[str(goal)][2] if str(goal) in self.stored else ""
 
-    def _keep(self, tree: Tree) -> None:
+    def _keep(self, tree: and_or.Tree) -> None:
         """Store what was proved in a tree, and note goals that were tried in vain."""
         failed = []
         for node in nodes(tree.root):
@@ -210,19 +203,16 @@ class AlphaProof(Agent):
                 self._store(node.state, node.proof)
             elif node.moves:
                 failed.append(str(node.state))
-        self.failed += islice(failed, FAILURES)
+        self.failed += failed[:FAILURES]
 
     def _store(self, goal: Goal, proof: and_or.Proof) -> None:
         """Store the proof of a goal, if the kernel accepts it and it is the shortest."""
         known = self.stored.get(str(goal))
         if known is not None and known[1] <= proof.size:
             return
-        written = term(goal, proof)
-        if kernel.accepts(goal, written):
+        if written := accepted(goal, proof):
             tactic = [own for own, _ in tactics(goal)].index(proof.action)
-            self.stored[str(goal)] = tactic, proof.size, kernel.written(written)
-
-    # ---- learning -----------------------------------------------------------------------------------------
+            self.stored[str(goal)] = tactic, proof.size, written
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Note which statements had their attempt, and whose proof is not of what was meant."""
@@ -282,11 +272,17 @@ class AlphaProof(Agent):
                 made = variants(goal, self.config.variants, rng)
                 self.extra += [str(v) for v in made if counter_model(v) is None]
 
-    # ---- the rest -----------------------------------------------------------------------------------------
-
-    def player(self, seed: int) -> Player:
+    def player(self, seed: int) -> Memoryless:
         """Return a player that proves with the guide as it is."""
-        return Prover(self, seed)
+
+        def act(states: Sequence[State], _: np.random.Generator) -> list[str]:
+            goals = self.statements([state.observation for state in states])
+            known = list(dict.fromkeys(goal for goal in goals if goal))
+            trees = search(self.config, self.guide, known, (seed,), self.config.budget)
+            proofs = {goal: accepted(goal, tree.root.proof) for goal, tree in zip(known, trees, strict=True)}
+            return [proofs[goal] if goal else "" for goal in goals]
+
+        return Memoryless(act, seed)
 
     def records(self) -> list[dict[str, Any]]:
         """Return what became of each statement: proved, refuted with its witness, or open."""
@@ -308,40 +304,14 @@ class AlphaProof(Agent):
         self._check()
 
 
-class Prover(Player):
-    """Proves statements with a guide that does not learn; remembers nothing."""
-
-    def __init__(self, agent: AlphaProof, seed: int) -> None:
-        self.agent, self.seed = agent, seed
-
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Return the proof of each statement; an empty text if none was found."""
-        agent = self.agent
-        goals = agent.statements([state.observation for state in states])
-        known = list(dict.fromkeys(goal for goal in goals if goal))
-        trees = search(agent.config, agent.guide, known, (self.seed,), agent.config.budget)
-        proofs = {goal: proof_text(goal, tree) for goal, tree in zip(known, trees, strict=True)}
-        return [proofs[goal] if goal else "" for goal in goals]
-
-    def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing."""
-
-
 def search(
     config: AlphaProofConfig, guide: Evaluator, goals: Sequence[Goal], seed: Sequence[int], budget: int
-) -> list[Tree]:
+) -> list[and_or.Tree]:
     """Search for proofs of goals, each with its own randomness."""
     rngs = [np.random.default_rng([*seed, crc32(str(goal).encode())]) for goal in goals]
     rule: Literal["breadth", "puct"] = "breadth" if config.guide == "breadth" else "puct"
-    how = AndOr(budget=budget, rule=rule, combine=config.combine, c=config.c, gamma=config.gamma)
+    how = and_or.AndOr(budget=budget, rule=rule, combine=config.combine, c=config.c, gamma=config.gamma)
     return how.search(goals, moves, guide, rngs)
-
-
-def proof_text(goal: Goal, tree: Tree) -> str:
-    """Return the proof that a tree holds of its goal, if the kernel accepts it; else an empty text."""
-    proof = tree.root.proof
-    written = term(goal, proof) if proof is not None or goal.closed else None
-    return kernel.written(written) if written is not None and kernel.accepts(goal, written) else ""
 
 
 def nodes(root: and_or.Goal) -> Iterator[and_or.Goal]:

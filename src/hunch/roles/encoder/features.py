@@ -111,6 +111,10 @@ class StateFeatures:
         """The vectors of all actions, shape (number of texts, dim)."""
         return self.table.matrix
 
+    def copy(self) -> StateFeatures:
+        """Return features that begin empty and reuse what is known here, which they leave unchanged."""
+        return StateFeatures(self.table, joint=self.joint, known=self)
+
     def find(self, state: State) -> int:
         """Return the number of a state; -1 if it has none."""
         return self._numbers.get(state, -1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from hunch.core import Agent, Explanation, Player, Source, State, Transition, World
+from hunch.core import Agent, Explanation, Player, Saved, Source, State, Transition, World
 from hunch.roles.wrapper import Wrapper
 
 
@@ -15,7 +15,6 @@ class GoalSource(Source, Protocol):
 
     def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
         """Return the goals of each state, with one call for all streams; none leaves only the task."""
-        ...
 
 
 class Achievement(Protocol):
@@ -23,10 +22,9 @@ class Achievement(Protocol):
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
         """Return the goals of each transition's state that were reached."""
-        ...
 
 
-class Goals:
+class Goals(Saved):
     """The goals of each stream.
 
     Args:
@@ -35,6 +33,8 @@ class Goals:
             a goal until the end of the episode.
         renew: Suggest new goals in every state.
     """
+
+    saved = ("by_stream", "done", "counts")
 
     def __init__(self, source: GoalSource, achievement: Achievement | None, renew: bool) -> None:
         self.source, self.achievement, self.renew = source, achievement, renew
@@ -90,16 +90,6 @@ class Goals:
         told, self.counts = self.counts, dict.fromkeys(self.counts, 0.0)
         return told
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the goals of each stream, and those reached in its episode."""
-        done = {stream: list(goals) for stream, goals in self.done.items()}
-        return {"by_stream": dict(self.by_stream), "done": done, "told": dict(self.counts)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.by_stream, self.counts = dict(state["by_stream"]), dict(state["told"])
-        self.done = {stream: list(goals) for stream, goals in state["done"].items()}
-
 
 class Goaled(Wrapper):
     """An agent that pursues suggested goals, which it sees in ``State.goals``.
@@ -117,6 +107,7 @@ class Goaled(Wrapper):
 
     source: GoalSource
     needs = ("suggest", "evidence")
+    saved = ("goals",)
 
     def __init__(
         self,
@@ -160,15 +151,6 @@ class Goaled(Wrapper):
         """Return the agent's explanation, and the goal."""
         given = self.goals.of(state)
         return replace(self.agent.explain(given), note=f"goal: {given.aim}")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of agent and source, and the current goals."""
-        return {**super().state_dict(), "goals": self.goals.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self.goals.load_state_dict(state["goals"])
 
 
 class GoaledPlayer:

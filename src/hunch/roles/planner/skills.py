@@ -75,11 +75,9 @@ class Subtask(Protocol):
 
     def reached(self, before: Any, after: Any) -> bool:
         """Return whether a step from one ``State.raw`` to another reaches the skill's goal."""
-        ...
 
     def view(self, state: State) -> State:
         """Return what the skill observes in a state of the planner's environment."""
-        ...
 
 
 def call_skill(skill: Skill, verb: Callable[..., T], *given: Any) -> T:

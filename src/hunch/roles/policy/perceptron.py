@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import IntArray, State
+from hunch.core import IntArray, Saved, State
 from hunch.rl.listed import ListedPolicy, padded
 from hunch.rl.q_learning import forward
 from hunch.roles.encoder.features import StateFeatures, TextTable, Vectors
@@ -22,7 +22,7 @@ KNOWN = 10_000
 """Number of states of which the features are kept."""
 
 
-class PerceptronPolicy(ListedPolicy):
+class PerceptronPolicy(ListedPolicy, Saved):
     """Two perceptrons on frozen embeddings: one scores the actions of a state, one evaluates states.
 
     The score of an action is the inner product of the first perceptron's output with a linear map of the
@@ -36,6 +36,8 @@ class PerceptronPolicy(ListedPolicy):
         hidden: Width of both perceptrons.
         seed: Seed of the weights.
     """
+
+    saved = ("actor", "critic", "spread")
 
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
         self.features = StateFeatures(table)
@@ -77,17 +79,6 @@ class PerceptronPolicy(ListedPolicy):
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """The weights of both."""
         return {"policy": list(self.actor.parameters()), "value": list(self.critic.parameters())}
-
-    def state_dict(self) -> dict[str, Any]:
-        """The weights of both, and the statistics of the embeddings."""
-        networks = {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
-        return {**networks, "spread": self.spread.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.actor.load_state_dict(state["actor"])
-        self.critic.load_state_dict(state["critic"])
-        self.spread.load_state_dict(state["spread"])
 
 
 @dataclass

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from hunch.core import FloatArray, State
-from hunch.roles.prior.action import ActionPrior, DistributionPrior
+from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.distribution import DistributionPrior
 
 
 class Instructed:

@@ -23,7 +23,7 @@ from hunch.lm.asking import AskConfig, ask_config
 from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.prior.action import DistributionPrior, UniformPrior
+from hunch.roles.prior.distribution import DistributionPrior, UniformPrior
 
 if TYPE_CHECKING:
     from hunch.roles.prior.language import MappedPrior

@@ -17,7 +17,8 @@ from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import Tie, choose, estimator_of, project
 from hunch.lm.wording import version
 from hunch.ranges import PositiveFloat, check_value
-from hunch.roles.prior.action import DistributionPrior, Proposal
+from hunch.roles.prior.action import Proposal
+from hunch.roles.prior.distribution import DistributionPrior
 
 ASKS = AskConfig()
 """Temperature 1, as in training in the paper's released code, and the model's default length."""

@@ -8,7 +8,7 @@ from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel, softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.encoder.features import TextTable, Vectors, recency_weights
-from hunch.roles.prior.action import DistributionPrior
+from hunch.roles.prior.distribution import DistributionPrior
 
 SEEN_DECAY = 0.3
 """similarity: weight of a line relative to the next more recent one."""

@@ -39,7 +39,6 @@ class Preferences(Protocol):
         self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
     ) -> list[float]:
         """Return for each pair of steps from equal states the share of the preference for the first."""
-        ...
 
 
 class Gold(Preferences):

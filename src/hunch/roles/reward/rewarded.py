@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, Player, Source, State, Transition, UsageError, World
+from hunch.core import Agent, Explanation, Player, Saved, Source, State, Transition, UsageError, World
 from hunch.ranges import NonNegativeFloat, Share, check_settings
 from hunch.roles.wrapper import Wrapper
 
@@ -18,7 +18,6 @@ class RewardSource(Source, Protocol):
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the intrinsic reward of each transition, with one call for all streams."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +57,7 @@ class Rewarded(Wrapper):
 
     source: RewardSource
     needs = ("rewards", "evidence")
+    saved = ("recent_rewards", "running", "counts", "recalled")
 
     def __init__(
         self,
@@ -167,31 +167,15 @@ class Rewarded(Wrapper):
         mean = {"intrinsic": sum(told) / len(told)} if told else {}
         return {**super().learn(), **mean}
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of agent and source, and statistics of rewards and unfinished episodes."""
-        return {
-            **super().state_dict(),
-            "told": list(self.recent_rewards),
-            "running": self.running.figures(),
-            "counts": {stream: dict(seen) for stream, seen in self.counts.items()},
-            "recalled": self.recalled.state_dict(),
-        }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self.recent_rewards, self.running = list(state["told"]), Running.of(state["running"])
-        self.counts = {stream: dict(seen) for stream, seen in state["counts"].items()}
-        self.recalled = Recalled()
-        self.recalled.load_state_dict(state["recalled"])
-
-
-class Recalled:
+class Recalled(Saved):
     """Which of the events that were ever rewarded have occurred in the episode of each stream.
 
     Args:
         paying: The events that were ever rewarded.
     """
+
+    saved = ("paying", "past_events")
 
     def __init__(self, paying: dict[str, None] | None = None) -> None:
         self.paying = {} if paying is None else paying
@@ -217,18 +201,6 @@ class Recalled:
                 del self.past_events[t.stream]
         return found
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything as lists."""
-        return {
-            "paying": list(self.paying),
-            "came": {s: list(events) for s, events in self.past_events.items()},
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.paying = dict.fromkeys(state["paying"])
-        self.past_events = {stream: dict.fromkeys(events) for stream, events in state["came"].items()}
-
 
 class RecallingPlayer:
     """A player that sees which rewarded events have occurred in its episode."""
@@ -245,27 +217,18 @@ class RecallingPlayer:
         self.player.observe(self.recalled.seen(transitions))
 
 
-class Running:
+class Running(Saved):
     """Running mean and standard deviation.
 
     Args:
         values: The first values.
     """
 
+    saved = ("n", "total", "squares")
+
     def __init__(self, values: Sequence[float] = ()) -> None:
         self.n, self.total, self.squares = 0, 0.0, 0.0
         self.add(values)
-
-    @classmethod
-    def of(cls, figures: Sequence[float]) -> Running:
-        """Restore the result of :meth:`figures`."""
-        running = cls()
-        running.n, running.total, running.squares = int(figures[0]), figures[1], figures[2]
-        return running
-
-    def figures(self) -> tuple[float, ...]:
-        """Return number, sum and sum of squares."""
-        return self.n, self.total, self.squares
 
     def add(self, values: Sequence[float]) -> None:
         """Add values."""

@@ -35,7 +35,6 @@ class TextWorldModel(WorldModel, Protocol):
 
     def ready(self, actions: Sequence[str]) -> bool:
         """Return whether the experience is sufficient for all of these actions."""
-        ...
 
 
 class InContextWorldModel:

@@ -100,11 +100,9 @@ class Search(Protocol):
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Return n requests for programs."""
-        ...
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Record finished attempts, in the order of their numbers."""
-        ...
 
 
 class Writer(Protocol):
@@ -113,7 +111,6 @@ class Writer(Protocol):
     @property
     def evidence(self) -> EvidenceLevel | None:
         """Evidence level of the programs; None if no model is used."""
-        ...
 
     def write(
         self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
@@ -127,7 +124,6 @@ class Writer(Protocol):
             n: Number of programs.
             first: Number of the first program; each number is a separate draw.
         """
-        ...
 
 
 # ---- writers ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs.crafter import ACTIONS, carried, described
+from hunch_studies.worlds.crafter import ACTIONS, carried, described
 
 NAMES = {1: "water", 2: "grass", 3: "tree", 4: "player", 5: "cow"}
 

@@ -1,11 +1,11 @@
 """Small worlds of continuous control for reward design, with many copies stepped at once in NumPy."""
 
-from hunch.envs.design.worlds.base import Variables, World
-from hunch.envs.design.worlds.crane import Crane
-from hunch.envs.design.worlds.docking import Docking
-from hunch.envs.design.worlds.mountain_car import MountainCar
-from hunch.envs.design.worlds.point_maze import PointMaze
-from hunch.envs.design.worlds.reacher import Reacher
+from hunch_studies.worlds.rewards.base import Variables, World
+from hunch_studies.worlds.rewards.crane import Crane
+from hunch_studies.worlds.rewards.docking import Docking
+from hunch_studies.worlds.rewards.mountain_car import MountainCar
+from hunch_studies.worlds.rewards.point_maze import PointMaze
+from hunch_studies.worlds.rewards.reacher import Reacher
 
 __all__ = ["WORLDS", "Crane", "Docking", "MountainCar", "PointMaze", "Reacher", "Variables", "World"]
 

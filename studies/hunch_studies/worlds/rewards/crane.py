@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import FloatArray
-from hunch.envs.design.worlds.base import Variables, World, met
 from hunch.rl.cem import CEM
+from hunch_studies.worlds.rewards.base import Variables, World, met
 
 
 class Crane(World):

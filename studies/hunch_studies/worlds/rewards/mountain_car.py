@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import FloatArray
-from hunch.envs.design.worlds.base import SMALL, Variables, World
+from hunch_studies.worlds.rewards.base import SMALL, Variables, World
 
 
 class MountainCar(World):

@@ -1,0 +1,80 @@
+"""Rewards fitted to preferences: softmax(r1, r2) is the probability that the first is preferred.
+
+The model is that of Bradley and Terry (1952); the reward is the mean of small networks, as in Christiano et
+al., "Deep Reinforcement Learning from Human Preferences" (NeurIPS 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from hunch.core import FloatArray
+
+ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 3, 64, 20, 256, 3e-3
+"""Networks (Motif: one), their width (our choice), passes (Motif's code: 10), pairs per update (1024) and
+Adam's rate (1e-5)."""
+
+
+class Fitted:
+    """A reward of vectors.
+
+    Args:
+        dim: Length of a vector.
+        seed: Seed of the weights; each network has initial weights of its own.
+        weights: The weights of each network from :meth:`state_dict`, if they are to be restored.
+    """
+
+    def __init__(self, dim: int, seed: int, weights: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.networks = [_network(dim, seed + i) for i in range(ENSEMBLE)]
+        for net, own in zip(self.networks, weights, strict=False):
+            net.load_state_dict(own)
+
+    def __call__(self, vectors: NDArray[np.float32]) -> FloatArray:
+        """Return the mean of the networks, shape (n,)."""
+        with torch.no_grad():
+            x = torch.from_numpy(vectors)
+            rewards: FloatArray = torch.stack([net(x).squeeze(-1) for net in self.networks]).mean(0).numpy()
+        return rewards.astype(np.float64)
+
+    def fit(
+        self,
+        first: NDArray[np.float32],
+        second: NDArray[np.float32],
+        preferred: Sequence[float],
+        rng: np.random.Generator,
+    ) -> None:
+        """Descend on the cross-entropy, with an order of its own for each network.
+
+        Args:
+            first: The vectors of the first of each pair, shape (n, dim).
+            second: Those of the second.
+            preferred: The share of the preference that the first gets, from 0 to 1.
+            rng: Random generator for the order.
+        """
+        one, other, target = torch.from_numpy(first), torch.from_numpy(second), torch.tensor(preferred)
+        for net in self.networks:
+            optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
+            for _ in range(EPOCHS):
+                order = torch.from_numpy(rng.permutation(len(target)))
+                for rows in torch.split(order, BATCH):
+                    logits = (net(one[rows]) - net(other[rows])).squeeze(-1)
+                    loss = nn.functional.binary_cross_entropy_with_logits(logits, target[rows])
+                    optimiser.zero_grad()
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    optimiser.step()
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """Return the weights of each network."""
+        return [net.state_dict() for net in self.networks]
+
+
+def _network(dim: int, seed: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(dim, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
