@@ -39,7 +39,7 @@ from hunch.rl.rollout import TextEnvironment
 from hunch.runs import cluster
 from hunch.runs.board import BOARDS, board_of
 from hunch.runs.build import build, recorded, tasks
-from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run
+from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run, unfinished
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit, require_recorded
@@ -98,9 +98,11 @@ def compare(arguments: Sequence[str]) -> None:
     env = _check(first, where)
     if where.board and not where.dry_run:
         os.environ[BOARDS] = " ".join(where.board)
-    if where.on == "here" and not where.dry_run:
-        prepared(todo)  # while the models are loaded here, so that what cannot be loaded is refused
-    _check_models(first, where, env)
+    left = unfinished(todo)
+    if left and where.on == "here" and not where.dry_run:
+        prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
+    if left:
+        _check_models(first, where, env)
     if where.dry_run:
         return dry_run([arm.label for arm in listed], first, where.seeds)
     try:

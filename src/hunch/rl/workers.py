@@ -7,11 +7,13 @@ The number of processes affects only the speed. A program that uses them needs
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
@@ -76,6 +78,24 @@ class Fleet:
             worker.close()
 
 
+@contextmanager
+def without_main() -> Iterator[None]:
+    """Start processes within a ``with`` block that do not look for a main program which is no file.
+
+    One that was read from standard input has the name of a file that does not exist.
+    """
+    main: Any = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or os.path.exists(file):
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
+
+
 class _Worker:
     """A process with a share of the environments, which ends with this process."""
 
@@ -89,7 +109,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy the locks of torch's threads
         self.pipe, end = context.Pipe()
         self.process = context.Process(target=_work, args=(end, packed), daemon=True)
-        self.process.start()
+        with without_main():
+            self.process.start()
         end.close()
 
     def send(self, share: Mapping[int, Call]) -> None:

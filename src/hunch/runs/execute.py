@@ -29,7 +29,7 @@ from hunch.runs.files import CHECKPOINT
 from hunch.runs.fit import require_fit, require_recorded
 from hunch.runs.folder import RunFolder, kept, refuse_other
 from hunch.runs.loop import Watch
-from hunch.runs.models import Asked, asked_by, refuse_known_games
+from hunch.runs.models import Asked, Loaded, asked_by, light, refuse_known_games
 from hunch.runs.result import Result
 from hunch.runs.result import finished as finished
 from hunch.runs.training import Training
@@ -103,10 +103,12 @@ def execute(
         done = finished(path)
         if done and done.requested >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
             return done
-    places = places_of(config, given)  # before torch is loaded, since it may refuse
+    places = places_of(config, given)  # all this before torch is loaded, since it may refuse
+    examine(places.all)
+    own = config.specs() if given.agent is None and "agent" not in config.objects else {}
+    loaded = light(spec for name, spec in own.items() if given.lm is None or name != "lm")
     with threads(config.threads):
-        examine(places.all)
-        agent, models = _made(config, given)
+        agent, models = _made(config, given, loaded)
         asked = Asked(agent, models, places.all)
         refuse_known_games(asked)
         if budget is not None:
@@ -190,10 +192,10 @@ def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Eval
     return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
 
 
-def _made(config: RunConfig, given: Given) -> tuple[Agent, Mapping[str, LanguageModel]]:
+def _made(config: RunConfig, given: Given, loaded: Loaded) -> tuple[Agent, Mapping[str, LanguageModel]]:
     """Return the agent and the models to be metered besides its own."""
     if given.agent is None:
-        agent, models = build(config, lm=given.lm)
+        agent, models = build(config, lm=given.lm, loaded=loaded)
         return agent, models if given.models is None else given.models
     return given.agent, given.models or {}
 
