@@ -14,11 +14,11 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.methods.settings import configure
 from hunch.rl.comparison import difference
-from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
 from hunch.runs.files import CHECKPOINT, read_checkpoint, read_json, write_checkpoint, write_json
+from hunch.runs.loading import load_agent
 from hunch.runs.result import finished
 
 LAKE = "hunch/FrozenLake-v0"

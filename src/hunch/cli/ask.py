@@ -21,6 +21,7 @@ from hunch.ranges import PositiveInt
 from hunch.runs.build import build
 from hunch.runs.config import Setting, check
 from hunch.runs.execute import Given, execute
+from hunch.runs.loading import parts_of
 
 ROLES = {
     "prior": "zero-shot",
@@ -138,7 +139,7 @@ def ask(arguments: Sequence[str]) -> None:
     if place == "encoder":
         config = replace(config, options=replace(config.options, encoder=spec))
     check(config)
-    agent, models = build(config, join=lambda model, _: FirstAnswer(model))
+    agent, models = build(config, join=lambda model, _: FirstAnswer(model), parts=parts_of(config))
     for name, used in config.specs().items():
         model: Any = models[name]
         model.shows = used == spec and (name == "encoder") == (place == "encoder")

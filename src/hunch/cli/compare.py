@@ -43,6 +43,7 @@ from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit, require_recorded
+from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import JobBars
 
@@ -169,7 +170,7 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironmen
 def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextEnvironment) -> None:
     """Load the models of all arms, and check that a budget can be applied to them."""
     loaded = Loaded()
-    asked = [Asked(*build(config, loaded=loaded), [env]) for config in listed]
+    asked = [Asked(*build(config, loaded=loaded, parts=parts_of(config)), [env]) for config in listed]
     where.budget.budget().check_prices([model for each in asked for _, model in each])
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 
+import hunch.envs
 from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
@@ -130,6 +131,12 @@ def layers(env: TextEnvironment) -> list[TextEnvironment]:
     while isinstance(found[-1], gymnasium.Wrapper):
         found.append(found[-1].env)
     return found
+
+
+def is_ours(env: TextEnvironment) -> bool:
+    """Return whether an environment is made by one of our ids, and so keeps the contract."""
+    made = env.spec is not None and env.spec.id in hunch.envs.names()
+    return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))
 
 
 def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:

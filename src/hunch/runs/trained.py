@@ -9,11 +9,11 @@ from typing import Any, Literal
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
 from hunch.runs.files import CHECKPOINT, write_checkpoint
 from hunch.runs.folder import RunFolder, refuse_foreign
+from hunch.runs.loading import load_agent
 from hunch.runs.models import Asked
 from hunch.runs.places import identify
 from hunch.runs.training import plain, who
