@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from hunch import lm
+from hunch.cli.compare import JobBars
 from hunch.core import UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles import PriorConfig
 from hunch.runs.compare import PRELOADED, arms, compare, jobs, missing
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
-from hunch.runs.progress import JobBars
 
 LAKE = "hunch/FrozenLake-v0"
 COMMAND = [

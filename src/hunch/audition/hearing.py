@@ -18,7 +18,6 @@ from hunch.core import EvidenceLevel, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
-from hunch.lm.usage import patient
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
@@ -115,8 +114,7 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
     meter: Any = model
     before, answers = copy(meter.usage), meter.heard.answers  # counted up in place
     try:
-        with patient(model):
-            scores = role.ask(model, drawn, seed)
+        scores = role.ask(model, drawn, seed)
     except UsageError as error:  # such as a prompt that is longer than its context
         return Heard(role.name, bed.env, spec, model.evidence, why=str(error).rstrip("."))
     if answers < meter.heard.answers <= answers + meter.heard.mute and meter.speaks:

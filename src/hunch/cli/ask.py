@@ -15,8 +15,8 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.lines import spoken
 from hunch.lm.base import ONE_LINE, LanguageModel, Sampling
+from hunch.lm.hearing import ANSWERS, REMEDY
 from hunch.lm.prompts import Prompt, text_of
-from hunch.lm.remedies import ANSWERS, REMEDY
 from hunch.ranges import PositiveInt
 from hunch.runs.build import build
 from hunch.runs.config import Setting, check

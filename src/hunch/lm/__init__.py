@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hunch.lm.answers.cache import Cached
-from hunch.lm.asking import AskConfig
 from hunch.lm.base import (
     ONE_LINE,
     LanguageModel,
@@ -17,6 +16,7 @@ from hunch.lm.base import (
 from hunch.lm.budget import Budget, BudgetError
 from hunch.lm.prompts import Message, Prompt, picture
 from hunch.lm.registry import PER_USER, Backend, kinds, load, require
+from hunch.lm.settings import AskConfig
 from hunch.lm.usage import Usage
 
 if TYPE_CHECKING:

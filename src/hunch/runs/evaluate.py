@@ -19,7 +19,7 @@ from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
-from hunch.rl.statistics import Estimate, over_episodes
+from hunch.rl.success import Estimate, over_episodes
 from hunch.runs.build import recorded, tasks
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.evaluations import EVALUATION_SEED, Players

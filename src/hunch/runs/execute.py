@@ -18,7 +18,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, Ledger
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
-from hunch.runs.board import Boards, board_of
+from hunch.runs.board import Boards
 from hunch.runs.build import build, environments, recorded
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
@@ -97,8 +97,11 @@ def execute(
         from hunch.runs.callbacks import require_callbacks
 
         require_callbacks(callbacks)
-    for board in boards:
-        board_of(board)
+    if boards:
+        from hunch.runs.packages import board_of
+
+        for board in boards:
+            board_of(board)
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())

@@ -16,7 +16,7 @@ from hunch.lm.budget import Ledger
 from hunch.rl.episodes import advance, name_of, world_of
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
-from hunch.rl.statistics import WINDOW
+from hunch.rl.success import WINDOW
 from hunch.runs.board import Boards
 from hunch.runs.files import restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
