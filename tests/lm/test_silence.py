@@ -191,7 +191,7 @@ def test_what_a_killed_run_asks_again_is_counted_once(tmp_path):
 def test_an_audition_counts_silence_and_does_not_stop():
     with pytest.warns(HunchWarning, match="20 answers"):
         heard = hunch.audition(lm.Cached(Parrot("")), ["prior"], "hunch/FrozenLake-v0", questions=PATIENCE)
-    (line,) = {line.heard for line in heard.lines}
+    (line,) = {line.heard.env: line.heard for line in heard.lines}.values()
     assert (line.ability, line.questions, line.silent) == (0.0, PATIENCE, True)
     assert heard.usage["parrot"]["fallbacks"] > PATIENCE
 
