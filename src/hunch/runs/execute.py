@@ -22,7 +22,7 @@ from hunch.runs.board import Boards
 from hunch.runs.build import build, environments, recorded
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
-from hunch.runs.files import CHECKPOINT
+from hunch.runs.files import CHECKPOINT, write_json
 from hunch.runs.fit import require_fit, require_recorded
 from hunch.runs.folder import RunFolder, kept, refuse_other
 from hunch.runs.loop import Watch
@@ -247,7 +247,7 @@ def _run(
 
             agent.export(folder.path / MODEL)
         if folder:
-            folder.write_json("summary.json", {**result.summary(), "records": len(kept(folder.path))})
+            write_json(folder.path / "summary.json", {**result.summary(), "records": len(kept(folder.path))})
         return result
     except UsageError:
         if folder:

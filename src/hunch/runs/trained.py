@@ -11,7 +11,7 @@ from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.files import CHECKPOINT, write_checkpoint
+from hunch.runs.files import CHECKPOINT, write_checkpoint, write_json
 from hunch.runs.folder import RunFolder, refuse_foreign
 from hunch.runs.loading import load_agent
 from hunch.runs.models import Asked
@@ -83,7 +83,7 @@ class Trained:
         config = self._config or self._describe()
         folder = RunFolder(path, lines=False)
         try:
-            folder.write_json("config.json", config.record(Asked(self.agent, {}, ())))
+            write_json(path / "config.json", config.record(Asked(self.agent, {}, ())))
             state = {"agent": self.agent.state_dict(), "identity": plain(who(self.agent))}
             write_checkpoint(path / CHECKPOINT, state)
         finally:

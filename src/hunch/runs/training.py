@@ -18,7 +18,7 @@ from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.files import restoring, write_atomically
+from hunch.runs.files import read_lines, restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -240,9 +240,9 @@ class Training:
         if self.rollout:
             self.rollout.load_state_dict(state["rollout"])
         self.updates, self.pending = state["updates"], state["pending"]
-        for record in self.folder.read_lines("episodes.jsonl"):
+        for record in read_lines(self.folder.path / "episodes.jsonl"):
             (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
-        self.recorded = len(self.folder.read_lines(self.records_file))
+        self.recorded = len(read_lines(self.folder.path / self.records_file))
         # A killed session also spent what it asked after its last checkpoint.
         clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
         self.earlier = clock["seconds"]
