@@ -21,7 +21,7 @@ import torch
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import grow
 from hunch.lm.training.adapters import Adapters
-from hunch.lm.training.model import sums
+from hunch.lm.training.outputs import sums
 from scoring import commands, fastest, llama
 
 STREAMS, ACTIONS = 8, 20

@@ -7,8 +7,6 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 import hunch
 
 SOURCE = Path(hunch.__file__).parent
@@ -117,21 +115,3 @@ def test_import_is_light():
 
 def test_core_is_short():
     assert len((SOURCE / "core.py").read_text().splitlines()) < 350
-
-
-@pytest.mark.slow
-def test_a_run_loads_what_it_needs(tmp_path):
-    """Lines of the library that a run of the command loads, environments left out."""
-    code = (
-        "import sys; from hunch.cli.main import main; main(sys.argv[1:]);"
-        "files = [m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'hunch' and m.__file__];"
-        "print(*(f for f in files if '/hunch/envs/' not in f), sep='\\n')"
-    )
-    run = ["run", "dqn-prior", "--lm", "uniform", "--encoder", "bag-of-words", "--steps", "20"]
-    where = ["--env", "hunch/FrozenLake-v0", "--out", str(tmp_path / "run")]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *run, *where], capture_output=True, text=True, check=True
-    )
-    files = [Path(line) for line in done.stdout.splitlines() if line.endswith(".py")]
-    assert SOURCE / "runs" / "training.py" in files
-    assert sum(len(file.read_text().splitlines()) for file in files) <= 9_000

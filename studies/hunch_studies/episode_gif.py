@@ -16,8 +16,8 @@ from hunch import make
 from hunch.core import UsageError
 from hunch.rl.episodes import advance
 from hunch.rl.rollout import Rollout
-from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
+from hunch.runs.loading import load_agent
 
 LINES = 52
 """Height of the words below the picture."""

@@ -21,9 +21,9 @@ from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
-from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
+from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept, runs_of

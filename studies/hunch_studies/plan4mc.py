@@ -27,9 +27,9 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner.skills import Skill
-from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import SEED, Arm
 from hunch.runs.execute import RunConfig
+from hunch.runs.loading import load_agent, load_skills
 from hunch.runs.models import Models
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
 from hunch_studies.planners import SKILL, skills_part, table, trained

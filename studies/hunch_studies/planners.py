@@ -22,9 +22,9 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner.skills import Skill
-from hunch.runs.build import load_agent, load_skills
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.loading import load_agent, load_skills
 from hunch.runs.models import Models
 from hunch_studies.study import Part, Scale, kept, runs_of
 

@@ -25,9 +25,9 @@ from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import over_seeds
 from hunch.roles import LMPolicy, LMPolicyConfig
 from hunch.roles.prior.kinds import PriorConfig
-from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
+from hunch.runs.loading import load_agent
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
 from hunch_studies.study import Part, Scale, Study, kept
 

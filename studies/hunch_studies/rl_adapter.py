@@ -28,10 +28,10 @@ from hunch.methods.goal.rl_adapter import (
 from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
-from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_lines
+from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter, mean_return
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table

@@ -19,7 +19,7 @@ from hunch.lm import load
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
-from hunch.runs.build import load_trained
+from hunch.runs.loading import load_trained
 from hunch_studies.planners import (
     Bench,
     Line,

@@ -35,6 +35,15 @@ REFUSED = [
     f"run dqn {LAKE} --hidden 0",
     f"run dqn {LAKE} --lm minilm",
     f"run dqn-prior {LAKE} --lm nosuch",
+    *(
+        f"run dqn-prior {LAKE} --lm {spec}"
+        for spec in ("minilm?nosuch=1", "minilm?folder=nowhere", "hf:/nowhere", "hf:gpt2?pooling=first")
+    ),
+    *(
+        f"run dqn-prior {LAKE} --lm {spec}"
+        for spec in ("pocket?corpus=nosuch", "scripted:nosuch", "replay:nowhere", "bag-of-words?dim=-1")
+    ),
+    f"compare dqn-prior {LAKE} --lm minilm?nosuch=1",
     "run dqn-prior --env hunch/GameCode-v0",
     f"run gif-mcts {LAKE}",
     f"run cql-prior {LAKE} --data nowhere --lm uniform",

@@ -39,10 +39,10 @@ def test_the_empty_text_is_zero() -> None:
 def test_the_same_in_every_process() -> None:
     code = (
         "from hunch.lm.backends.bag_of_words import *; "
-        "print(BagOfWords(8).embed(['open the fridge 1']).tolist())"
+        "print(BagOfWords(dim=8).embed(['open the fridge 1']).tolist())"
     )
     runs = {subprocess.run([sys.executable, "-c", code], capture_output=True).stdout for _ in range(2)}
-    assert runs == {f"{BagOfWords(8).embed(['open the fridge 1']).tolist()}\n".encode()}
+    assert runs == {f"{BagOfWords(dim=8).embed(['open the fridge 1']).tolist()}\n".encode()}
 
 
 def test_phrases_know_the_order_of_words_and_the_size_of_numbers() -> None:

@@ -12,7 +12,7 @@ from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm.base import Model
 from hunch.lm.budget import Ledger
-from hunch.lm.usage import PATIENCE, SILENT, count_fallbacks, patient
+from hunch.lm.hearing import PATIENCE, SILENT, count_fallbacks
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
 from hunch.runs.execute import RunConfig, execute
@@ -189,12 +189,11 @@ def test_what_a_killed_run_asks_again_is_counted_once(tmp_path):
 
 
 def test_an_audition_counts_silence_and_does_not_stop():
-    own = prior("")
-    with pytest.warns(HunchWarning), patient(own.lm):
-        propose(own, 3 * PATIENCE)
-    assert own.lm.usage.fallbacks == 3 * PATIENCE
-    with pytest.raises(HunchError, match="so the run stops"):
-        propose(own, PATIENCE)
+    with pytest.warns(HunchWarning, match="20 answers"):
+        heard = hunch.audition(lm.Cached(Parrot("")), ["prior"], "hunch/FrozenLake-v0", questions=PATIENCE)
+    (line,) = {line.heard.env: line.heard for line in heard.lines}.values()
+    assert (line.ability, line.questions, line.silent) == (0.0, PATIENCE, True)
+    assert heard.usage["parrot"]["fallbacks"] > PATIENCE
 
 
 def test_the_remedy_is_that_of_the_role():

@@ -14,7 +14,7 @@ from hunch.cli.ask import AnsweredError, FirstAnswer
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.lm.base import Model
-from hunch.lm.remedies import ANSWERS
+from hunch.lm.hearing import ANSWERS
 from hunch.roles import Judge, PriorConfig, build_prior
 
 LAKE = "hunch/FrozenLake-v0"

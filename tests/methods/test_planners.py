@@ -29,10 +29,10 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import LikelihoodPrior
 from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.roles.wrapper import worth
-from hunch.runs.build import load_skills
 from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute
 from hunch.runs.files import read_lines
+from hunch.runs.loading import load_skills
 from hunch_studies import planners
 from hunch_studies.study import Scale
 

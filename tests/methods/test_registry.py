@@ -15,8 +15,8 @@ from hunch.cli.help import of_method
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.lm.wording import version
 from hunch.methods.goal.rl_adapter import MentorConfig
-from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig, execute
+from hunch.runs.loading import load_agent
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}

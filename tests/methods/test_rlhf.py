@@ -12,8 +12,8 @@ from hunch import methods
 from hunch.cli.main import main
 from hunch.core import Episode, HunchError, State, Transition, UsageError, World
 from hunch.envs import recipes
-from hunch.runs.build import load_agent
 from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.loading import load_agent
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

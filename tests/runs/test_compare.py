@@ -13,6 +13,7 @@ import pytest
 from benchmarks.kills import children
 
 from hunch import lm
+from hunch.cli.compare import JobBars
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
@@ -20,13 +21,30 @@ from hunch.roles import PriorConfig
 from hunch.runs.compare import PRELOADED, arms, compare, jobs, missing
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
-from hunch.runs.progress import JobBars
 
 LAKE = "hunch/FrozenLake-v0"
 COMMAND = [
     *(sys.executable, "-m", "hunch", "compare", "zero-shot", "--env", LAKE, "--lm", "scripted:frozenlake"),
     *("--steps", "3000", "--seeds", "2", "--out"),
 ]
+
+
+FROM_STDIN = """
+import sys
+from multiprocessing import forkserver
+from hunch.cli.main import main
+main(sys.argv[1:])
+print("server", forkserver._forkserver._forkserver_pid)
+"""
+
+
+def test_a_program_from_standard_input_compares_and_a_finished_comparison_starts_nothing(tmp_path):
+    words = f"compare zero-shot --env {LAKE} --lm uniform --steps 20 --seeds 1 --workers 1 --out {tmp_path}"
+    for begun in (True, False):
+        command = [sys.executable, "-", *words.split()]
+        done = subprocess.run(command, input=FROM_STDIN, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (done.stdout.split()[-1] == "None") is not begun
 
 
 def test_the_control_differs_in_the_model_alone():

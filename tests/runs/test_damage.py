@@ -19,11 +19,11 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.report.gather import collect
 from hunch.runs.board import Boards
-from hunch.runs.build import load_agent
 from hunch.runs.compare import Arm, Job, compare, outcome
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import CHECKPOINT, last_line, read_lines, write_atomically
 from hunch.runs.folder import RunFolder
+from hunch.runs.loading import load_agent
 from hunch.runs.processes import thread_limits
 
 CONFIG = RunConfig(

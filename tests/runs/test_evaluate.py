@@ -19,10 +19,10 @@ from hunch.rl.rollout import Finished
 from hunch.roles import TextTable
 from hunch.roles.prior.distribution import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
-from hunch.runs.build import load_agent
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_checkpoint, read_lines
+from hunch.runs.loading import load_agent
 from hunch.runs.record import collect, parse_mix
 
 LAKE = "hunch/FrozenLake-v0"

@@ -17,11 +17,11 @@ from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.report.gather import collect
 from hunch.rl.comparison import difference
-from hunch.runs.build import load_agent
 from hunch.runs.compare import outcome
 from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import BEST, CHECKPOINT, last_line, read_json, read_lines
 from hunch.runs.folder import JOURNAL, STREAMS
+from hunch.runs.loading import load_agent
 
 SMALL = DQNPriorConfig(k=2, hidden=4, warmup=10, batch_size=4, encoder="bag-of-words?dim=8")
 LEARNER = {"method": "dqn-prior", "env": "hunch/FrozenLake-v0", "lm": "uniform", "options": SMALL}

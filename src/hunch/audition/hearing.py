@@ -14,11 +14,10 @@ from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
 from hunch.audition.own import beds_of, check_env, read_data
 from hunch.audition.question import Bed, Role, Scores
 from hunch.audition.roles import ROLES, role_named
-from hunch.core import EvidenceLevel, UsageError
+from hunch.core import UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
-from hunch.lm.usage import patient
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
@@ -115,35 +114,20 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
     meter: Any = model
     before, answers = copy(meter.usage), meter.heard.answers  # counted up in place
     try:
-        with patient(model):
-            scores = role.ask(model, drawn, seed)
+        scores = role.ask(model, drawn, seed)
     except UsageError as error:  # such as a prompt that is longer than its context
         return Heard(role.name, bed.env, spec, model.evidence, why=str(error).rstrip("."))
     if answers < meter.heard.answers <= answers + meter.heard.mute and meter.speaks:
         scores = replace(scores, values=0 * scores.values, columns={**scores.columns, EMPTY: 1.0})
-    return _heard(role, bed, spec, scores, model.evidence, (meter.usage - before).as_dict())
-
-
-def _heard(
-    role: Role,
-    bed: Bed,
-    spec: str,
-    scores: Scores,
-    evidence: EvidenceLevel | None = None,
-    usage: Mapping[str, float] | None = None,
-) -> Heard:
-    n = len(scores.values) * scores.each
     return Heard(
-        role.name,
-        bed.env,
-        spec,
-        evidence,
-        scores.ability,
-        scores.interval,
-        n,
-        dict(scores.columns),
-        usage or {},
+        role.name, bed.env, spec, model.evidence, **_told(scores), usage=(meter.usage - before).as_dict()
     )
+
+
+def _told(scores: Scores) -> dict[str, Any]:
+    n = len(scores.values) * scores.each
+    own = {"ability": scores.ability, "interval": scores.interval, "columns": dict(scores.columns)}
+    return {**own, "questions": n}
 
 
 def _models(
@@ -178,7 +162,7 @@ def _stand_ins(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Hear
     uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed)
     if isinstance(role.lexical, str):
         return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), drawn, seed)
-    return uninformed, _heard(role, bed, "words", role.lexical(drawn, seed), "L0")
+    return uninformed, Heard(role.name, bed.env, "words", "L0", **_told(role.lexical(drawn, seed)))
 
 
 def _judged(heard: Heard, stand_ins: tuple[Heard | None, Heard | None], worth: float) -> list[Line]:

@@ -15,12 +15,13 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.lines import spoken
 from hunch.lm.base import ONE_LINE, LanguageModel, Sampling
+from hunch.lm.hearing import ANSWERS, REMEDY
 from hunch.lm.prompts import Prompt, text_of
-from hunch.lm.remedies import ANSWERS, REMEDY
 from hunch.ranges import PositiveInt
 from hunch.runs.build import build
 from hunch.runs.config import Setting, check
 from hunch.runs.execute import Given, execute
+from hunch.runs.loading import parts_of
 
 ROLES = {
     "prior": "zero-shot",
@@ -138,7 +139,7 @@ def ask(arguments: Sequence[str]) -> None:
     if place == "encoder":
         config = replace(config, options=replace(config.options, encoder=spec))
     check(config)
-    agent, models = build(config, join=lambda model, _: FirstAnswer(model))
+    agent, models = build(config, join=lambda model, _: FirstAnswer(model), parts=parts_of(config))
     for name, used in config.specs().items():
         model: Any = models[name]
         model.shows = used == spec and (name == "encoder") == (place == "encoder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,10 @@ from hunch.cli.options import (
     run_config,
     split_config,
     split_environment,
-    split_shared,
     with_defaults,
 )
 from hunch.cli.run import MORE
+from hunch.cli.wrong import with_values
 from hunch.core import HunchError, UsageError
 from hunch.envs import make
 from hunch.methods import Method
@@ -37,14 +38,16 @@ from hunch.report.table import Row, rows, verdict, write
 from hunch.rl.dataset import as_episodes
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs import cluster
-from hunch.runs.board import BOARDS, board_of
+from hunch.runs.board import BOARDS
 from hunch.runs.build import build, recorded, tasks
-from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run
+from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run, unfinished
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit, require_recorded
+from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
-from hunch.runs.progress import JobBars
+from hunch.runs.packages import board_of
+from hunch.runs.progress import Bars, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ def compare(arguments: Sequence[str]) -> None:
     found = [methods.find(name) for name in names]
     rest, env_options = split_environment(rest)
     env_options = given.pop("env_options", {}) | env_options
-    rest, options = split_shared(rest, found), _by_method(found, given.pop("options", {}))
+    rest, options = _shared(rest, found), _by_method(found, given.pop("options", {}))
     given.pop("seed", None)  # of a single run
     own = {m.prefix.replace("-", "_"): options_of(m, rest, options[m.name]) for m in found}
     parts = {"where_": with_defaults(CompareOptions, given), **own}
@@ -98,9 +101,11 @@ def compare(arguments: Sequence[str]) -> None:
     env = _check(first, where)
     if where.board and not where.dry_run:
         os.environ[BOARDS] = " ".join(where.board)
-    if where.on == "here" and not where.dry_run:
-        prepared(todo)  # while the models are loaded here, so that what cannot be loaded is refused
-    _check_models(first, where, env)
+    left = unfinished(todo)
+    if left and where.on == "here" and not where.dry_run:
+        prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
+    if left:
+        _check_models(first, where, env)
     if where.dry_run:
         return dry_run([arm.label for arm in listed], first, where.seeds)
     try:
@@ -111,6 +116,26 @@ def compare(arguments: Sequence[str]) -> None:
         ) from None
     title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
     _conclude(outcomes, out, title)
+
+
+def _shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
+    """Give options without a method's name to all methods of a comparison that have them.
+
+    ``--hidden 16`` becomes ``--dqn.hidden 16 --dqn-prior.hidden 16``; an option of a single method comes
+    later and overrides it.
+    """
+    names = {m.prefix: {option.flag for option in help.of_method(m, arguments)} for m in found}
+    shared, rest = list[str](), list[str]()
+    for token, values in with_values(arguments):
+        name, equals, value = token.removeprefix("--").partition("=")
+        flag = name.replace("_", "-")
+        plain = re.sub(r"(^|\.)no-(?=[^.]*$)", r"\1", flag)
+        having = [m for m, own in names.items() if flag in own or plain in own]
+        for method in having if token.startswith("--") else ():
+            shared += [f"--{method}.{flag}{equals}{value}", *values]
+        if not (having and token.startswith("--")):
+            rest += [token, *values]
+    return [*shared, *rest]
 
 
 def _by_method(found: Sequence[Method], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -167,7 +192,7 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironmen
 def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextEnvironment) -> None:
     """Load the models of all arms, and check that a budget can be applied to them."""
     loaded = Loaded()
-    asked = [Asked(*build(config, loaded=loaded), [env]) for config in listed]
+    asked = [Asked(*build(config, loaded=loaded, parts=parts_of(config)), [env]) for config in listed]
     where.budget.budget().check_prices([model for each in asked for _, model in each])
 
 
@@ -197,6 +222,23 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
         raise HunchError(f"{len(failed)} of {len(outcomes)} runs were stopped by the budget. {MORE}")
     if failed:
         raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command retries them.")
+
+
+class JobBars(Bars):
+    """Progress of many runs: one bar per arm, over all its seeds."""
+
+    def __init__(self, todo: Sequence[Job]) -> None:
+        self.jobs: dict[str, list[Job]] = {}
+        for job in todo:
+            self.jobs.setdefault(job.arm.label, []).append(job)
+        total = max(sum(job.config.steps for job in own) for own in self.jobs.values())
+        super().__init__(list(self.jobs), total, "waiting for a processor")
+
+    def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
+        """Update the bars with the latest line of metrics of each run."""
+        known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
+        done = {label: sum(line.get("step", 0) for line in own) for label, own in known.items() if own}
+        self.show(done, {label: note([line for line in known[label] if line]) for label in done})
 
 
 def _render(table: Sequence[Row], title: str) -> Table:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.cli.learner import chosen, unseen
-from hunch.lm.asking import AskConfig
+from hunch.lm.settings import AskConfig
 from hunch.methods import Method, registered
 
 HELP = ("-h", "--help")

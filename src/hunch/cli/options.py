@@ -152,29 +152,6 @@ class Launch(Setting):
     """Only estimate the model calls; no model is asked."""
 
 
-def split_shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
-    """Give options without a method's name to all methods of a comparison that have them.
-
-    ``--hidden 16`` becomes ``--dqn.hidden 16 --dqn-prior.hidden 16``; an option of a single method comes
-    later and overrides it.
-    """
-    from hunch.cli.help import of_method
-    from hunch.cli.wrong import with_values
-
-    names = {m.prefix: {option.flag for option in of_method(m, arguments)} for m in found}
-    shared, rest = list[str](), list[str]()
-    for token, values in with_values(arguments):
-        name, equals, value = token.removeprefix("--").partition("=")
-        flag = name.replace("_", "-")
-        plain = re.sub(r"(^|\.)no-(?=[^.]*$)", r"\1", flag)
-        having = [m for m, own in names.items() if flag in own or plain in own]
-        for method in having if token.startswith("--") else ():
-            shared += [f"--{method}.{flag}{equals}{value}", *values]
-        if not (having and token.startswith("--")):
-            rest += [token, *values]
-    return [*shared, *rest]
-
-
 def split_config(arguments: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
     """Take ``--config FILE`` and the names of methods out of the arguments.
 

@@ -25,8 +25,8 @@ from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt
 from hunch.rl.rollout import Rollout, TextEnvironment
-from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
+from hunch.runs.loading import load_agent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hunch.lm.answers.cache import Cached
-from hunch.lm.asking import AskConfig
 from hunch.lm.base import (
     ONE_LINE,
     LanguageModel,
@@ -16,7 +15,8 @@ from hunch.lm.base import (
 )
 from hunch.lm.budget import Budget, BudgetError
 from hunch.lm.prompts import Message, Prompt, picture
-from hunch.lm.registry import PER_USER, Backend, kinds, load, require, trainable
+from hunch.lm.registry import PER_USER, Backend, kinds, load, require
+from hunch.lm.settings import AskConfig
 from hunch.lm.usage import Usage
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hunch.lm.backends.uniform import UniformModel
     from hunch.lm.probe import Description, describe
     from hunch.lm.scoring.choose import Choice, choose
+    from hunch.lm.tuning import trainable
 
 __all__ = [
     "ONE_LINE",
@@ -65,6 +66,7 @@ _HOMES = {
     "describe": "probe",
     "read_option": "answers.reading",
     "Store": "answers.store",
+    "trainable": "tuning",
     "UniformModel": "backends.uniform",
 }
 

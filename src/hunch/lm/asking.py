@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final
 
 from hunch.core import State, UsageError
+from hunch.lm.answers.lines import spoken
 from hunch.lm.base import LanguageModel, Sampling
-from hunch.lm.prompts import Message, Prompt, Template, pinned
-from hunch.lm.usage import PATIENCE, count_fallbacks, show
-from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
+from hunch.lm.hearing import count_fallbacks, show
+from hunch.lm.prompts import Message, Prompt
+from hunch.lm.settings import AskConfig as AskConfig
+from hunch.lm.settings import ask_config as ask_config
+from hunch.lm.template import Template
 
-C = TypeVar("C")
-Effort = Literal["none", "minimal", "low", "medium", "high"]
 ANSWER: Final = 32
 """Default tokens of an answer of one line."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskConfig:
-    """How a model is asked."""
-
-    max_tokens: PositiveInt | None = field(default=None, metadata=LATER)
-    """Maximum tokens per answer, thoughts included. Default: 32, or 2048 for a chat model (at most a quarter
-    of its context)."""
-    temperature: NonNegativeFloat | None = field(default=None, metadata=LATER)
-    """Sampling temperature."""
-    stop: tuple[str, ...] | None = field(default=None, metadata=LATER)
-    """Texts that end an answer. Default: those of the role for a model that continues text, none for a chat
-    model."""
-    effort: Effort | None = field(default=None, metadata=LATER)
-    """Reasoning effort, for servers that know it (reasoning_effort). Default: the server's."""
-    prompt: str | None = field(default=None, metadata=LATER)
-    """File with your own prompt: a text with fields such as {task}, {history}, {observation}, {actions} and
-    {examples}. Default: the role's own."""
-    patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
-    """Answers in a row without a usable one after which the run stops, if they are empty or most answers so
-    far were of no use; none for no limit."""
 
 
 class Asking:
@@ -56,7 +34,7 @@ class Asking:
         top_p: See :class:`~hunch.lm.base.Sampling`.
         stop: What ends the answer of a model that continues text.
         fields: Fields of a prompt that only this role has.
-        role: The role, of :data:`hunch.lm.remedies.ANSWERS`.
+        role: The role, of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
         UsageError: if the model does not know the reasoning effort, or the prompt cannot be used.
@@ -88,7 +66,7 @@ class Asking:
     def hear(
         self, answers: Sequence[str], read: Sequence[object], *, abstains: bool = False, rejected: int = 0
     ) -> None:
-        """Count answers that could not be read; see :func:`hunch.lm.usage.count_fallbacks`.
+        """Count answers that could not be read; see :func:`hunch.lm.hearing.count_fallbacks`.
 
         Args:
             answers: The answers in order.
@@ -99,8 +77,6 @@ class Asking:
         Raises:
             HunchError: if too many in a row are of no use.
         """
-        from hunch.lm.answers.lines import spoken
-
         show(self.lm, self.role, answers, read)
         known = [meaning is not None for meaning in read]
         told = zip(answers, known, strict=True)
@@ -129,28 +105,6 @@ def require_knows(lm: LanguageModel, setting: str, words: str) -> None:
     """
     if setting not in getattr(lm, "takes", frozenset()):
         raise UsageError(f"{lm.name} knows no {words}: only chat models behind openai: do.")
-
-
-def with_digests(config: C) -> C:
-    """Return settings in which each prompt of one's own has its digest, as ``file#digest``.
-
-    Raises:
-        UsageError: if a file cannot be read.
-    """
-    changed: dict[str, Any] = {}
-    for entry in fields(config) if is_dataclass(config) else ():
-        value = getattr(config, entry.name)
-        if is_dataclass(value) and (new := with_digests(value)) is not value:
-            changed[entry.name] = new
-    if isinstance(config, AskConfig) and config.prompt and config.prompt != (named := pinned(config.prompt)):
-        changed["prompt"] = named
-    return cast("C", replace(cast("Any", config), **changed)) if changed else config
-
-
-def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
-    """Return how a config asks, alone, with some settings changed."""
-    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
-    return AskConfig(**(own | changed))
 
 
 def about(state: State) -> dict[str, str]:

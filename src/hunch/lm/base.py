@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,16 @@ class LanguageModel(Protocol):
         ...
 
 
+def _refusing(verb: Verb) -> Callable[..., Any]:
+    """Return the method of a model that lacks a verb."""
+
+    def refuse(self: Model, *_: Any, **__: Any) -> NoReturn:
+        """Raise a UsageError: this model lacks the verb."""
+        raise self._lacks(verb)
+
+    return refuse
+
+
 class Model:
     """Base class of backends. It refuses every verb; a backend overrides those that it supports.
 
@@ -204,23 +214,10 @@ class Model:
         """Return an estimate of the number of tokens of a text, a little below that of GPT-2."""
         return estimate_tokens(text)
 
-    def generate(
-        self, prompts: Sequence[Any], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
-    ) -> list[list[str]]:
-        """Raise a UsageError: this model does not write text."""
-        raise self._lacks("generate")
-
-    def score(self, prompts: Sequence[Any], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Raise a UsageError: this model does not score options."""
-        raise self._lacks("score")
-
-    def label(self, prompts: Sequence[Any], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Raise a UsageError: this model does not score labels."""
-        raise self._lacks("label")
-
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Raise a UsageError: this model does not embed."""
-        raise self._lacks("embed")
+    generate: Any = _refusing("generate")
+    score: Any = _refusing("score")
+    label: Any = _refusing("label")
+    embed: Any = _refusing("embed")
 
     def _lacks(self, verb: Verb) -> UsageError:
         has = ", ".join(sorted(self.verbs)) or "none"

@@ -9,7 +9,7 @@ a network.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -91,38 +91,6 @@ class Budget:
 
 AGAIN = ("fallbacks", "silent")
 """Figures that count answers, not requests: a run that goes on counts from its checkpoint."""
-SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedBudget(Budget):
-    """A budget that several processes share.
-
-    Attributes:
-        spent: What each process has spent, in shared memory: one row of ``SPENT`` per process.
-        row: Index of this process's row.
-    """
-
-    spent: MutableSequence[float]
-    row: int
-
-    def check(self, usage: Mapping[str, float], requests: int) -> None:
-        """Record what this process has used and is about to use, and check the sum over all processes.
-
-        See :class:`Budget`.
-        """
-        self.settle({**usage, "calls": usage["calls"] + requests})
-        rows = list(self.spent[:])
-        total = {name: sum(rows[i :: len(SPENT)]) for i, name in enumerate(SPENT)}
-        super().check({**total, "calls": total["calls"] - requests}, requests)
-
-    def settle(self, usage: Mapping[str, float]) -> None:
-        """Record what this process has used."""
-        start = self.row * len(SPENT)
-        self.spent[start : start + len(SPENT)] = [float(usage[name]) for name in SPENT]
-
-    def check_prices(self, models: Sequence[object]) -> None:
-        """Do nothing: the process that shares out the budget checks the prices."""
 
 
 class Ledger:

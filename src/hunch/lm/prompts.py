@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -33,66 +31,7 @@ class Message(NamedTuple):
 Prompt: TypeAlias = str | Sequence[Message]
 """A text or a list of messages. If the last message is the model's own, the model continues it."""
 PICTURES: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
-FIELDS: Final = ("task", "history", "observation", "actions", "examples")
-"""Fields of every template; a role fills those that it has, and may have more."""
-FIELD: Final = re.compile(r"(?<!\{)\{([a-z_]+)\}(?!\})")
-DIGEST: Final = 12
-PINNED: Final = re.compile(rf"#[0-9a-f]{{{DIGEST}}}$")
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
-
-
-class Template(NamedTuple):
-    """One's own words for a prompt: a text with fields such as ``{task}``.
-
-    Attributes:
-        text: The text.
-        digest: The beginning of its SHA-256.
-    """
-
-    text: str
-    digest: str
-
-    @classmethod
-    def read(cls, named: str, fields: Collection[str] = ()) -> Template:
-        """Read a template.
-
-        Args:
-            named: The file, alone or with the digest that it had, as ``file#digest``.
-            fields: Fields that the role fills besides :data:`FIELDS`.
-
-        Raises:
-            UsageError: if it cannot be read, has another digest, or a field that the role does not know.
-        """
-        path, _, digest = named.rpartition("#") if PINNED.search(named) else (named, "", "")
-        text = _text(path)
-        found = _digest(text)
-        if digest not in ("", found):
-            raise UsageError(f"The prompt {path} has changed since the run began: restore it, or begin anew.")
-        known = [*FIELDS, *fields]
-        if unknown := [name for name in FIELD.findall(text) if name not in known]:
-            listed = ", ".join(f"{{{name}}}" for name in known)
-            raise UsageError(f"The prompt {path} has a field {{{unknown[0]}}}; there are {listed}.")
-        return cls(text, found)
-
-    def fill(self, **values: str) -> str:
-        """Return the text with its fields filled in; those without a value are empty."""
-        return FIELD.sub(lambda found: values.get(found[1], ""), self.text)
-
-
-def pinned(named: str) -> str:
-    """Return the name of a template with its digest, as it stands in the settings of a run."""
-    return named if PINNED.search(named) else f"{named}#{_digest(_text(named))}"
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"The prompt {path!r} cannot be read: name a file of text.") from error
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST]
 
 
 def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
@@ -177,14 +116,3 @@ def extended(prompt: Prompt, more: str) -> Prompt:
         return prompt + more
     *before, last = prompt
     return (*before, last._replace(content=last.content + more))
-
-
-def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return messages without a system role: its text is put at the beginning of the first user message."""
-    told = [message.content for message in messages if message.role == "system"]
-    rest = [message for message in messages if message.role != "system"]
-    first = next((index for index, message in enumerate(rest) if message.role == "user"), None)
-    if not told or first is None:
-        return (*(Message("user", text) for text in told), *rest)
-    rest[first] = rest[first]._replace(content="\n\n".join([*told, rest[first].content]))
-    return tuple(rest)

@@ -20,7 +20,6 @@ from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.lm.answers.store import Store
-    from hunch.lm.training import Trainable
 
 GROUP: Final = "hunch.models"
 """Entry-point group for packages that provide models."""
@@ -41,6 +40,7 @@ class Backend:
         summary: One line for ``hunch lm``.
         costly: True if its answers are kept in the per-user cache.
         imports: Modules that loading a model takes seconds to import; processes that are forked share them.
+        check: ``module:function``, called like the loader before these are imported, to refuse what it can.
     """
 
     pattern: str
@@ -49,6 +49,7 @@ class Backend:
     summary: str
     costly: bool = True
     imports: tuple[str, ...] = ()
+    check: str = ""
 
     @property
     def takes_argument(self) -> bool:
@@ -57,95 +58,102 @@ class Backend:
 
     def load(self) -> Callable[..., LanguageModel]:
         """Import and return the function that builds the model."""
-        module, function = self.loader.split(":")
-        built: Callable[..., LanguageModel] = getattr(import_module(module), function)
-        return built
+        return _function(self.loader)
 
 
-OURS: Final[dict[str, Backend]] = {
-    "uniform": Backend(
+def _function(place: str) -> Callable[..., Any]:
+    module, name = place.split(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+_OURS: Final = (
+    Backend(
         "uniform",
-        "hunch.lm.backends.uniform:load",
+        "hunch.lm.backends.uniform:UniformModel",
         frozenset({"generate", "score", "label"}),
         "the uninformed model: all options are equally likely",
         costly=False,
     ),
-    "minilm": Backend(
+    Backend(
         "minilm",
         "hunch.lm.backends.minilm:load",
         frozenset({"embed"}),
         "all-MiniLM-L6-v2, a small real sentence encoder",
         imports=("hunch.lm.backends.packing",),
+        check="hunch.lm.backends.minilm:check",
     ),
-    "hf": Backend(
+    Backend(
         "hf:<name or folder>",
         "hunch.lm.backends.huggingface:load",
         frozenset({"generate", "score", "embed", "see"}),
         "any causal model or encoder of the transformers library, in this process",
         imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
+        check="hunch.lm.backends.huggingface:check",
     ),
-    "bag-of-words": Backend(
+    Backend(
         "bag-of-words",
-        "hunch.lm.backends.bag_of_words:load",
+        "hunch.lm.backends.bag_of_words:BagOfWords",
         frozenset({"embed"}),
         "counts of hashed words: the control for what an encoder knows",
         costly=False,
     ),
-    "phrases": Backend(
+    Backend(
         "phrases",
-        "hunch.lm.backends.phrases:load",
+        "hunch.lm.backends.phrases:Phrases",
         frozenset({"embed"}),
         "hashed phrases with their numbers: encodes positions and measurements",
         costly=False,
     ),
-    "words": Backend(
+    Backend(
         "words",
-        "hunch.lm.backends.words:load_words",
+        "hunch.lm.backends.words:Words",
         frozenset({"embed"}),
         "a bag of words with low weight on function words: the lexical control of minilm",
         costly=False,
     ),
-    "tfidf": Backend(
+    Backend(
         "tfidf",
-        "hunch.lm.backends.words:load_tfidf",
+        "hunch.lm.backends.words:TfIdf",
         frozenset({"embed"}),
         "a bag of words weighted by rarity in household games: a lexical control",
         costly=False,
     ),
-    "random-words": Backend(
+    Backend(
         "random-words",
-        "hunch.lm.backends.words:load_random",
+        "hunch.lm.backends.words:RandomWords",
         frozenset({"embed"}),
         "the mean of one random vector per word: a lexical control",
         costly=False,
     ),
-    "random-network": Backend(
+    Backend(
         "random-network",
-        "hunch.lm.backends.random_network:load",
+        "hunch.lm.backends.random_network:RandomNetwork",
         frozenset({"embed"}),
         "minilm's architecture with random weights: the control for its training",
         imports=("hunch.lm.backends.packing",),
     ),
-    "replay": Backend(
+    Backend(
         "replay:<file>",
         "hunch.lm.answers.recorded:load",
         frozenset({"generate", "score", "label", "embed"}),
         "recorded answers, from a file that 'hunch cache export' wrote",
         costly=False,
     ),
-    "openai": Backend(
+    Backend(
         "openai:<model>",
         "hunch.lm.backends.openai:load",
         frozenset({"generate", "score", "label", "embed", "see"}),
         "a model on any OpenAI-compatible server: vLLM, Ollama, llama.cpp, hosted ones",
     ),
-    "anthropic": Backend(
+    Backend(
         "anthropic:<model>",
         "hunch.lm.backends.anthropic:load",
         frozenset({"generate", "see"}),
         "a model of the Anthropic API",
     ),
-}
+)
+OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
 
 
 @cache
@@ -196,16 +204,32 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
     """
     if not isinstance(spec, str):
         raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
-    head, written = _split(spec)
-    backend = backend_of(head)
-    kind, _, argument = head.partition(":")
+    head, written = split(spec)
     chosen = written | dict(options)
-    loader = backend.load()
-    _check_options(kind, loader, chosen)
-    model = loader(argument, **chosen) if backend.takes_argument else loader(**chosen)
+    backend, model = _called(head, chosen)
     named = sorted(set(chosen) - getattr(model, "unnamed", frozenset()))
     model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in named) if named else "")
     return backend, model
+
+
+def _called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[Backend, Any]:
+    """Call the loader of a kind, or what it can check before heavy libraries are imported, with options."""
+    backend, (kind, _, argument) = backend_of(head), head.partition(":")
+    loader = backend.load()
+    check_options(kind, loader, chosen)
+    if check and not backend.check:
+        return backend, None
+    call = _function(backend.check) if check else loader
+    return backend, call(argument, **chosen) if backend.takes_argument else call(**chosen)
+
+
+def check_spec(spec: str) -> Backend:
+    """Refuse a spec without loading the model or a heavy library; return its kind.
+
+    Raises:
+        UsageError: if there is no such kind or option, or the kind refuses what the spec names.
+    """
+    return _called(*split(spec), check=True)[0]
 
 
 def backend_of(head: str) -> Backend:
@@ -229,62 +253,15 @@ def backend_of(head: str) -> Backend:
     )
 
 
-def trainable(spec: str, **options: Any) -> Trainable:
-    """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
-
-    Args:
-        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
-            one whose models have a ``folder``, such as ``pocket``, or ``scratch``, for a new small model over
-            the words that it is trained on (:func:`hunch.lm.training.new`).
-        **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
-
-    Raises:
-        UsageError: for another kind of model, or a wrong option.
-        HunchError: if the model cannot be loaded.
-    """
-    require_trainable(spec)
-    head, written = _split(spec)
-    kind, _, name = head.partition(":")
-    training, chosen = import_module("hunch.lm.training"), written | dict(options)
-    if head == SCRATCH:
-        _check_options(SCRATCH, training.new, chosen)
-        new: Trainable = training.new(**chosen)
-        new.model.name = spec
-        return new
-    build_one: Callable[..., Trainable] = training.load
-    if kind != "hf":
-        name, chosen = _kept(kind, name, chosen, set(inspect.signature(build_one).parameters))
-    if not name:
-        raise UsageError(
-            f"The spec of a model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}."
-        )
-    _check_options(f"{kind} to train", build_one, chosen)
-    trained = build_one(name, **chosen)
-    trained.model.name = spec
-    return trained
-
-
 def require_trainable(spec: str) -> None:
     """Refuse a model without weights to train, such as one behind a server, before anything is loaded.
 
     Raises:
         UsageError: naming the model.
     """
-    head, _ = _split(spec)
+    head, _ = split(spec)
     if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:
         raise UsageError(f"{head} has no weights to train here: name a model as hf:<name or folder>.")
-
-
-def _kept(
-    kind: str, argument: str, options: Mapping[str, Any], training: set[str]
-) -> tuple[str, dict[str, Any]]:
-    """Return the folder of a model of another kind, if it has one, and the options of its training."""
-    known = kinds().get(kind)
-    if known is None or argument or known.takes_argument:
-        return "", {}
-    _, model = build(kind, {name: value for name, value in options.items() if name not in training})
-    own = {name: value for name, value in options.items() if name in training}
-    return str(getattr(model, "folder", "")), own
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
@@ -306,7 +283,7 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     return model
 
 
-def _split(spec: str) -> tuple[str, dict[str, Any]]:
+def split(spec: str) -> tuple[str, dict[str, Any]]:
     """Split off ``?key=value&...``; values are read as JSON if possible, otherwise as text."""
     head, _, query = spec.partition("?")
     options = {}
@@ -325,7 +302,12 @@ def _value(text: str) -> Any:
         return text
 
 
-def _check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
+def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
+    """Refuse an option that a loader does not take.
+
+    Raises:
+        UsageError: with similar names.
+    """
     parameters = inspect.signature(loader).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return  # the loader checks them itself

@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
-
-from hunch.core import HunchError, HunchWarning
-
-SILENT: Final = 20
-"""Answers in a row without a usable one after which there is a warning."""
-USELESS: Final = 0.9
-"""Share of useless answers above which a long row of them stops a run. A small model that knows its game may
-err in long rows."""
-PATIENCE: Final = 50
-"""Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
-SHOWN: Final = 120
-"""Characters of an answer that a message quotes."""
 
 
 @dataclass(slots=True)
@@ -36,7 +22,7 @@ class Usage:
         retries: Failed attempts that were repeated, for a model behind a network.
         refusals: Answers that are empty or that the server marked as refused.
         fallbacks: Answers, including cached ones, that named none of the given options.
-        silent: The fallbacks among them that belong to a row of at least :data:`SILENT`.
+        silent: The fallbacks among them that belong to a row of at least :data:`hunch.lm.hearing.SILENT`.
         cost: Cost of the tokens; 0 if the model has no price.
     """
 
@@ -104,14 +90,12 @@ class Metered:
             them, as a budget does. Called with 0 after answers were counted.
         in_flight: Number of requests that passed the gate and are not counted yet.
         heard: How usable its answers were.
-        patient: True while answers of no use are counted and never stop a run; see :func:`patient`.
         speaks: False for a stand-in that answers at random, and so is not expected to say anything.
     """
 
     gate: Callable[[int], None] | None = None
     in_flight: int = 0
     speaks: bool = True
-    patient: bool = False
 
     def __init__(self) -> None:
         self.usage, self.heard = Usage(), Heard()
@@ -160,76 +144,3 @@ def counters(model: object) -> Usage:
         refusals=refusals,
         cost=(read * price_in + written * price_out) / 1e6,
     )
-
-
-@contextmanager
-def patient(model: object) -> Iterator[None]:
-    """Count answers of no use, and never stop for them, as an audition does."""
-    model.patient = True  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        model.patient = False  # type: ignore[attr-defined]
-
-
-def count_fallbacks(
-    model: object,
-    answers: Iterable[tuple[str, bool]],
-    patience: int | None = PATIENCE,
-    abstained: int = 0,
-    role: str = "prior",
-) -> None:
-    """Count answers that were of no use on the model's meter, and notice a model that says nothing.
-
-    Args:
-        model: The model; nothing is counted if it has no meter.
-        answers: Its answers in order, each with whether it was usable: it named an option, or is an
-            abstention that the role allows.
-        patience: Answers in a row without a usable one after which the run stops, if all of them were
-            empty or most of all answers so far were of no use; None for no limit.
-        abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
-        role: The role that the model fills, :data:`hunch.lm.remedies.ANSWERS`.
-
-    Raises:
-        HunchError: if there are so many.
-    """
-    if not isinstance(model, Metered):
-        return
-    model.usage.fallbacks += abstained
-    heard = model.heard
-    heard.useless += abstained
-    for text, usable in answers:
-        heard.answers += 1
-        heard.unusable_in_row = 0 if usable else heard.unusable_in_row + 1
-        heard.mute = 0 if text.strip() else heard.mute + 1
-        if usable:
-            continue
-        heard.useless += 1
-        model.usage.fallbacks += 1
-        row = heard.unusable_in_row if model.speaks else 0
-        model.usage.silent += SILENT if row == SILENT else row > SILENT
-        hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
-        if patience is not None and row >= patience and hopeless and not model.patient:
-            raise HunchError(f"{_row(model, text)}, so the run stops: {_remedy(role)}.")
-        if row == SILENT:
-            warnings.warn(f"{_row(model, text)}: {_remedy(role)}.", HunchWarning, stacklevel=3)
-
-
-def show(model: object, role: str, answers: Sequence[str], read: Sequence[object]) -> None:
-    """Tell the model's ``listener``, if it has one, each answer and what a role read in it, if anything."""
-    if listener := getattr(model, "listener", None):
-        for answer, meaning in zip(answers, read, strict=True):
-            listener(role, answer, meaning)
-
-
-def _remedy(role: str) -> str:
-    from hunch.lm.remedies import remedy
-
-    return remedy(role)
-
-
-def _row(model: Metered, text: str) -> str:
-    """Return in words how many answers in a row were of no use, with the last one."""
-    said = f"such as {text.strip()[:SHOWN]!r}" if text.strip() else "the last one empty"
-    name = getattr(model, "name", "the model")
-    return f"{model.heard.unusable_in_row} answers of {name} in a row could not be used, {said}"

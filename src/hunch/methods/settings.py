@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from hunch.core import UsageError
-from hunch.lm.asking import with_digests
+from hunch.lm.settings import with_digests
 from hunch.ranges import check_settings
 from hunch.suggest import suggest
 

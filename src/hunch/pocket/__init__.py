@@ -8,4 +8,5 @@ BACKEND = Backend(
     frozenset({"generate", "score", "embed"}),
     "our own small causal model, for prompts of examples; made by 'hunch pretrain pocket'",
     imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
+    check="hunch.pocket.model:place_of",
 )

@@ -9,7 +9,6 @@ from hunch import plugins
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.scoring.writer import Writer
-from hunch.pocket.decoder import DISTRIBUTIONS, Decoder
 from hunch.suggest import suggest
 
 GROUP: Final = "hunch.weights"
@@ -26,6 +25,8 @@ class PocketModel(CausalModel):
     """
 
     def __init__(self, name: str, folder: Path) -> None:
+        from hunch.pocket.decoder import DISTRIBUTIONS, Decoder
+
         super().__init__(name, folder)
         self.folder = folder
         self.decoder = Decoder(self.network)
@@ -44,10 +45,15 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
         UsageError: if there is no model for this corpus, or it is not installed.
         HunchError: if the folder holds no model.
     """
+    return PocketModel("pocket", place_of(corpus=corpus, folder=folder))
+
+
+def place_of(*, corpus: str = "examples", folder: str | None = None) -> Path:
+    """Return the folder of a model; see :func:`load`."""
     place = Path(folder).expanduser() if folder else _folder(corpus)
     if not (place / "config.json").exists():
         raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' trains one.")
-    return PocketModel("pocket", place)
+    return place
 
 
 def _folder(corpus: str) -> Path:

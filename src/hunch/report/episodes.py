@@ -17,8 +17,8 @@ from hunch.core import Agent, Explanation, HunchError
 from hunch.envs import make
 from hunch.rl.episodes import replay as again
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.runs.build import load_agent
 from hunch.runs.execute import RunConfig
+from hunch.runs.loading import load_agent
 from hunch.runs.models import Loaded
 
 

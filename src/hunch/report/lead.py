@@ -18,7 +18,7 @@ class Lead:
     Attributes:
         area: Mean difference of the areas under the success curves, with Student's 95 % interval.
         share: Mean share of the baseline's steps to half of the episodes (see
-            :func:`hunch.rl.statistics.first_reached`) that the arm needs, with the same interval. A run that
+            :func:`hunch.rl.success.first_reached`) that the arm needs, with the same interval. A run that
             did not get there counts with all of its steps. nan if no run of either got there.
     """
 

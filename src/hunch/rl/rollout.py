@@ -22,7 +22,7 @@ import numpy as np
 
 from hunch.core import HunchError, InadmissibleActionError, State, Transition, UsageError
 from hunch.rl import faults
-from hunch.rl.workers import Call, Fleet
+from hunch.rl.fleet import Call, Fleet
 
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
@@ -105,7 +105,7 @@ class Rollout:
         task_seed: Fixes the task over all episodes, in environments that draw a task.
         lifetime: Consecutive episodes of an environment that share a task, drawn anew for each lifetime. With
             1, an episode's own seed decides its task.
-        processes: Number of worker processes; see :class:`hunch.rl.workers.Fleet`.
+        processes: Number of worker processes; see :class:`hunch.rl.fleet.Fleet`.
         raw: Whether states have ``raw``.
         group: Neighbouring environments whose episodes of the same number have the same seed, and so the
             same beginning: several answers to one prompt. None waits for another.

@@ -13,39 +13,16 @@ from itertools import combinations
 import numpy as np
 
 from hunch.core import FloatArray
+from hunch.rl.success import Estimate as Estimate
+from hunch.rl.success import first_reached as first_reached
+from hunch.rl.success import over_episodes as over_episodes
 
 FEW = 5
 """Minimum number of seeds for an interval; below it the range is reported."""
 FEWEST = 3
 """Minimum number of seeds for a claim; with two, one of two equal methods is ahead in a third of cases."""
-WINDOW = 50
-"""Number of episodes of a window over which the success rate is computed."""
 TENTHS = 10
 """Number of parts of a run's steps whose success rates make up the area under its curve."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value and its 95 % interval, or its range if ``range_of`` gives a number of few seeds."""
-
-    value: float
-    low: float
-    high: float
-    range_of: int = 0
-
-    def __str__(self) -> str:
-        if self.range_of > 1:
-            return f"{self.value:.2f} (range of {self.range_of} seeds: {self.low:.2f} to {self.high:.2f})"
-        return self.short()
-
-    def short(self) -> str:
-        """Return the value with its bounds, for a table that explains them elsewhere.
-
-        A single run has a value and no bounds; without any value it is a dash.
-        """
-        if np.isnan(self.low):
-            return "-" if np.isnan(self.value) else f"{self.value:.2f}"
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> FloatArray:
@@ -106,17 +83,6 @@ def probability_of_improvement(scores: Sequence[float], others: Sequence[float])
     return float((np.sign(first[:, None] - second) + 1).mean() / 2)
 
 
-def over_episodes(successes: Sequence[bool]) -> Estimate:
-    """Return the success rate of one run with its Wilson interval; nan if no episode ended."""
-    from scipy.stats import binomtest
-
-    if not successes:
-        return Estimate(float("nan"), float("nan"), float("nan"))
-    test = binomtest(sum(successes), len(successes))
-    interval = test.proportion_ci(method="wilson")
-    return Estimate(float(np.mean(successes)), float(interval.low), float(interval.high))
-
-
 def over_pairs(differences: Sequence[float]) -> Estimate:
     """Return the mean of paired differences with Student's 95 % interval; nan with one pair."""
     from scipy.stats import t
@@ -127,29 +93,6 @@ def over_pairs(differences: Sequence[float]) -> Estimate:
         return Estimate(centre, float("nan"), float("nan"))
     half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return Estimate(centre, centre - half, centre + half)
-
-
-def first_reached(
-    steps: Sequence[int], successes: Sequence[bool], threshold: float, window: int = WINDOW
-) -> int | None:
-    """Return the step at which the success rate reached a threshold in two consecutive windows of episodes.
-
-    A single window of a noisy curve may pass any threshold by chance, so the second window, which has other
-    episodes, must confirm the first.
-
-    Args:
-        steps: Last step of each episode, ascending.
-        successes: Success of each episode.
-        threshold: The success rate.
-        window: Episodes per window.
-
-    Returns:
-        The step at the end of the first window; None if the threshold was not reached.
-    """
-    total = np.concatenate([[0], np.cumsum(successes)])
-    counts = total[window:] - total[:-window]
-    both = (counts[:-window] >= threshold * window) & (counts[window:] >= threshold * window)
-    return int(steps[int(np.argmax(both)) + window - 1]) if both.any() else None
 
 
 def area(steps: Sequence[int], successes: Sequence[bool], total: int) -> float:

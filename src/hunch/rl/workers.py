@@ -1,82 +1,47 @@
-"""Steps environments in this process, or in worker processes if a step is slow.
+"""Worker processes for environments whose steps are slow.
 
-The number of processes affects only the speed. A program that uses them needs
+A program that uses them needs
 ``if __name__ == "__main__":`` around its code, as usual for processes in Python.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from typing import Any, TypeAlias
+from typing import Any
 
 from hunch.core import HunchError, UsageError
 
 PATIENCE = 5.0
 """Seconds that a worker has to exit before it is killed."""
-Call: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
-"""A method of an environment, with its arguments."""
 
 
-class Fleet:
-    """Environments that are called together.
+@contextmanager
+def without_main() -> Iterator[None]:
+    """Start processes within a ``with`` block that do not look for a main program which is no file.
 
-    Args:
-        envs: The environments. With processes each gets a copy of its share, so they must be picklable.
-        processes: Number of worker processes; 0 calls them here, one after the other.
-
-    Raises:
-        UsageError: if there is no environment, ``processes`` is out of range, or one cannot be pickled.
-        HunchError: if a worker process dies, here or later.
+    One that was read from standard input has the name of a file that does not exist.
     """
-
-    def __init__(self, envs: Sequence[Any], processes: int = 0) -> None:
-        if not envs or not 0 <= processes <= len(envs):
-            raise UsageError(
-                f"{len(envs)} environments cannot be distributed over {processes} processes: each process "
-                "needs at least one environment."
-            )
-        self.envs = list(envs)
-        self.workers: list[_Worker] = []
-        try:
-            self.workers = [_Worker(self.envs[i::processes]) for i in range(processes)]
-            _raise_first([worker.receive() for worker in self.workers])
-        except BaseException:
-            self.close()
-            raise
-
-    def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Call one method of some environments, given by index; workers run in parallel.
-
-        An error in an environment is raised here with its own type, after all have answered.
-        """
-        if not self.workers:
-            return {i: _call(self.envs[i], call) for i, call in calls.items()}
-        n = len(self.workers)
-        shares = [{i // n: call for i, call in calls.items() if i % n == number} for number in range(n)]
-        asked = [(number, share) for number, share in enumerate(shares) if share]
-        for number, share in asked:
-            self.workers[number].send(share)
-        answers = [self.workers[number].receive() for number, _ in asked]
-        _raise_first(answers)
-        found = {
-            i * n + k: answer for (k, _), own in zip(asked, answers, strict=True) for i, answer in own.items()
-        }
-        return {i: found[i] for i in calls}
-
-    def close(self) -> None:
-        """Stop the workers; environments of this process stay open."""
-        workers, self.workers = self.workers, []
-        for worker in workers:
-            worker.close()
+    main: Any = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or os.path.exists(file):
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
 
 
-class _Worker:
+class Worker:
     """A process with a share of the environments, which ends with this process."""
 
     def __init__(self, envs: Sequence[Any]) -> None:
@@ -89,14 +54,17 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy the locks of torch's threads
         self.pipe, end = context.Pipe()
         self.process = context.Process(target=_work, args=(end, packed), daemon=True)
-        self.process.start()
+        with without_main():
+            self.process.start()
         end.close()
 
-    def send(self, share: Mapping[int, Call]) -> None:
+    def send(self, share: Mapping[int, Any]) -> None:
+        """Ask for a call of some environments."""
         with suppress(OSError):  # the worker is dead, which receive reports
             self.pipe.send(share)
 
     def receive(self) -> Any:
+        """Return the answers by index, or an error."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
@@ -107,6 +75,7 @@ class _Worker:
             )
 
     def close(self) -> None:
+        """End the process."""
         self.pipe.close()  # the worker exits when its pipe is closed
         self.process.join(PATIENCE)
         if self.process.is_alive():
@@ -128,21 +97,11 @@ def _work(pipe: Connection, packed: bytes) -> None:
         except (EOFError, OSError):
             return None
         try:
-            pipe.send({i: _call(envs[i], call) for i, call in share.items()})
+            pipe.send(
+                {i: getattr(envs[i], verb)(*given, **options) for i, (verb, given, options) in share.items()}
+            )
         except Exception as error:
             pipe.send(_portable(error))
-
-
-def _call(env: Any, call: Call) -> Any:
-    verb, arguments, options = call
-    return getattr(env, verb)(*arguments, **options)
-
-
-def _raise_first(answers: Sequence[Any]) -> None:
-    """Raise the first error after all workers have answered, so that no answer is left in a pipe."""
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
 
 
 def _portable(error: Exception) -> Exception:

@@ -12,32 +12,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from hunch.core import HunchWarning, UsageError
-from hunch.plugins import install
+from hunch.core import HunchWarning
+
+if TYPE_CHECKING:
+    from hunch.runs.packages import Board
 
 BOARDS = "HUNCH_BOARDS"
 """Environment variable with boards, separated by spaces; the workers of a comparison inherit it."""
-
-
-class Board(Protocol):
-    """A place to which metrics are logged. A class of your own is called with the run's folder."""
-
-    def show(self, figures: Mapping[str, float], step: int) -> None:
-        """Log one line of metrics."""
-        ...
-
-    def flush(self) -> None:
-        """Write what is still in memory."""
-        ...
-
-    def close(self) -> None:
-        """Write what is still in memory, and close."""
-        ...
 
 
 class TensorBoard:
@@ -78,31 +63,6 @@ class TensorBoard:
             self.writer.close()
 
 
-KINDS = {"wandb": "WandB", "mlflow": "MLflow", "trackio": "Trackio"}
-"""The boards that are named as ``KIND:PROJECT``, in :mod:`hunch.runs.packages`; each needs its package."""
-
-
-def board_of(spec: str) -> Callable[[Path], Board]:
-    """Return what makes the board of a spec, such as ``mlflow:EXPERIMENT`` or ``MODULE:Class``.
-
-    Raises:
-        UsageError: if there is no such board, or its package is not installed.
-    """
-    kind, _, name = spec.partition(":")
-    if not name:
-        known = ", ".join(f"{kind}:PROJECT" for kind in KINDS)
-        raise UsageError(f"A board is {known} or MODULE:Class, not {spec!r}.")
-    if kind in KINDS and find_spec(kind) is None:
-        raise UsageError(f"The board {spec} needs {kind}: {install(kind)}.")
-    if kind in KINDS:
-        return partial(getattr(import_module("hunch.runs.packages"), KINDS[kind]), project=name)
-    try:
-        own: Callable[[Path], Board] = getattr(import_module(kind), name)
-    except Exception as error:  # the import of a module may raise anything
-        raise UsageError(f"The board {spec} cannot be imported: {error}.") from error
-    return own
-
-
 class Boards:
     """All boards of a run; one that fails is no longer used.
 
@@ -116,7 +76,10 @@ class Boards:
         self.boards: list[Board] = []
         if find_spec("tensorboard"):
             self._try("TensorBoard", lambda: self.boards.append(TensorBoard(folder / "tensorboard", step)))
-        for spec in specs or os.environ.get(BOARDS, "").split():
+        named = specs or os.environ.get(BOARDS, "").split()
+        if named:
+            from hunch.runs.packages import board_of
+        for spec in named:
             self._try(spec, partial(self._add, board_of(spec), folder))
 
     def _add(self, make: Callable[[Path], Board], folder: Path) -> None:

@@ -13,8 +13,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,13 +21,15 @@ from typing import Any
 
 from hunch import lm, methods
 from hunch.core import HunchError, UsageError
-from hunch.lm.budget import SPENT, Budget, SharedBudget
+from hunch.lm.budget import Budget
+from hunch.rl.workers import without_main
 from hunch.runs.board import BOARDS
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
-from hunch.runs.folder import JOURNAL, RunFolder, holds, require_folder
+from hunch.runs.folder import RunFolder, holds, require_folder
 from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
+from hunch.runs.shared import shares
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""
@@ -180,9 +181,10 @@ def compare(
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
     workers = processors() if workers is None else max(1, workers)
-    context = prepared(todo)
-    budgets = _shared(budget, todo, context) if budget else dict.fromkeys(todo)
     waiting, begun = missing(todo), dict[Job, BaseProcess]()
+    context = prepared(waiting) if waiting else None
+    budgets = shares(budget, [job.folder for job in todo], context) if budget and waiting else []
+    budget_of = dict(zip(todo, budgets, strict=False))
     running: list[BaseProcess] = []
     with interruptible() as stop:
         while (waiting and not stop()) or running:
@@ -190,7 +192,7 @@ def compare(
                 _end(running)
             while waiting and len(running) < workers and not stop():
                 job = waiting.pop(0)
-                begun[job] = _start(context, job, budgets[job])
+                begun[job] = _start(context, job, budget_of.get(job))
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
             watch({job: {} for job in begun} | progress(todo))
@@ -210,7 +212,7 @@ def prepared(todo: Sequence[Job]) -> Any:
     context = mp.get_context("forkserver")
     imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
     context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
-    with environment(thread_limits(max(job.config.threads for job in todo))):
+    with environment(thread_limits(max(job.config.threads for job in todo))), without_main():
         forkserver.ensure_running()
     return context
 
@@ -256,9 +258,14 @@ def refuse_others(todo: Sequence[Job]) -> None:
             continue
 
 
-def missing(todo: Sequence[Job]) -> list[Job]:
+def unfinished(todo: Iterable[Job]) -> list[Job]:
+    """Return the unfinished runs in the order in which they begin."""
+    return sorted((job for job in todo if outcome(job).result is None), key=_turn)
+
+
+def missing(todo: Iterable[Job]) -> list[Job]:
     """Return the unfinished runs in the order in which they begin, and forget their last failure."""
-    left = sorted((job for job in todo if outcome(job).result is None), key=_turn)
+    left = unfinished(todo)
     for job in left:
         (job.folder / "failure.txt").unlink(missing_ok=True)
     return left
@@ -269,29 +276,13 @@ def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
-def _shared(budget: Budget, todo: Sequence[Job], context: Any) -> dict[Job, Budget | None]:
-    """Give each job its row of the shared budget, which starts with the usage of earlier sessions."""
-    earlier = [_spent(job.folder) for job in todo]
-    spent = context.Array("d", [usage.get(name, 0.0) for usage in earlier for name in SPENT])
-    return {job: SharedBudget(**asdict(budget), spent=spent, row=row) for row, job in enumerate(todo)}
-
-
-def _spent(folder: Path) -> dict[str, float]:
-    """Return the usage of a run so far; one that was killed has no summary, but lines of metrics."""
-    summary = journal = None
-    with suppress(HunchError):  # damage is reported when the run begins
-        summary = read_json(folder / "summary.json")
-        journal = read_json(folder / JOURNAL)
-    figures = summary or last_line(folder / "metrics.jsonl") or {}
-    usage: dict[str, float] = figures.get("usage", {})
-    noted = list((journal or {}).values())
-    return {name: max(usage.get(name, 0.0), sum(row.get(name, 0.0) for row in noted)) for name in SPENT}
-
-
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
     boards = os.environ.get(BOARDS, "")  # the fork server may be older than this setting
     process: BaseProcess = context.Process(target=_work, args=(job, budget, boards), daemon=False)
-    with environment(thread_limits(job.config.threads)):  # the fork server starts with the first process
+    with (
+        environment(thread_limits(job.config.threads)),
+        without_main(),
+    ):  # the fork server starts with the first process
         process.start()
     return process
 

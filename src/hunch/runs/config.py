@@ -12,7 +12,7 @@ from annotated_types import Interval
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
-from hunch.lm.asking import with_digests
+from hunch.lm.settings import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS

@@ -16,6 +16,7 @@ from hunch.lm.answers.rehearsal import CHARACTERS_A_TOKEN, Rehearsal
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
 from hunch.runs.execute import Given, execute, places_of
+from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked
 
 SAMPLE: Final = 1_000
@@ -66,7 +67,7 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     steps = min(config.steps, sample)
     rehearsal = rehearsal or Rehearsal()
     places = places_of(config)
-    agent, models = build(config, rehearsal)
+    agent, models = build(config, rehearsal, parts=parts_of(config))
     judge = places.judge if config.eval_every <= steps else None
     asked = Asked(agent, models, [*places.envs, *(judge.places if judge else ())])
     given = Given(agent, envs=places.envs, data=places.data, evaluation=judge, models=models)

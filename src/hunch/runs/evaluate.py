@@ -19,12 +19,13 @@ from hunch.lm.budget import Ledger
 from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
-from hunch.rl.statistics import Estimate, over_episodes
-from hunch.runs.build import load_agent, recorded, refill, tasks
+from hunch.rl.success import Estimate, over_episodes
+from hunch.runs.build import recorded, tasks
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.evaluations import EVALUATION_SEED, Players
 from hunch.runs.files import Checkpoint, file_of, read_json, write_json, writing
 from hunch.runs.folder import differences, leaves
+from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import ledger, mean_return
 

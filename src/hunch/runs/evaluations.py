@@ -1,4 +1,4 @@
-"""When and where a run evaluates, and which of its evaluations is the best."""
+"""The evaluations of a run: when and where, how they are played and recorded, and which is the best."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import gymnasium as gym
 
 from hunch.core import Agent, Player, UsageError
+from hunch.methods import reads_raw
+from hunch.rl.comparison import difference
+from hunch.rl.episodes import evaluate as play
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.result import mean_return
+from hunch.runs.training import Training
 
 EVALUATION_SEED = 1_000_003
 """Added to a run's seed to get the seeds of its evaluation episodes."""
@@ -90,3 +95,40 @@ def best_score(episodes: Sequence[Finished]) -> tuple[float, float] | None:
     """Return the highest score of evaluations, each after another training step; None if there are none."""
     grouped = groupby(episodes, key=lambda episode: episode.step)
     return max((score(list(group)) for _, group in grouped), default=None)
+
+
+def evaluate(training: Training, evaluation: Evaluation) -> list[Finished]:
+    """Play evaluation episodes of a run, record them and return them.
+
+    Raises:
+        UsageError: if playing changed the agent; this is checked in the first evaluation.
+    """
+    agent = training.agent
+    before = None if training.trusted else deepcopy(agent.state_dict())
+    with training.failing("play as an evaluation's player"):
+        played = play(
+            players := Players(agent),
+            evaluation.places,
+            evaluation.episodes,
+            training.seed + EVALUATION_SEED,
+            episodes_per_player=evaluation.episodes_per_player,
+            lifetime=training.lifetime,
+            task_seed=training.rollout.task_seed if training.rollout else None,
+            raw=reads_raw(agent),
+        )
+        training.pending.append({f"eval_{name}": value for name, value in players.figures().items()})
+    if before is not None:
+        _require_same(before, agent)
+        training.trusted = True
+    earlier = best_score(training.evaluations)
+    recorded = training.record(played, training.evaluations, evaluation=True)
+    if training.folder and (earlier is None or score(recorded) > earlier):
+        training.remember(score(recorded)[0])
+    return recorded
+
+
+def _require_same(before: dict[str, Any], agent: Agent) -> None:
+    changed = difference(before, agent.state_dict())
+    if changed is not None:
+        name = type(agent).__name__
+        raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")

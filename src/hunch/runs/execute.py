@@ -18,24 +18,23 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, Ledger
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
-from hunch.runs.board import Boards, board_of
+from hunch.runs.board import Boards
 from hunch.runs.build import build, environments, recorded
-from hunch.runs.callbacks import Callback, require_callbacks
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
-from hunch.runs.contract import examine
-from hunch.runs.evaluations import Evaluation, copies
-from hunch.runs.files import CHECKPOINT
+from hunch.runs.files import CHECKPOINT, write_json
 from hunch.runs.fit import require_fit, require_recorded
 from hunch.runs.folder import RunFolder, kept, refuse_other
 from hunch.runs.loop import Watch
-from hunch.runs.models import Asked, asked_by, refuse_known_games
+from hunch.runs.models import Asked, Loaded, asked_by, is_ours, light, refuse_known_games
 from hunch.runs.result import Result
 from hunch.runs.result import finished as finished
 from hunch.runs.training import Training
 
 if TYPE_CHECKING:
     from hunch.rl.dataset import Dataset, Recorded
+    from hunch.runs.callbacks import Callback
+    from hunch.runs.evaluations import Evaluation
 
 
 @dataclass(frozen=True)
@@ -94,19 +93,30 @@ def execute(
         HunchError: if the run fails.
     """
     check(config)
-    require_callbacks(callbacks)
-    for board in boards:
-        board_of(board)
+    if callbacks:
+        from hunch.runs.callbacks import require_callbacks
+
+        require_callbacks(callbacks)
+    if boards:
+        from hunch.runs.packages import board_of
+
+        for board in boards:
+            board_of(board)
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())
         done = finished(path)
         if done and done.requested >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
             return done
-    places = places_of(config, given)  # before torch is loaded, since it may refuse
+    places = places_of(config, given)  # all this before torch is loaded, since it may refuse
+    if foreign := [env for env in places.all if not is_ours(env)]:
+        from hunch.runs.contract import examine
+
+        examine(foreign)
+    own = config.specs() if given.agent is None and "agent" not in config.objects else {}
+    loaded = light(spec for name, spec in own.items() if given.lm is None or name != "lm")
     with threads(config.threads):
-        examine(places.all)
-        agent, models = _made(config, given)
+        agent, models = _made(config, given, loaded)
         asked = Asked(agent, models, places.all)
         refuse_known_games(asked)
         if budget is not None:
@@ -185,15 +195,22 @@ def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Eval
     every = config.eval_every or (max(1, config.steps // 10) if always else 0)
     if not every:
         return None
+    from hunch.runs.evaluations import Evaluation, copies
+
     n = min(config.streams, config.eval_episodes)
     envs = copies(given.envs or (), n) if "env" in config.objects else environments(config, n, stored)
     return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
 
 
-def _made(config: RunConfig, given: Given) -> tuple[Agent, Mapping[str, LanguageModel]]:
+def _made(config: RunConfig, given: Given, loaded: Loaded) -> tuple[Agent, Mapping[str, LanguageModel]]:
     """Return the agent and the models to be metered besides its own."""
     if given.agent is None:
-        agent, models = build(config, lm=given.lm)
+        parts = {}
+        if getattr(config.options, "skills", ()):
+            from hunch.runs.loading import parts_of
+
+            parts = parts_of(config)
+        agent, models = build(config, lm=given.lm, loaded=loaded, parts=parts)
         return agent, models if given.models is None else given.models
     return given.agent, given.models or {}
 
@@ -230,7 +247,7 @@ def _run(
 
             agent.export(folder.path / MODEL)
         if folder:
-            folder.write_json("summary.json", {**result.summary(), "records": len(kept(folder.path))})
+            write_json(folder.path / "summary.json", {**result.summary(), "records": len(kept(folder.path))})
         return result
     except UsageError:
         if folder:

@@ -112,11 +112,9 @@ class RunFolder:
             UsageError: if the folder holds another run; the message names the settings that differ.
             HunchError: if it is unclear which run it holds.
         """
-        if not holds(self.path, config["run"]) or config["run"] != self._settings():
-            self.write_json("config.json", config)
-
-    def _settings(self) -> Any:
-        return (self.read_json("config.json") or {}).get("run")
+        file = self.path / "config.json"
+        if not holds(self.path, config["run"]) or config["run"] != (read_json(file) or {}).get("run"):
+            write_json(file, config)
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Append one line to one of ``STREAMS``."""
@@ -130,28 +128,12 @@ class RunFolder:
             self._files[name] = open(self.path / name, "ab")  # noqa: SIM115
         return self._files[name]
 
-    def write_json(self, name: str, value: dict[str, Any]) -> None:
-        """Write a JSON file atomically, with its checksum."""
-        write_json(self.path / name, value)
-
     def journal(self) -> Path:
         """Return the journal in which a run with a budget records its requests; new for a new run."""
         path = self.path / JOURNAL
         if not (self.path / CHECKPOINT).exists():
             path.unlink(missing_ok=True)
         return path
-
-    def read_json(self, name: str) -> dict[str, Any] | None:
-        """Read a JSON file of the run; None if it does not exist.
-
-        Raises:
-            HunchError: if it is damaged.
-        """
-        return read_json(self.path / name)
-
-    def read_lines(self, name: str) -> list[dict[str, Any]]:
-        """Read the lines of one of ``STREAMS`` so far."""
-        return read_lines(self.path / name)
 
     def save(self, state: dict[str, Any]) -> None:
         """Write a checkpoint of the whole run, with the current length of the files."""
@@ -196,7 +178,7 @@ class RunFolder:
         if state is None:
             shutil.rmtree(self.path / KEPT_AT, ignore_errors=True)
         if state is not None:
-            state["seen"] = self.read_lines("metrics.jsonl")[-1:]
+            state["seen"] = read_lines(self.path / "metrics.jsonl")[-1:]
         for name in STREAMS:
             if name in self._files or (self.path / name).exists():
                 self._cut(name, offsets.get(name, 0))

@@ -122,11 +122,7 @@ def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig
             "A language model needs the environment's texts for prompts, and this one has none (`wording`)."
         )
     experience = Experience()
-    shown = [
-        Example(t.state.observation, t.action, t.reward, t.terminated, t.next_state.observation)
-        for t in recording.shown
-    ]
-    experience.add(shown, True)
+    experience.add([Example._make(step) for step in text_steps(recording.shown)], True)
     return InContextWorldModel(Completer(model, prompts), experience, texts)
 
 

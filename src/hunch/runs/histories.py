@@ -19,6 +19,7 @@ from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import advance, world_of
 from hunch.rl.recording import Recording
 from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
+from hunch.rl.workers import without_main
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit
@@ -64,7 +65,8 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     if workers == 1:
         found = [_life(config, lives, number) for number in numbers]
     else:
-        with ProcessPoolExecutor(workers, mp.get_context("spawn"), end_with_parent) as pool:
+        context = mp.get_context("spawn")
+        with without_main(), ProcessPoolExecutor(workers, context, end_with_parent) as pool:
             size = -(-len(numbers) // (4 * workers))
             found = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
     provenance = {

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hunch.lm.budget import BudgetError
-from hunch.rl.rollout import StoppedError
-from hunch.runs.callbacks import Callback, tell
-from hunch.runs.evaluations import Evaluation
+from hunch.rl.rollout import Finished, StoppedError
 from hunch.runs.training import Training
+
+if TYPE_CHECKING:
+    from hunch.runs.callbacks import Callback
+    from hunch.runs.evaluations import Evaluation
 
 LINES = 200
 """Approximate number of lines of metrics that a run writes."""
@@ -68,9 +70,16 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             training.save()
             raise
         judged = evaluation and training.steps // evaluation.every > before // evaluation.every
-        evaluated = training.evaluate(evaluation) if evaluation and judged else []
+        evaluated: list[Finished] = []
+        if evaluation and judged:
+            from hunch.runs.evaluations import evaluate
+
+            evaluated = evaluate(training, evaluation)
         training.keep(before)
-        ended = tell(watch.callbacks, training, transitions, episodes, evaluated)
+        if watch.callbacks:
+            from hunch.runs.callbacks import tell
+
+            ended = tell(watch.callbacks, training, transitions, episodes, evaluated)
         logged = training.steps // every > before // every or training.steps >= steps or bool(ended)
         due = training.due(CHECKPOINT_SECONDS, SAVING_SHARE)
         if logged:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 
+import hunch.envs
 from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import answers_file, backend_of, build, opened
+from hunch.lm.registry import answers_file, backend_of, build, check_spec, opened
 from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
 
@@ -65,6 +66,13 @@ class Models(Mapping[str, LanguageModel]):
 
     def __len__(self) -> int:
         return len(self._models)
+
+
+def light(specs: Iterable[str]) -> Loaded:
+    """Load the models that import no heavy library, so that what they refuse is refused without one."""
+    loaded = Loaded()
+    Models({spec: spec for spec in specs if not backend_of(spec.partition("?")[0]).imports}, loaded=loaded)
+    return loaded
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,12 @@ def layers(env: TextEnvironment) -> list[TextEnvironment]:
     return found
 
 
+def is_ours(env: TextEnvironment) -> bool:
+    """Return whether an environment is made by one of our ids, and so keeps the contract."""
+    made = env.spec is not None and env.spec.id in hunch.envs.names()
+    return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))
+
+
 def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     """Return the models that an environment or one of its wrappers asks, by name.
 
@@ -147,7 +161,7 @@ def about(models: Iterable[tuple[str, LanguageModel]]) -> dict[str, dict[str, st
 
 
 def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Sequence[Verb]]) -> None:
-    """Check from their kinds that models exist and support what a method needs, before one is loaded.
+    """Check from their specs that models exist and support what a method needs, before one is loaded.
 
     Args:
         method: Name of the method.
@@ -160,7 +174,7 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     check_cache()
     for name, spec in specs.items():
         head = spec.partition("?")[0]
-        able = backend_of(head).verbs & set(needs[name])
+        able = check_spec(spec).verbs & set(needs[name])
         if not able and (head != "uniform" or set(needs[name]) == {"embed"}):
             verbs, option = " or ".join(needs[name]), name.replace("_", "-")
             raise UsageError(f"{method} needs a model that can {verbs} as --{option}; {head} cannot.")

@@ -1,16 +1,61 @@
-"""Boards of other packages: Weights & Biases, Trackio and MLflow; see :mod:`hunch.runs.board`."""
+"""Boards besides TensorBoard: Weights & Biases, Trackio, MLflow, or one of your own."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from hunch.core import UsageError
+from hunch.plugins import install
 from hunch.runs.files import read_json
 from hunch.runs.folder import leaves
+
+
+class Board(Protocol):
+    """A place to which metrics are logged. A class of your own is called with the run's folder."""
+
+    def show(self, figures: Mapping[str, float], step: int) -> None:
+        """Log one line of metrics."""
+        ...
+
+    def flush(self) -> None:
+        """Write what is still in memory."""
+        ...
+
+    def close(self) -> None:
+        """Write what is still in memory, and close."""
+        ...
+
+
+KINDS = {"wandb": "WandB", "mlflow": "MLflow", "trackio": "Trackio"}
+"""The boards that are named as ``KIND:PROJECT``, which are here; each needs its package."""
+
+
+def board_of(spec: str) -> Callable[[Path], Board]:
+    """Return what makes the board of a spec, such as ``mlflow:EXPERIMENT`` or ``MODULE:Class``.
+
+    Raises:
+        UsageError: if there is no such board, or its package is not installed.
+    """
+    kind, _, name = spec.partition(":")
+    if not name:
+        known = ", ".join(f"{kind}:PROJECT" for kind in KINDS)
+        raise UsageError(f"A board is {known} or MODULE:Class, not {spec!r}.")
+    if kind in KINDS and find_spec(kind) is None:
+        raise UsageError(f"The board {spec} needs {kind}: {install(kind)}.")
+    if kind in KINDS:
+        return partial(globals()[KINDS[kind]], project=name)
+    try:
+        own: Callable[[Path], Board] = getattr(import_module(kind), name)
+    except Exception as error:  # the import of a module may raise anything
+        raise UsageError(f"The board {spec} cannot be imported: {error}.") from error
+    return own
 
 
 class WandB:

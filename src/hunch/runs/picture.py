@@ -9,7 +9,7 @@ from itertools import groupby
 from matplotlib.figure import Figure
 
 from hunch.rl.rollout import Finished
-from hunch.rl.statistics import WINDOW
+from hunch.rl.success import WINDOW
 
 
 class Picture(Figure):

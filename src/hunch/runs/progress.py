@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from hunch.runs.result import money
-
-if TYPE_CHECKING:
-    from hunch.runs.compare import Job
 
 PLAIN_SECONDS = 15.0
 
@@ -67,23 +64,6 @@ class Bars:
             for label in self.tasks:
                 told = notes.get(label, self.waiting)
                 self.console.print(f"{label}: {done.get(label, 0):,}/{self.total:,} steps {told}".rstrip())
-
-
-class JobBars(Bars):
-    """Progress of many runs: one bar per arm, over all its seeds."""
-
-    def __init__(self, todo: Sequence[Job]) -> None:
-        self.jobs: dict[str, list[Job]] = {}
-        for job in todo:
-            self.jobs.setdefault(job.arm.label, []).append(job)
-        total = max(sum(job.config.steps for job in own) for own in self.jobs.values())
-        super().__init__(list(self.jobs), total, "waiting for a processor")
-
-    def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
-        """Update the bars with the latest line of metrics of each run."""
-        known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
-        done = {label: sum(line.get("step", 0) for line in own) for label, own in known.items() if own}
-        self.show(done, {label: note([line for line in known[label] if line]) for label in done})
 
 
 class RunProgress(Bars):

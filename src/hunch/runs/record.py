@@ -21,9 +21,9 @@ from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
 from hunch.rl.recording import Recording
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import read_lines
+from hunch.runs.loading import load_agent
 from hunch.runs.result import read_episode
 
 Act = Callable[[State], str]

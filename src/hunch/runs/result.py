@@ -11,7 +11,7 @@ from typing import Any
 from hunch.core import Agent, EvidenceLevel, HunchError, UsageError
 from hunch.plugins import install
 from hunch.rl.rollout import Finished
-from hunch.rl.statistics import Estimate, first_reached, over_episodes
+from hunch.rl.success import Estimate, first_reached, over_episodes
 from hunch.runs.files import read_json, read_lines
 
 THRESHOLDS = (0.25, 0.5, 0.8)
@@ -56,7 +56,7 @@ class Result:
     def steps_to(self, threshold: float) -> int | None:
         """Steps until 50 episodes, and the 50 after them, reached a success rate; None if they never did.
 
-        See :func:`hunch.rl.statistics.first_reached`.
+        See :func:`hunch.rl.success.first_reached`.
         """
         return first_reached(*self.course, threshold)
 

@@ -95,7 +95,7 @@ def train(
         keep_last: How many of them stay, the latest ones. Default: all.
         threads: Torch threads during the run; small networks are fastest with one.
         boards: Where metrics are logged besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
-            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.board.Board` of your own.
+            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.packages.Board` of your own.
         callbacks: Called after every step, episode and evaluation; each may end the run.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
         stop: Called regularly; once it returns True, the run is saved and ended.

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.build import load_agent
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.files import CHECKPOINT, write_checkpoint
+from hunch.runs.files import CHECKPOINT, write_checkpoint, write_json
 from hunch.runs.folder import RunFolder, refuse_foreign
+from hunch.runs.loading import load_agent
 from hunch.runs.models import Asked
 from hunch.runs.places import identify
 from hunch.runs.training import plain, who
@@ -83,7 +83,7 @@ class Trained:
         config = self._config or self._describe()
         folder = RunFolder(path, lines=False)
         try:
-            folder.write_json("config.json", config.record(Asked(self.agent, {}, ())))
+            write_json(path / "config.json", config.record(Asked(self.agent, {}, ())))
             state = {"agent": self.agent.state_dict(), "identity": plain(who(self.agent))}
             write_checkpoint(path / CHECKPOINT, state)
         finally:

@@ -13,14 +13,12 @@ from typing import Any
 
 from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.lm.budget import Ledger
-from hunch.methods import reads_raw
-from hunch.rl.episodes import advance, evaluate, name_of, world_of
+from hunch.rl.episodes import advance, name_of, world_of
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
-from hunch.rl.statistics import WINDOW
+from hunch.rl.success import WINDOW
 from hunch.runs.board import Boards
-from hunch.runs.evaluations import EVALUATION_SEED, Evaluation, Players, best_score, score
-from hunch.runs.files import restoring, write_atomically
+from hunch.runs.files import read_lines, restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
 from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -74,7 +72,7 @@ class Training:
     def __post_init__(self) -> None:
         self.identity = self._identity()
         self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
-        with self._failing("begin"):
+        with self.failing("begin"):
             world = world_of(self.rollout, self.env, self.requested, self.data, self.lifetime)
             self.agent.begin(world, self.seed)
 
@@ -94,66 +92,32 @@ class Training:
         """Make one pass of the loop in :mod:`hunch.core`; return its transitions and finished episodes."""
         transitions, ended = list[Transition](), list[Finished]()
         if self.rollout:
-            with self._failing("act or observe"):
+            with self.failing("act or observe"):
                 transitions = advance(self.rollout, self.agent)
-            ended = self._record(self.rollout.take_finished(), self.episodes, evaluation=False)
+            ended = self.record(self.rollout.take_finished(), self.episodes, evaluation=False)
         else:
             self.updates += 1
-        with self._failing("learn"):
+        with self.failing("learn"):
             self.pending.append({name: float(value) for name, value in self.agent.learn().items()})
         return transitions, ended
 
-    def evaluate(self, evaluation: Evaluation) -> list[Finished]:
-        """Play evaluation episodes, record them and return them.
-
-        Raises:
-            UsageError: if playing changed the agent; this is checked in the first evaluation.
-        """
-        before = None if self.trusted else deepcopy(self.agent.state_dict())
-        with self._failing("play as an evaluation's player"):
-            played = evaluate(
-                players := Players(self.agent),
-                evaluation.places,
-                evaluation.episodes,
-                self.seed + EVALUATION_SEED,
-                episodes_per_player=evaluation.episodes_per_player,
-                lifetime=self.lifetime,
-                task_seed=self.rollout.task_seed if self.rollout else None,
-                raw=reads_raw(self.agent),
-            )
-            self.pending.append({f"eval_{name}": value for name, value in players.figures().items()})
-        if before is not None:
-            self._require_same(before)
-        earlier = best_score(self.evaluations)
-        recorded = self._record(played, self.evaluations, evaluation=True)
-        if self.folder and (earlier is None or score(recorded) > earlier):
-            self._remember(score(recorded)[0])
-        return recorded
-
-    def _require_same(self, before: dict[str, Any]) -> None:
-        from hunch.rl.comparison import difference
-
-        changed = difference(before, self.agent.state_dict())
-        if changed is not None:
-            name = type(self.agent).__name__
-            raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
-        self.trusted = True
-
-    def _remember(self, success: float) -> None:
+    def remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
         self.best = deepcopy({**self._state(), "step": self.steps, "success": success})
 
     def _state(self) -> dict[str, Any]:
         return {"agent": self.agent.state_dict(), "identity": self.identity}
 
-    def _failing(self, doing: str) -> Failing:
+    def failing(self, doing: str) -> Failing:
+        """Name the agent in an error of its own."""
         return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
 
     # ---- records --------------------------------------------------------------------------------------
 
-    def _record(
+    def record(
         self, finished: Sequence[Finished], kept: list[Finished], *, evaluation: bool
     ) -> list[Finished]:
+        """Add episodes to those that are kept, and write them; return them as read back."""
         before = len(kept)
         for episode in finished:
             record = {
@@ -276,9 +240,9 @@ class Training:
         if self.rollout:
             self.rollout.load_state_dict(state["rollout"])
         self.updates, self.pending = state["updates"], state["pending"]
-        for record in self.folder.read_lines("episodes.jsonl"):
+        for record in read_lines(self.folder.path / "episodes.jsonl"):
             (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
-        self.recorded = len(self.folder.read_lines(self.records_file))
+        self.recorded = len(read_lines(self.folder.path / self.records_file))
         # A killed session also spent what it asked after its last checkpoint.
         clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
         self.earlier = clock["seconds"]

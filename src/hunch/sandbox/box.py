@@ -14,7 +14,7 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.sandbox.process import Process, Spare
-from hunch.sandbox.program import Program
+from hunch.sandbox.program import FORKED, Program
 from hunch.sandbox.warm import Zygote
 
 Isolation = Literal["kernel+namespaces", "kernel", "process", "none"]
@@ -65,7 +65,7 @@ class Sandbox:
         self._spare: Spare | None = None
         self.isolation: Isolation = "none"
         self.locks: tuple[str, ...] = ()
-        _BOXES.add(self)
+        FORKED.add(self)
         self._warm()
 
     def load(
@@ -208,15 +208,3 @@ def _level(zygote: Zygote) -> Isolation:
     if not zygote.contained:
         return "process"
     return "kernel+namespaces" if zygote.walled else "kernel"
-
-
-_BOXES: weakref.WeakSet[Sandbox] = weakref.WeakSet()
-
-
-def _forget_in_fork() -> None:
-    for box in list(_BOXES):
-        box._forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_fork)

@@ -58,7 +58,7 @@ class Program:
         self._load()
         self._probed = False
         self._closed = False
-        _PROGRAMS.add(self)
+        FORKED.add(self)
 
     def __call__(self, *args: Any) -> Any:
         """Call the function with plain values.
@@ -241,13 +241,14 @@ def _tree(calls: Sequence[Sequence[Any]]) -> Any:
         raise ArgumentError(f"This cannot be passed to a program: {error}.") from None
 
 
-_PROGRAMS: weakref.WeakSet[Program] = weakref.WeakSet()
+FORKED: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Whoever is told, by ``_forked()``, that it is in a forked process."""
 
 
-def _forget_in_fork() -> None:
-    for program in list(_PROGRAMS):
-        program._forked()
+def _tell_forked() -> None:
+    for each in list(FORKED):
+        each._forked()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_fork)
+    os.register_at_fork(after_in_child=_tell_forked)

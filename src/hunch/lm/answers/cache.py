@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hunch.lm.answers.keys import Key
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question, as_sampling
 from hunch.lm.base import LanguageModel, OptionScores, Uncached, Verb
@@ -31,6 +30,7 @@ from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.usage import Metered, Usage, counters
 
 if TYPE_CHECKING:
+    from hunch.lm.answers.keys import Key
     from hunch.lm.answers.store import Store
 
 REQUESTS_A_COMMIT = 32

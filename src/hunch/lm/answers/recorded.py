@@ -13,26 +13,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
-
-from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
+from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.cache import decode
-from hunch.lm.base import (
-    ONE_LINE,
-    Float32Array,
-    Model,
-    OptionScores,
-    Sampling,
-    Verb,
-    choices,
-)
-from hunch.lm.prompts import Prompt, as_prompt, text_of
+from hunch.lm.answers.question import Answering, Question
+from hunch.lm.base import Model, Verb
+from hunch.lm.prompts import text_of
 
 FIELDS = {"model", "revision", "evidence", "verb", "request", "sample", "value"}
 SHOWN = 60
 
 
-class ReplayModel(Model):
+class ReplayModel(Answering, Model):
     """The recorded answers of one model at one revision.
 
     Its evidence level is that of the recorded model, but at most L2.
@@ -71,34 +62,15 @@ class ReplayModel(Model):
         embedded = next((record for record in records if record["verb"] == "embed"), None)
         self.dim = len(decode("embed", json.dumps(embedded["value"]))) if embedded else 0
 
-    def generate(
-        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
-    ) -> list[list[str]]:
-        """Return recorded samples number ``first`` to ``first + k - 1`` of each prompt.
+    def _answers(self, asked: list[Question]) -> dict[Question, Any]:
+        """Look up what was recorded.
 
         Raises:
-            HunchError: if a sample was not recorded.
+            HunchError: if an answer was not.
         """
-        how = sampling.key()
-        return [
-            [self._find("generate", (prompt, how), index) for index in range(first, first + k)]
-            for prompt in map(as_prompt, prompts)
-        ]
+        return {question: self._find(*question) for question in asked}
 
-    def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return the recorded scores of each prompt's options."""
-        return [self._find("score", pair) for pair in choices(prompts, options)]
-
-    def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the recorded log-probabilities of each prompt's labels."""
-        return [self._find("label", pair) for pair in choices(prompts, labels)]
-
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return the recorded vector of each text, shape (len(texts), dim)."""
-        vectors = [self._find("embed", (text,)) for text in texts]
-        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
-
-    def _find(self, verb: Verb, request: tuple[Any, ...], sample: int = 0) -> Any:
+    def _find(self, verb: Verb, request: tuple[Any, ...], sample: int) -> Any:
         if verb not in self.verbs:
             raise self._lacks(verb)
         value = self._values.get(_key(verb, request, sample))

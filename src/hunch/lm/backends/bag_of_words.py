@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,12 +33,16 @@ class BagOfWords(Model):
     version = "1"
     """Version of the counting, part of the cache key."""
 
-    def __init__(self, dim: int = DIM) -> None:
+    usual: ClassVar[int] = DIM
+    """Length of a vector, if nothing is said."""
+
+    def __init__(self, *, dim: int | None = None) -> None:
         """Set the length of a vector.
 
         Raises:
             UsageError: if it is not a positive whole number.
         """
+        dim = self.usual if dim is None else dim
         if not isinstance(dim, int) or dim < 1:
             raise UsageError(f"A bag of words needs a dim of at least 1, not {dim}.")
         self.name = "bag-of-words"
@@ -46,8 +51,12 @@ class BagOfWords(Model):
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one vector per text, shape (len(texts), dim)."""
-        vectors = [unit(self._count(text)) for text in texts]
+        vectors = [self._scaled(self._count(text)) for text in texts]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    @staticmethod
+    def _scaled(vector: Float32Array) -> Float32Array:
+        return unit(vector)
 
     def _count(self, text: str) -> Float32Array:
         counts = np.zeros(self.dim, dtype=np.float32)
@@ -69,8 +78,3 @@ def words(text: str) -> list[str]:
 def word_hash(word: str) -> int:
     """Return a 64-bit hash that is the same in every process, unlike Python's own."""
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
-
-
-def load(*, dim: int = DIM) -> BagOfWords:
-    """Load the model ``bag-of-words``."""
-    return BagOfWords(dim)

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, Final
 
 from hunch.core import UsageError
-from hunch.lm.prompts import Message, text_of, without_system
+from hunch.lm.prompts import Message, text_of
 
 TODAY: Final = date(2025, 1, 1)
 """Date for templates that print one; with the real date, the prompt would change every day."""
@@ -118,3 +118,14 @@ def template_of(tokenizer: Any) -> Template | None:
 def rendered(template: Template | None, messages: Sequence[Message]) -> str:
     """Return messages as text, by the template if there is one, else joined."""
     return text_of(messages) if template is None else template(messages)
+
+
+def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages without a system role: its text is put at the beginning of the first user message."""
+    told = [message.content for message in messages if message.role == "system"]
+    rest = [message for message in messages if message.role != "system"]
+    first = next((index for index, message in enumerate(rest) if message.role == "user"), None)
+    if not told or first is None:
+        return (*(Message("user", text) for text in told), *rest)
+    rest[first] = rest[first]._replace(content="\n\n".join([*told, rest[first].content]))
+    return tuple(rest)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -67,12 +67,7 @@ def load(
             negative prefix cache, or a batch below 1.
         HunchError: if the model cannot be loaded.
     """
-    if batch < 1 or not prefix_cache >= 0:
-        raise UsageError(f"hf: needs batch >= 1 and prefix_cache >= 0, not {batch} and {prefix_cache}.")
-    if not isinstance(chat, bool):
-        raise UsageError(f"chat must be true or false, not {chat!r}.")
-    if pooling not in get_args(Pooling):
-        raise UsageError(f"The pooling of hf: must be {' or '.join(get_args(Pooling))}, not {pooling!r}.")
+    check(name, prefix_cache=prefix_cache, batch=batch, chat=chat, pooling=pooling)
     torch, _ = weights.libraries()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
@@ -101,6 +96,29 @@ def load(
         model = EncoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
     model.pooling = pooling
     return model
+
+
+def check(
+    name: str,
+    *,
+    prefix_cache: float = PREFIX_CACHE,
+    batch: int = 1,
+    chat: bool = False,
+    pooling: str = "mean",
+    **_: Any,
+) -> None:
+    """Refuse options of :func:`load` that are out of range, and a folder that does not exist.
+
+    Raises:
+        UsageError: naming what is wrong.
+    """
+    if batch < 1 or not prefix_cache >= 0:
+        raise UsageError(f"hf: needs batch >= 1 and prefix_cache >= 0, not {batch} and {prefix_cache}.")
+    if not isinstance(chat, bool):
+        raise UsageError(f"chat must be true or false, not {chat!r}.")
+    if pooling not in get_args(Pooling):
+        raise UsageError(f"The pooling of hf: must be {' or '.join(get_args(Pooling))}, not {pooling!r}.")
+    weights.require_name(name)
 
 
 def kind_of(folder: Path) -> Literal["causal", "seeing", "encoder", "encoder-decoder"]:

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hunch.core import HunchError
+from hunch.core import HunchError, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
 from hunch.lm.base import Float32Array, unit
@@ -68,16 +68,26 @@ def load(*, folder: str | Path | None = None) -> MiniLM:
     return MiniLM(Path(folder) if folder is not None else _installed() or _fetched())
 
 
+def check(*, folder: str | Path | None = None) -> None:
+    """Refuse a folder without weights, before torch is imported."""
+    if folder is not None:
+        _weights(Path(folder))
+
+
+def _weights(folder: Path) -> Path:
+    file = folder / "model.safetensors"
+    if not file.is_file():
+        raise UsageError(f"There are no MiniLM weights at {file}.")
+    return file
+
+
 def verify(folder: Path) -> None:
     """Check the weights against the published hash.
 
     Raises:
         HunchError: if they are missing or differ.
     """
-    file = folder / "model.safetensors"
-    if not file.is_file():
-        raise HunchError(f"There are no MiniLM weights at {file}.")
-    found = weights.sha256(file)
+    found = weights.sha256(file := _weights(folder))
     if found != WEIGHTS_SHA256:
         raise HunchError(
             f"{file} is not the published all-MiniLM-L6-v2 (sha256 {found[:12]}... instead of "

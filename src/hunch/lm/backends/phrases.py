@@ -13,7 +13,7 @@ import re
 
 import numpy as np
 
-from hunch.lm.backends.bag_of_words import DIM, BagOfWords, word_hash
+from hunch.lm.backends.bag_of_words import BagOfWords, word_hash
 from hunch.lm.base import Float32Array
 
 LONGEST = 3
@@ -26,14 +26,9 @@ class Phrases(BagOfWords):
 
     version = "phrases-1"
 
-    def __init__(self, dim: int = DIM) -> None:
-        super().__init__(dim)
-        self.name = "phrases"
-
-    def embed(self, texts: list[str]) -> Float32Array:  # type: ignore[override]
-        """Return one vector per text, shape (len(texts), dim); the empty text is the zero vector."""
-        vectors = [self._count(text) for text in texts]
-        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+    @staticmethod
+    def _scaled(vector: Float32Array) -> Float32Array:
+        return vector
 
     def _count(self, text: str) -> Float32Array:
         counts = np.zeros(self.dim, dtype=np.float32)
@@ -55,8 +50,3 @@ def phrases(text: str) -> list[tuple[str, float]]:
         if piece.isdigit():
             found += [(" ".join([*masked[start:end], piece]), 1.0) for start in starts]
     return found
-
-
-def load(*, dim: int = DIM) -> Phrases:
-    """Load the model ``phrases``."""
-    return Phrases(dim)

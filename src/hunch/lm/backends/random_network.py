@@ -35,7 +35,7 @@ class RandomNetwork(Model):
     at_once: ClassVar[Mapping[Verb, int]] = {"embed": 128}
     context = MAX_TOKENS
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, *, seed: int = 0) -> None:
         """Draw the weights.
 
         Raises:
@@ -77,8 +77,3 @@ def _draw(seed: int) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return transformers.BertModel(config, add_pooling_layer=False).eval()
-
-
-def load(*, seed: int = 0) -> RandomNetwork:
-    """Load the model ``random-network``."""
-    return RandomNetwork(seed)

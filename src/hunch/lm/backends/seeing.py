@@ -22,7 +22,7 @@ from hunch.lm.backends import seam, weights
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import (
     ONE_LINE,
-    Float32Array,
+    Model,
     OptionScores,
     Sampling,
     Verb,
@@ -45,6 +45,7 @@ class SeeingModel(TransformerModel):
     packs = False
     messages = True
     verbs: frozenset[Verb] = frozenset({"generate", "score", "see"})
+    embed = Model.embed
 
     def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
         super().__init__(name, folder, device=device, dtype=dtype)
@@ -65,10 +66,6 @@ class SeeingModel(TransformerModel):
         self.dim = 0
         by = "messages, by its chat template" if self._chats else "messages joined to one text"
         self.prompting = f"text as a user message; {by}" if self._chats else f"text unchanged; {by}"
-
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Raise a UsageError: this model does not embed."""
-        raise self._lacks("embed")
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0

@@ -33,10 +33,7 @@ class UniformModel(Model):
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
 
     speaks = False
-
-    def __init__(self, name: str = "uniform") -> None:
-        self.name = name
-        self.revision = "1"
+    name, revision = "uniform", "1"
 
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
@@ -63,8 +60,3 @@ class UniformModel(Model):
     def _equal(options: Sequence[str]) -> OptionScores:
         words = count_words(options)
         return OptionScores(np.full(len(options), -np.log(len(options))), words, words)
-
-
-def load() -> UniformModel:
-    """Load the model ``uniform``."""
-    return UniformModel()

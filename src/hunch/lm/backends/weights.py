@@ -31,9 +31,19 @@ def find(name: str) -> Path:
     folder = Path(name).expanduser()
     if folder.is_dir():
         return (folder / MODEL if (folder / MODEL / "config.json").is_file() else folder).resolve()
-    if name.startswith((".", "/", "~")) or name.count("/") > 1 or not name:
-        raise UsageError(f"There is no folder {name!r} to load a model from.")
+    require_name(name)
     return fetch(name)
+
+
+def require_name(name: str) -> None:
+    """Refuse a path without a folder.
+
+    Raises:
+        UsageError: naming it.
+    """
+    path = name.startswith((".", "/", "~")) or name.count("/") > 1 or not name
+    if path and not Path(name).expanduser().is_dir():
+        raise UsageError(f"There is no folder {name!r} to load a model from.")
 
 
 def fetch(repository: str) -> Path:

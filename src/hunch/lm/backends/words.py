@@ -45,7 +45,7 @@ FREQUENCIES = Path(__file__).with_name("document_frequencies.json")
 class Words(BagOfWords):
     """Signed counts of hashed words; function words and punctuation count 0.15, numbers 0.3, others 1."""
 
-    version = "words-1"
+    version, usual = "words-1", PLACES
 
     def weight(self, word: str) -> float:
         """Return the weight of a word."""
@@ -57,7 +57,7 @@ class Words(BagOfWords):
 class TfIdf(BagOfWords):
     """Signed counts of hashed words, weighted by inverse document frequency; unknown words rank as rarest."""
 
-    version = "tfidf-1"
+    version, usual = "tfidf-1", PLACES
 
     def weight(self, word: str) -> float:
         """Return the inverse document frequency of a word."""
@@ -71,7 +71,7 @@ class RandomWords(Model):
     verbs: frozenset[Verb] = frozenset({"embed"})
     dim = DIM
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, *, seed: int = 0) -> None:
         """Set the seed of the vectors.
 
         Raises:
@@ -99,18 +99,3 @@ def frequencies() -> tuple[int, dict[str, int]]:
     """Return the number of documents, and for each word the number of documents that contain it."""
     read = json.loads(FREQUENCIES.read_text())
     return read["documents"], read["holding"]
-
-
-def load_words(*, dim: int = PLACES) -> Words:
-    """Load the model ``words``."""
-    return Words(dim)
-
-
-def load_tfidf(*, dim: int = PLACES) -> TfIdf:
-    """Load the model ``tfidf``."""
-    return TfIdf(dim)
-
-
-def load_random(*, seed: int = 0) -> RandomWords:
-    """Load the model ``random-words``."""
-    return RandomWords(seed)

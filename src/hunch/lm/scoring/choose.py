@@ -33,9 +33,9 @@ from hunch.lm.base import (
     listed_options,
     softmax,
 )
+from hunch.lm.hearing import PATIENCE, count_fallbacks, show
 from hunch.lm.prompts import Prompt, extended, text_of
 from hunch.lm.registry import require
-from hunch.lm.usage import PATIENCE, count_fallbacks, show
 
 Estimator = Literal["scored", "labelled", "voted"]
 Tie = Literal["last", "first", "longest", "random"]

@@ -5,7 +5,9 @@ Imports torch and transformers, so it is imported where such a model is made (:f
 
 from hunch.lm.training.learner import Learner
 from hunch.lm.training.loading import load
-from hunch.lm.training.model import Answer, Judged, Nucleus, Start, Trainable
+from hunch.lm.training.model import Trainable
+from hunch.lm.training.outputs import Answer, Judged, Nucleus
+from hunch.lm.training.weights import Start
 from hunch.lm.training.words import new
 from hunch.lm.training.writing import Written
 

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import Tokens, Tree, chain, grow
-from hunch.lm.training.model import Row, Trainable
+from hunch.lm.training.model import Trainable
+from hunch.lm.training.outputs import Row
 from hunch.lm.training.writing import Inputs, Texts
 
 

@@ -23,7 +23,8 @@ from hunch.lm.base import Verb
 from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import Tokens, Tree, grow
-from hunch.lm.training.model import Row, Trainable
+from hunch.lm.training.model import Trainable
+from hunch.lm.training.outputs import Row
 from hunch.lm.training.writing import Texts
 
 FAMILIES = ("t5", "mt5")

@@ -10,77 +10,30 @@ This module imports torch and transformers, so import it only where such a model
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache, partial
-from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hunch.core import EvidenceLevel, HunchError, IntArray, UsageError
-from hunch.lm.backends import weights
+from hunch.core import UsageError
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.base import ONE_LINE, Sampling, choices
 from hunch.lm.prompts import Prompt, as_prompt
-from hunch.lm.scoring.engine import edges
-from hunch.lm.scoring.trie import Tokens, Tree
+from hunch.lm.scoring.trie import Tokens
 from hunch.lm.scoring.writer import Draft
-from hunch.lm.training.adapters import Adapters
+from hunch.lm.training.outputs import Answer, Judged, Nucleus, Row, places, sums
+from hunch.lm.training.weights import Weights
 from hunch.lm.training.writing import Allowed, Limited, Texts, Written, chances, fill, nucleus
 from hunch.lm.usage import Metered, counters
 
 KNOWN: Final = 4096
 """Number of prompts whose tokens are kept."""
-Start: TypeAlias = Literal["weights", "shuffled", "random"]
-"""Initial weights: the model's own, these with the rows of its vocabulary shuffled (so that each word has the
-meaning of another), or random weights."""
-Row: TypeAlias = tuple[list[int], Tree]
-"""The tokens that an encoder reads, and the tree of a causal model or of a decoder."""
 
 
-class Answer(NamedTuple):
-    """A model's output for a prompt and its options, with gradients.
-
-    Attributes:
-        logprobs: Log-probability of each option, summed over its tokens; shape (n_options,).
-        tokens: Number of tokens of each option, shape (n_options,).
-        state: Last hidden state of the prompt's last token, shape (dim,); of a decoder, its first.
-    """
-
-    logprobs: Tensor
-    tokens: IntArray
-    state: Tensor
-
-
-class Judged(NamedTuple):
-    """What a model says of n texts of at most T tokens, with gradients; 0 where the mask is False.
-
-    Attributes:
-        logprobs: Log-probability of each token, shape (n, T), natural logarithm.
-        entropy: Entropy of the distribution of each token, shape (n, T), in nats.
-        states: Last hidden state from which each token was predicted, shape (n, T, dim).
-        mask: Which tokens there are, shape (n, T).
-        free: Where tokens are limited to a nucleus, their log-probability without it, without gradients.
-    """
-
-    logprobs: Tensor
-    entropy: Tensor
-    states: Tensor
-    mask: Tensor
-    free: Tensor | None = None
-
-
-class Nucleus(NamedTuple):
-    """The tokens that have ``top_p`` together under other ``weights`` of the model; NLPO's limit."""
-
-    weights: Mapping[str, Tensor]
-    top_p: float
-
-
-class Trainable(Metered, ABC):
+class Trainable(Weights, Metered, ABC):
     """A model of which all weights, or only adapters, are trained.
 
     No dropout is applied, so that updates are repeatable. The scores equal those of the frozen model ``hf:``
@@ -99,7 +52,6 @@ class Trainable(Metered, ABC):
 
     Attributes:
         words: The words of a vocabulary that grows (:meth:`take`); none for a pretrained model.
-        adapted: True if only adapters are trained.
         dim: Length of a hidden state.
 
     Raises:
@@ -107,7 +59,6 @@ class Trainable(Metered, ABC):
         HunchError: if adapters are asked for and peft is missing.
     """
 
-    model: CausalModel
     words: tuple[str, ...] = ()
 
     def __init__(
@@ -127,25 +78,10 @@ class Trainable(Metered, ABC):
             raise UsageError(f"The context of a model to train must be at least 1 token, not {context}.")
         self.model, self.network, self.dim = model, model.network, model.dim
         self.context, self._end = context, end
-        self.network.requires_grad_(train == "all")
-        self.adapted = train == "lora"
-        self.adapters = Adapters(self.network, rank, alpha, seed) if self.adapted else None
+        self._select(train == "all", rank, alpha, seed)
         # The same prompts recur in every epoch of an update.
         self._row = lru_cache(KNOWN)(self._asked)
         self._head = lru_cache(KNOWN)(self._cut)
-        self._start: Start = "weights"
-        self._first = {name: weight.clone() for name, weight in self.state_dict().items()}
-        self._begun = self._first
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return self.model.name
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """Evidence level of the weights that it started from; L0 for shuffled or random ones."""
-        return self.model.evidence if self._start == "weights" else "L0"
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -329,7 +265,7 @@ class Trainable(Metered, ABC):
         rows = [self._laid(head, [written[i].tokens for i in own]) for head, own in groups.items()]
         logits, states = self._pass(rows, len(written))
         row, at, tokens, mask = (
-            part.to(logits.device) for part in _places([tree for _, tree in rows], list(groups.values()))
+            part.to(logits.device) for part in places([tree for _, tree in rows], list(groups.values()))
         )
         picked, free = logits[row, at].float(), None
         if within:
@@ -392,117 +328,3 @@ class Trainable(Metered, ABC):
     @abstractmethod
     def _opened(self, heads: Sequence[Tokens]) -> Texts:
         """Read prompts, to write after them."""
-
-    # ---- weights --------------------------------------------------------------------------------------
-
-    def restart(self, start: Start = "weights", seed: int = 0) -> None:
-        """Discard all training and start from the given initial weights; the seed draws or shuffles them.
-
-        Raises:
-            UsageError: if weights that are not trained would have to change.
-        """
-        if start != "weights" and self.adapted:
-            raise UsageError(f"start={start!r} needs train=all, because it changes all weights.")
-        self.load_state_dict(self._first)
-        self._start = start
-        if start == "random":
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                self.network.load_state_dict(type(self.network)(self.network.config).state_dict())
-        elif start == "shuffled":
-            _shuffle(self.network, seed)
-        own = self.state_dict().items()
-        self._begun = self._first if start == "weights" else {name: weight.clone() for name, weight in own}
-
-    @contextmanager
-    def held(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
-        """Use other trained weights within a ``with`` block, without copying them.
-
-        Args:
-            weights: As :meth:`state_dict` returned them. Default: those after the last :meth:`restart`.
-        """
-        trained = self._trained()
-        own = {name: weight.data for name, weight in trained.items()}
-        try:
-            for name, weight in trained.items():
-                weight.data = (weights or self._begun)[name]
-            yield
-        finally:
-            for name, weight in trained.items():
-                weight.data = own[name]
-
-    def save(self, folder: str | Path) -> Path:
-        """Save the model, adapters added to its weights, as a folder of transformers, which ``hf:`` loads.
-
-        The folder keeps the evidence level, and the card of what was read before this training.
-        """
-        network = self.adapters.merged() if self.adapters else self.network
-        network.config.hunch_evidence = self.evidence
-        return weights.write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
-
-    def parameters(self) -> list[torch.nn.Parameter]:
-        """Return the trained weights."""
-        return list(self._trained().values())
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return the trained weights by name; with adapters, a small part of the model."""
-        return {name: weight.detach() for name, weight in self._trained().items()}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore what :meth:`state_dict` returned.
-
-        Raises:
-            HunchError: if it is from another model or another setting of ``train``.
-        """
-        own = self._trained()
-        if own.keys() != state.keys() or any(own[name].shape != state[name].shape for name in own):
-            raise HunchError(f"These weights do not match those that {self.name} trains.")
-        with torch.no_grad():
-            for name, weight in own.items():
-                weight.copy_(state[name])
-
-    def _trained(self) -> dict[str, torch.nn.Parameter]:
-        named: Any = self.network.named_parameters()
-        return {name: weight for name, weight in named if weight.requires_grad}
-
-
-@torch.no_grad()
-def _shuffle(network: Any, seed: int) -> None:
-    """Give each token the input and output weights of another token."""
-    rows = network.get_input_embeddings().weight
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)).to(rows.device)
-    for layer in {
-        id(own.weight): own for own in (network.get_input_embeddings(), network.get_output_embeddings())
-    }.values():
-        layer.weight.copy_(layer.weight[order])
-
-
-def sums(logits: Tensor, trees: Sequence[Tree]) -> Sequence[Tensor]:
-    """Return the log-probability of each path of each tree, the sum over its tokens.
-
-    Args:
-        logits: Logits at the last tokens of each tree, shape (trees, tokens, vocabulary).
-        trees: The trees, which end at the last token.
-    """
-    lengths = [len(path) for tree in trees for path in tree.paths]
-    owner = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(logits.device)
-    each = edges(logits, trees, logits.shape[1])
-    summed = each.new_zeros(len(lengths)).index_add(0, owner, each)
-    return torch.split(summed, [len(tree.paths) for tree in trees])
-
-
-def _places(trees: Sequence[Tree], owners: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
-    """Return where the tokens of each path are predicted, given trees and the numbers of their paths.
-
-    Returns:
-        The row of each path, shape (paths, 1), and of each token: the place of the one that predicts it,
-        counted from the end of the row, the token, and whether there is one; shape (paths, longest path).
-    """
-    found = {
-        i: (row, [(edge - len(tree.tokens), token) for edge, token in path])
-        for row, (tree, own) in enumerate(zip(trees, owners, strict=True))
-        for i, path in zip(own, tree.paths, strict=True)
-    }
-    row, paths = zip(*(found[i] for i in range(len(found))), strict=True)
-    steps = torch.nn.utils.rnn.pad_sequence([*map(torch.tensor, paths)], True, padding_value=-1)
-    return torch.tensor(row)[:, None], steps[..., 0], steps[..., 1].clamp(min=0), steps[..., 1] >= 0

@@ -19,7 +19,7 @@ from hunch.lm.backends import weights
 from hunch.lm.backends.bag_of_words import WORD, words
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.causal import Causal
-from hunch.lm.training.model import Start
+from hunch.lm.training.weights import Start
 
 SPECIAL: Final = {"<unknown>": 0, "<end>": 1}
 

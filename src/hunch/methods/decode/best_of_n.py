@@ -23,6 +23,7 @@ from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
+from hunch.methods.tune.rlhf import PREFERS
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision
@@ -130,14 +131,6 @@ METHOD = Method(
     "a frozen model writes n texts, and a reward model fitted to preferences chooses one",
     "Stiennon et al., Learning to summarize from human feedback, NeurIPS 2020",
     leaf="RL4LLM / decoding",
-    environments="free text of one step",
-    acts="text",
-    reads={"raw"},
-    optional={"raw"},
-    models={"judge": ("generate",)},
-    lm=WALKS,
-    roles=("policy", "reward source"),
-    control="shuffled preferences",
-    data="none",
+    **PREFERS,
     changeable=("n",),
 )

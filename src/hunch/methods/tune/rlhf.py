@@ -257,6 +257,14 @@ class RLHF(Rewarded):
         return Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
 
 
+PREFERS: Mapping[str, Any] = {
+    **{"environments": "free text of one step", "acts": "text", "data": "none", "lm": WALKS},
+    **{"reads": {"raw"}, "optional": {"raw"}, "models": {"judge": ("generate",)}},
+    **{"roles": ("policy", "reward source"), "control": "shuffled preferences"},
+}
+"""What the rows of methods with a model of preferences share."""
+
+
 METHOD = Method(
     "rlhf",
     RLHF,
@@ -264,15 +272,7 @@ METHOD = Method(
     "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
     "Bai et al., Training a Helpful and Harmless Assistant with RL from Human Feedback, 2022",
     leaf="RL4LLM / fine-tuning",
-    environments="free text of one step",
-    acts="text",
-    reads={"raw"},
-    optional={"raw"},
-    models={"judge": ("generate",)},
-    lm=WALKS,
-    roles=("policy", "reward source"),
-    control="shuffled preferences",
-    data="none",
+    **PREFERS,
     changeable=("temperature",),
     files=(
         "methods/tune/rlhf.py",

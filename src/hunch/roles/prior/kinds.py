@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from hunch.lm.asking import AskConfig, ask_config
 from hunch.lm.base import LanguageModel, Normalisation, Verb
+from hunch.lm.settings import AskConfig, ask_config
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.distribution import DistributionPrior, UniformPrior

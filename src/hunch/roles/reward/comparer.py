@@ -11,8 +11,8 @@ from hunch.lm.answers.lines import spoken
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import Asking
 from hunch.lm.base import LanguageModel
+from hunch.lm.hearing import show
 from hunch.lm.prompts import Prompt, extended
-from hunch.lm.usage import show
 
 CHOICES: Final = ("1", "2", "none")
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}

@@ -1,0 +1,136 @@
+"""The trained weights of a model, all of its own or adapters: initial ones, those held for a while, files.
+
+This module imports torch and transformers, so import it only where such a model is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from hunch.core import EvidenceLevel, HunchError, UsageError
+from hunch.lm.backends import weights as files
+from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.training.adapters import Adapters
+
+Start: TypeAlias = Literal["weights", "shuffled", "random"]
+"""Initial weights: the model's own, these with the rows of its vocabulary shuffled (so that each word has the
+meaning of another), or random weights."""
+
+
+class Weights:
+    """Base class of models in training.
+
+    Attributes:
+        model: The frozen model that was read.
+        network: Its network.
+        adapted: True if only adapters are trained.
+    """
+
+    model: CausalModel
+    network: Any
+
+    def _select(self, whole: bool, rank: int, alpha: float, seed: int) -> None:
+        """Train the whole network, or new adapters."""
+        self.network.requires_grad_(whole)
+        self.adapted = not whole
+        self.adapters = Adapters(self.network, rank, alpha, seed) if self.adapted else None
+        self._start: Start = "weights"
+        self._first = {name: weight.clone() for name, weight in self.state_dict().items()}
+        self._begun = self._first
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.model.name
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """Evidence level of the weights that it started from; L0 for shuffled or random ones."""
+        return self.model.evidence if self._start == "weights" else "L0"
+
+    def restart(self, start: Start = "weights", seed: int = 0) -> None:
+        """Discard all training and start from the given initial weights; the seed draws or shuffles them.
+
+        Raises:
+            UsageError: if weights that are not trained would have to change.
+        """
+        if start != "weights" and self.adapted:
+            raise UsageError(f"start={start!r} needs train=all, because it changes all weights.")
+        self.load_state_dict(self._first)
+        self._start = start
+        if start == "random":
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.network.load_state_dict(type(self.network)(self.network.config).state_dict())
+        elif start == "shuffled":
+            _shuffle(self.network, seed)
+        own = self.state_dict().items()
+        self._begun = self._first if start == "weights" else {name: weight.clone() for name, weight in own}
+
+    @contextmanager
+    def held(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+        """Use other trained weights within a ``with`` block, without copying them.
+
+        Args:
+            weights: As :meth:`state_dict` returned them. Default: those after the last :meth:`restart`.
+        """
+        trained = self._trained()
+        own = {name: weight.data for name, weight in trained.items()}
+        try:
+            for name, weight in trained.items():
+                weight.data = (weights or self._begun)[name]
+            yield
+        finally:
+            for name, weight in trained.items():
+                weight.data = own[name]
+
+    def save(self, folder: str | Path) -> Path:
+        """Save the model, adapters added to its weights, as a folder of transformers, which ``hf:`` loads.
+
+        The folder keeps the evidence level, and the card of what was read before this training.
+        """
+        network = self.adapters.merged() if self.adapters else self.network
+        network.config.hunch_evidence = self.evidence
+        return files.write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """Return the trained weights."""
+        return list(self._trained().values())
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the trained weights by name; with adapters, a small part of the model."""
+        return {name: weight.detach() for name, weight in self._trained().items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what :meth:`state_dict` returned.
+
+        Raises:
+            HunchError: if it is from another model or another setting of ``train``.
+        """
+        own = self._trained()
+        if own.keys() != state.keys() or any(own[name].shape != state[name].shape for name in own):
+            raise HunchError(f"These weights do not match those that {self.name} trains.")
+        with torch.no_grad():
+            for name, weight in own.items():
+                weight.copy_(state[name])
+
+    def _trained(self) -> dict[str, torch.nn.Parameter]:
+        named: Any = self.network.named_parameters()
+        return {name: weight for name, weight in named if weight.requires_grad}
+
+
+@torch.no_grad()
+def _shuffle(network: Any, seed: int) -> None:
+    """Give each token the input and output weights of another token."""
+    rows = network.get_input_embeddings().weight
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)).to(rows.device)
+    for layer in {
+        id(own.weight): own for own in (network.get_input_embeddings(), network.get_output_embeddings())
+    }.values():
+        layer.weight.copy_(layer.weight[order])

@@ -1,0 +1,61 @@
+"""Loads models whose weights are trained, by their specs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hunch.core import UsageError
+from hunch.lm.registry import SCRATCH, build, check_options, kinds, require_trainable, split
+
+if TYPE_CHECKING:
+    from hunch.lm.training import Trainable
+
+
+def trainable(spec: str, **options: Any) -> Trainable:
+    """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
+
+    Args:
+        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
+            one whose models have a ``folder``, such as ``pocket``, or ``scratch``, for a new small model over
+            the words that it is trained on (:func:`hunch.lm.training.new`).
+        **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
+
+    Raises:
+        UsageError: for another kind of model, or a wrong option.
+        HunchError: if the model cannot be loaded.
+    """
+    require_trainable(spec)
+    head, written = split(spec)
+    kind, _, name = head.partition(":")
+    training, chosen = import_module("hunch.lm.training"), written | dict(options)
+    if head == SCRATCH:
+        check_options(SCRATCH, training.new, chosen)
+        new: Trainable = training.new(**chosen)
+        new.model.name = spec
+        return new
+    build_one: Callable[..., Trainable] = training.load
+    if kind != "hf":
+        name, chosen = _in_folder(kind, name, chosen, set(inspect.signature(build_one).parameters))
+    if not name:
+        raise UsageError(
+            f"The spec of a model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}."
+        )
+    check_options(f"{kind} to train", build_one, chosen)
+    trained = build_one(name, **chosen)
+    trained.model.name = spec
+    return trained
+
+
+def _in_folder(
+    kind: str, argument: str, options: Mapping[str, Any], training: set[str]
+) -> tuple[str, dict[str, Any]]:
+    """Return the folder of a model of another kind, if it has one, and the options of its training."""
+    known = kinds().get(kind)
+    if known is None or argument or known.takes_argument:
+        return "", {}
+    _, model = build(kind, {name: value for name, value in options.items() if name not in training})
+    own = {name: value for name, value in options.items() if name in training}
+    return str(getattr(model, "folder", "")), own

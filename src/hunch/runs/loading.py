@@ -1,0 +1,159 @@
+"""Loads the agent of a run from its checkpoint, to play, to be judged, or as the skills of a planner."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hunch import methods
+from hunch.core import Agent, HunchError, UsageError
+from hunch.rl.episodes import world_of
+from hunch.rl.rollout import TextEnvironment
+from hunch.runs.build import build, environments
+from hunch.runs.config import RunConfig
+from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, read_checkpoint, restoring
+from hunch.runs.folder import differences, leaves
+from hunch.runs.models import Loaded
+from hunch.runs.training import plain, who
+
+if TYPE_CHECKING:
+    from hunch.roles.planner.skills import Skill, Trained
+
+
+def load_agent(
+    folder: str | Path,
+    lm: str = "",
+    options: Mapping[str, Any] | None = None,
+    *,
+    checkpoint: Checkpoint = "last",
+    agent: Agent | None = None,
+    env: TextEnvironment | None = None,
+    loaded: Loaded | None = None,
+) -> tuple[Agent, RunConfig]:
+    """Load the agent of a run from a checkpoint, without changing the folder.
+
+    The number of threads is set to the run's.
+
+    Args:
+        folder: The run's folder.
+        lm: Another model for the method's role. Default: the run's own.
+        options: Changed options of the method, among its ``changeable`` ones.
+        checkpoint: The last checkpoint, that of the best evaluation, or that of a kept step.
+        agent: An agent like the run's, into which the checkpoint is loaded. Needed only if the run was made
+            in Python with an agent that cannot be rebuilt from settings.
+        env: An environment like the run's; needed in the same case.
+        loaded: See :class:`hunch.runs.models.Models`.
+
+    Returns:
+        The agent and its settings.
+
+    Raises:
+        UsageError: if the folder holds no run, the method has no such option or role, the model cannot fill
+            it, the checkpoint does not fit, or a needed object is missing.
+        HunchError: if there is no such checkpoint.
+    """
+    config = RunConfig.read(folder)
+    if agent is None:
+        config = refill(config, lm, options or {})
+    state = read_checkpoint(Path(folder), file_of(checkpoint))
+    if state is None and isinstance(checkpoint, int):
+        there = ", ".join(map(str, kept_steps(Path(folder)))) or "none"
+        raise UsageError(f"The run in {folder} keeps no checkpoint of step {checkpoint}; it keeps {there}.")
+    if state is None:
+        needs = " of an evaluation" if checkpoint == "best" else ""
+        raise HunchError(f"The run in {folder} has no checkpoint{needs} yet.")
+    import torch
+
+    torch.set_num_threads(config.threads)
+    if env is None and "env" not in config.objects:
+        env = environments(config, 1)[0]
+    if agent is None:
+        _refuse_objects(config, folder)
+        agent, _ = build(config, loaded=loaded, parts=parts_of(config))
+    elif (told := {**plain(who(agent)), "evidence": None}) != {**_told(state), "evidence": None}:
+        raise UsageError(f"{folder} holds another agent ({differences(leaves(_told(state)), leaves(told))}).")
+    agent.begin(world_of(None, env, config.steps, ()), config.seed)
+    with restoring(Path(folder)):
+        agent.load_state_dict(state["agent"])
+    return agent, config
+
+
+def _told(state: dict[str, Any]) -> dict[str, Any]:
+    """Return what identifies the agent of a checkpoint."""
+    return {name: state["identity"][name] for name in ("agent", "settings", "evidence")}
+
+
+def _refuse_objects(config: RunConfig, folder: str | Path) -> None:
+    if "agent" in config.objects:
+        raise UsageError(
+            f"The run in {folder} was made in Python with a {config.method} that cannot be rebuilt from "
+            f"settings: make one, and load it with hunch.load({str(folder)!r}, agent=...)."
+        )
+
+
+def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
+    """Return the settings of a run with another model in its role, or other settings of the role.
+
+    Raises:
+        UsageError: if the method uses no model, or an option is not ``changeable``.
+    """
+    if not lm and not options:
+        return config
+    method = methods.find(config.method)
+    if lm and "lm" not in method.models:
+        raise UsageError(f"{method.name} uses no language model, so there is no role for {lm}.")
+    own = config.options or method.config_class()
+    free = method.changeable
+    for name in options:
+        if name not in free:
+            has = hasattr(own, name) and name not in method.agent_class.fixed
+            why = f"{name} affected what was learnt" if has else f"{method.name} has no {name}"
+            raise UsageError(
+                f"{why}; an evaluation of {method.name} can change {', '.join(free) or 'nothing'}."
+            )
+    return replace(config, lm=lm or config.lm, options=replace(own, **options))
+
+
+def parts_of(config: RunConfig) -> dict[str, Any]:
+    """Load the parts of a method besides models: the skills from the runs in its option ``skills``.
+
+    Raises:
+        UsageError: if a folder holds no run of an environment of skills.
+    """
+    folders = getattr(config.options, "skills", ())
+    return {"skills": [skill for folder in folders for skill in load_skills(folder)]} if folders else {}
+
+
+def load_skills(folder: str | Path) -> list[Skill]:
+    """Return the skills of a run's agent, one per subtask of the environment that it was trained in.
+
+    Raises:
+        UsageError: if the folder holds no run, or its environment has no subtasks.
+        HunchError: if there is no checkpoint.
+    """
+    subtasks = _subtasks(folder)
+    trained = load_trained(folder)
+    return [trained.skill(subtask) for subtask in subtasks]
+
+
+def load_trained(folder: str | Path) -> Trained:
+    """Return the agent of a run with calibrated values, tested in an environment like the run's."""
+    from hunch.roles.planner.skills import Trained
+
+    agent, config = load_agent(folder)
+    digest = hashlib.sha256((Path(folder) / CHECKPOINT).read_bytes()).hexdigest()[:16]
+    return Trained.of(agent, environments(config, 1)[0], digest)
+
+
+def _subtasks(folder: str | Path) -> Sequence[Any]:
+    config = RunConfig.read(folder)
+    (env,) = environments(config, 1)
+    found: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
+    if not found:
+        raise UsageError(
+            f"{folder} is a run in {config.env}, which has no subtasks, so it has no skills for a planner."
+        )
+    return found
