@@ -11,11 +11,11 @@ from pathlib import Path
 
 import hunch_studies as studies
 from hunch import lm, methods
+from hunch.cli.compare import JobBars
 from hunch.cli.options import read
 from hunch.core import HunchError, UsageError
 from hunch.runs.compare import Job
 from hunch.runs.folder import missing, require_folder
-from hunch.runs.progress import JobBars
 from hunch_studies import stale as freshness
 from hunch_studies.archive import archived
 from hunch_studies.study import FULL, SMOKE, Part, Scale, Study, Watch, conduct

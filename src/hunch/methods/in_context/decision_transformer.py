@@ -131,7 +131,7 @@ class DecisionTransformer(InContext):
         returns = [sum(t.reward for t in episode) for episode in world.data]
         steps = [t for episode in world.data for t in episode]
         best, scale = max(returns, default=0.0), max(map(abs, returns), default=0.0) or 1.0
-        self.known = {
+        self.known: dict[str, Any] = {
             "actions": sorted({action for t in steps for action in t.state.actions or (t.action,)}),
             "longest": max(map(len, world.data), default=1),
             "target": best if self.config.target is None else self.config.target,
