@@ -84,7 +84,7 @@ class RewardDesign(DesignProblem):
         )
 
     def identity(self) -> str:
-        """Code, world and training."""
+        """Return what a trial depends on: code, world and training."""
         own = sys.modules[type(self.world).__module__]
         code = fingerprint(sys.modules[__name__], base, own, cem)
         return f"{code} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
