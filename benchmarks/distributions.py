@@ -59,7 +59,7 @@ def side(steps: int, *, keep: bool) -> Side:
     cached = hunch.lm.load("pocket", corpus="households", cache=None)
     model: Any = cached.model
     if not keep:
-        model.decoder.blocks, model.decoder.widths = 1, (8,)
+        model.decoder.blocks = 1
         model._writer = Writer(model.decoder, 0)
     asked = watched(model)
     env = hunch.make("hunch/Household-Pick-v0", games=8, pool_seed=0)

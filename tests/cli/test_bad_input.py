@@ -100,6 +100,7 @@ BAD = [
         ("run", "dqn", "--env", "broken:X-v0"),
         "broken, which should register X-v0, cannot be imported: ValueError",
     ),
+    (("run", "dqn", "--env", "json:JSONDecoder"), "json:JSONDecoder is no environment: it has to inherit"),
     (("run", "dqn", "--env", "json:X-v0"), "json has no class 'X-v0' and registers no such environment"),
     (
         ("run", "funsearch", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:mutator"),

@@ -181,6 +181,9 @@ def test_a_wrong_or_changed_template_is_one_sentence(thinker, tmp_path):
     file.write_text("{task} {mood}")
     with pytest.raises(UsageError, match=r"has a field \{mood\}; there are \{task\}"):
         proposal(thinker, prompt=str(file))
+    file.write_text("Go.")
+    with pytest.raises(UsageError, match="has no field, so every question would be the same; there are"):
+        proposal(thinker, prompt=str(file))
     file.write_text("{task}")
     with pytest.raises(UsageError, match="has changed"):
         proposal(thinker, prompt=f"{file}#0123456789ab")

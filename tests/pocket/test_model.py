@@ -142,7 +142,7 @@ def test_answers_depend_neither_on_company_nor_on_the_past(folder):
 def test_the_distribution_is_the_same_to_the_last_bit(folder):
     """Whatever was read before, however many blocks are read together, and whatever else is written."""
     first, second, third = (model.load(folder=str(folder)).decoder for _ in range(3))
-    third.blocks, third.widths = 1, (8,)
+    third.blocks = 1
     ids = [model.load(folder=str(folder))._tokens(prompt)[:200] for prompt in PROMPTS]
     way = first.way(ids[0], 8)
     begun = [first.begin(prompt, way, 3, 8) for prompt in ids]

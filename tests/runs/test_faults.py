@@ -28,7 +28,10 @@ class Walk(gymnasium.Env):
         faulty = self.taken >= self.after
         listed = {"text": "ab", "twice": ("a", "a"), "number": ("a", 1), "blank": ("a", "")}
         actions = listed.get(self.fault, ("a", "b")) if faulty else ("a", "b")
-        return {"actions": actions, "success": False, "task": "walk"}
+        shown = {"actions": actions, "success": False, "task": "walk", "event": ""}
+        wrong = {"success": "no", "task": 3, "event": ["fell"], "half": "\ud800"}
+        where = {"half": "event"}.get(self.fault, self.fault)
+        return shown | ({where: wrong[self.fault]} if faulty and self.fault in wrong else {})
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -79,7 +82,11 @@ AT_A_STEP = {
     "twice": "different, non-empty texts",
     "number": "different, non-empty texts",
     "blank": "different, non-empty texts",
-    "observation": "An observation has to be a text",
+    "observation": "The environment's observation has to be a text, and is 3",
+    "success": "success has to be True or False, and is 'no'",
+    "task": "The environment's task has to be a text, and is 3",
+    "event": r"The environment's event has to be a text, and is \['fell'\]",
+    "half": "The environment's event has to be a text",
     "raises": "The environment raised ValueError in step\\('a'\\): boom",
     "exits": "The environment raised SystemExit in step\\('a'\\)",
     "refuses": "refused an action that it lists",
@@ -88,7 +95,7 @@ AT_A_STEP = {
 
 @pytest.mark.parametrize("fault", [*AT_A_STEP, "chance"])
 def test_a_broken_contract_is_found_before_the_run(fault, tmp_path):
-    with pytest.raises(UsageError, match=r"Walk cannot be used|one text"):
+    with pytest.raises(UsageError, match=r"Walk cannot be used|one text|has to be"):
         hunch.train(Plain(), Walk(fault), 20, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -180,5 +187,29 @@ def test_streams_are_in_one_environment():
 
 @pytest.mark.parametrize("verb", ["generate", "embed"])
 def test_a_model_is_not_asked_letter_by_letter(verb):
+    lm = hunch.lm.load("uniform" if verb == "generate" else "bag-of-words")
     with pytest.raises(UsageError, match="not a single text"):
-        getattr(hunch.lm.load("uniform"), verb)("a text")
+        getattr(lm, verb)("a text")
+    with pytest.raises(UsageError, match="texts or lists of messages, not 3"):
+        getattr(lm, verb)([3])
+    with pytest.raises(UsageError, match="a list of options, not a single text"):
+        hunch.lm.load("uniform").score(["a text"], ["ab"])
+
+
+def test_paths_and_boards_of_a_wrong_type_are_named():
+    for wrong, said in (({"out": 3}, "path of a folder, not 3"), ({"out": "r", "boards": [3]}, "not 3")):
+        with pytest.raises(UsageError, match=said):
+            hunch.train(Plain(), LAKE, 10, **wrong)
+    with pytest.raises(UsageError, match="not 'mlflow'"):
+        hunch.train(Plain(), LAKE, 10, out="r", boards="mlflow")
+    with pytest.raises(UsageError, match="not from 3"):
+        hunch.read_config(3)
+
+
+def test_a_missing_success_does_not_hide_worse_faults():
+    class Quiet(Walk):
+        def told(self):
+            return {"actions": ("a", "b"), "event": 3}
+
+    with pytest.raises(UsageError, match="Broken rule 'event'"):
+        hunch.train(Plain(), Quiet(), 10)

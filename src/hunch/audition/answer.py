@@ -17,11 +17,11 @@ EMPTY: Final = "empty answers"
 
 @dataclass(frozen=True)
 class Heard:
-    """What one model got on one bed of one role.
+    """What one model scored on the questions of one role in one environment.
 
     Attributes:
         role: The role.
-        env: The bed.
+        env: Id of the environment.
         model: Spec of the model; "words" for a rule that answers by word overlap or look-up.
         evidence: Its evidence level.
         ability: Mean score; nan if it was not asked.

@@ -27,7 +27,7 @@ class Point:
 
     Attributes:
         model: Its spec.
-        ability: Its ability on the frontier's bed.
+        ability: Its ability in the frontier's environment.
         gain: Success of the method with it minus that of the uninformed control, mean over seeds.
         low: Lower end of the 95 % interval of the gain, paired by seed. With errors that last it is the
             lowest gain of a draw of the states in which they are made, because a model has one such draw.

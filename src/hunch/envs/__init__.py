@@ -209,8 +209,11 @@ def _spec(id: str) -> EnvSpec:
         return gymnasium.spec(name)
     except gymnasium.error.Error:
         if module:
-            if isinstance(getattr(sys.modules[module], name, None), type):
-                return _registered(id)
+            if isinstance(found := getattr(sys.modules[module], name, None), type):
+                if issubclass(found, gymnasium.Env):
+                    return _registered(id)
+                said = f"The class {id} is no environment: it has to inherit from gymnasium.Env."
+                raise UsageError(said) from None
             raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
         if name in _OF_STUDIES:
             raise plugins.of_studies(name) from None

@@ -303,13 +303,12 @@ def _frame(
         "observation", isinstance(observation, str), f"{observation!r} is a {type(observation).__name__}"
     )
     _require("shape", isinstance(info, dict), f"info is {info!r}")
-    for name in ("success", "task") if info.get("free_text") is True else ("actions", "success", "task"):
-        _require(name, name in info, f"info has no {name!r}")
-    success, task, event = info["success"], info["task"], info.get("event", "")
+    _require("actions", "actions" in info or info.get("free_text") is True, "info has no 'actions'")
+    success, task, event = info.get("success"), info.get("task"), info.get("event", "")
     actions = _listed(info, observation, terminated)
+    _require("event", isinstance(event, str), f"it is {event!r}")
     _require("success", type(success) is bool, f"it is {success!r}, a {type(success).__name__}")
     _require("task", isinstance(task, str), f"it is {task!r}")
-    _require("event", isinstance(event, str), f"it is {event!r}")
     return Frame(observation, actions, success, task, event, reward, terminated, truncated)
 
 

@@ -230,6 +230,8 @@ def choices(prompts: Sequence[P], options: Sequence[Sequence[str]]) -> list[tupl
     Raises:
         UsageError: if the numbers of prompts and lists differ, a list is empty, or an option is blank.
     """
+    if any(isinstance(own, str) for own in options):
+        raise UsageError("Each prompt needs a list of options, not a single text.")
     if len(prompts) != len(options):
         raise UsageError(f"Each prompt needs its own options: {len(prompts)} prompts, {len(options)} lists.")
     pairs = [(cast("P", as_prompt(prompt)), tuple(own)) for prompt, own in zip(prompts, options, strict=True)]

@@ -37,17 +37,18 @@ class Template(NamedTuple):
             fields: Fields that the role fills besides :data:`FIELDS`.
 
         Raises:
-            UsageError: if it cannot be read, has another digest, or a field that the role does not know.
+            UsageError: if it cannot be read, has another digest, no field, or one that the role lacks.
         """
         path, _, digest = named.rpartition("#") if PINNED.search(named) else (named, "", "")
         text = _text(path)
         found = _digest(text)
         if digest not in ("", found):
             raise UsageError(f"The prompt {path} has changed since the run began: restore it, or begin anew.")
-        known = [*FIELDS, *fields]
-        if unknown := [name for name in FIELD.findall(text) if name not in known]:
+        known, used = [*FIELDS, *fields], FIELD.findall(text)
+        if not used or (unknown := [name for name in used if name not in known]):
             listed = ", ".join(f"{{{name}}}" for name in known)
-            raise UsageError(f"The prompt {path} has a field {{{unknown[0]}}}; there are {listed}.")
+            has = f"a field {{{unknown[0]}}}" if used else "no field, so every question would be the same"
+            raise UsageError(f"The prompt {path} has {has}; there are {listed}.")
         return cls(text, found)
 
     def fill(self, **values: str) -> str:

@@ -4,8 +4,8 @@ A small model spends most of its time in calls around a few multiplications. So 
 blocks at a time, cached blocks are reused, and the texts of all prompts read their next token together.
 
 Answers do not depend on other prompts or on earlier requests, bit for bit: a block always starts at a
-multiple of its length and is padded to it, and so are the rows of texts. How many blocks or rows a product
-takes is chosen among numbers for which it was tested, when the model is loaded, that they change no bit.
+multiple of its length and is padded to it, and texts are read in a fixed number of rows. How many blocks a
+product takes is chosen among numbers for which it was tested, when the model is loaded, that no bit changes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hunch.core import FloatArray
 from hunch.lm.base import Float32Array, Sampling
@@ -28,8 +27,8 @@ BLOCK: Final = 32
 """Tokens per block."""
 BLOCKS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 """Blocks that are read together, where that changes no bit."""
-WIDTHS: Final = (4, 8)
-"""Texts that read a token together; the last is always possible, and rows that are left are dummies."""
+WIDTH: Final = 4
+"""Texts that read a token together; rows that are left are dummies. Two passes of 4 beat one of 8."""
 MOST_TEXTS: Final = 128
 """Maximum number of texts whose keys and values are held at a time."""
 PREFIX_CACHE: Final = 2**28
@@ -38,35 +37,42 @@ DISTRIBUTIONS: Final = 2**27
 """Maximum bytes of distributions of next tokens: 40,000 of the households' vocabulary."""
 
 
+Pair: TypeAlias = tuple[Float32Array, Float32Array]
+"""Keys and values, or cosines and sines."""
 _LATER: Final = np.triu(np.full((BLOCK, BLOCK), -np.inf, np.float32), 1)
 """Added to the scores of a block's tokens, so that none sees a later one."""
 
 
 class Group:
-    """Texts after one prompt, with their keys and values (:class:`hunch.lm.scoring.writer.Group`).
+    """Texts after one prompt (:class:`hunch.lm.scoring.writer.Group`), which share its keys and values.
 
     Attributes:
-        keys: Shape (layers, texts, heads, tokens, head size); the same for ``values``.
+        keys: Those of the prompt, shape (layers, heads, tokens, head size); the same for ``values``.
+        own: Keys and values of each text's own tokens, shape (2, layers, heads, texts, tokens, head size).
         texts: The texts.
         prompt: Number of tokens of the prompt.
     """
 
-    def __init__(self, prompt: int, keys: Float32Array, values: Float32Array) -> None:
-        self.prompt, self.keys, self.values = prompt, keys, values
+    def __init__(self, prompt: int, keys: Float32Array, room: int) -> None:
+        self.prompt, self.keys, self.values = prompt, keys, np.zeros_like(keys)
+        layers, heads, _, size = keys.shape
+        self.own = np.empty((2, layers, heads, 1, room, size), np.float32)
         self.texts: Sequence[Text] = [()]
 
     @property
     def size(self) -> int:
         """Size of the keys and values in bytes."""
-        return self.keys.nbytes + self.values.nbytes
+        return 2 * self.keys.nbytes + self.own.nbytes
 
     def follow(self, texts: Sequence[Text]) -> None:
         """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
-        anew = len(texts[0]) == 1
-        rows = {() if anew else text: row for row, text in enumerate(self.texts)}
+        read = len(texts[0]) - 1
+        rows = {text if read else (): row for row, text in enumerate(self.texts)}
         taken = [rows[text[:-1]] for text in texts]
-        if taken != list(range(len(taken))):
-            self.keys, self.values = self.keys[:, taken], self.values[:, taken]
+        if taken != list(range(len(self.texts))):
+            before, (*outer, _, room, size) = self.own, self.own.shape
+            self.own = np.empty((*outer, len(taken), room, size), np.float32)
+            self.own[..., :read, :] = before[..., taken, :read, :]
         self.texts = texts
 
 
@@ -102,7 +108,6 @@ class Decoder:
         products = (layer.qkv, layer.out, layer.gate_up, layer.down)
         alike = takewhile(lambda n: _alike([BLOCK, n * BLOCK], products), BLOCKS)
         self.blocks = 1 if self.context % BLOCK else max(alike, default=1)
-        self.widths = WIDTHS if _alike(WIDTHS[::-1], (*products, self.unembedding)) else WIDTHS[-1:]
 
     def way(self, prompt: Tokens, room: int) -> Way:
         """Return how texts after a prompt are computed: always together."""
@@ -111,19 +116,19 @@ class Decoder:
     def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group, Float32Array]:
         """Read a prompt of at least one token; return its group and logits of the first token after it."""
         start, end = (len(prompt) - 1) // BLOCK * BLOCK, min(-(-len(prompt) // BLOCK) * BLOCK, self.context)
-        shape = (self.layers, 1, self.heads, max(end, len(prompt) + room), self.size)
-        group = Group(len(prompt), np.zeros(shape, np.float32), np.zeros(shape, np.float32))
+        shape = (self.layers, self.heads, end, self.size)
+        group = Group(len(prompt), np.zeros(shape, np.float32), room)
         names = block_keys(prompt[:start], BLOCK)
         known = self.prefixes.known(names)
         for i, ((keys, values),) in enumerate(known):
-            group.keys[:, 0, :, i * BLOCK : (i + 1) * BLOCK] = keys
-            group.values[:, 0, :, i * BLOCK : (i + 1) * BLOCK] = values
+            group.keys[:, :, i * BLOCK : (i + 1) * BLOCK] = keys
+            group.values[:, :, i * BLOCK : (i + 1) * BLOCK] = values
         first = len(known) * BLOCK
         self.saved, self.computed = self.saved + first, self.computed + len(prompt) - first
         for at in range(first, end, self.blocks * BLOCK):
             x = self._read(group, prompt, at, min(at + self.blocks * BLOCK, end))
         fresh = [
-            [(group.keys[:, 0, :, at : at + BLOCK].copy(), group.values[:, 0, :, at : at + BLOCK].copy())]
+            [(group.keys[:, :, at : at + BLOCK].copy(), group.values[:, :, at : at + BLOCK].copy())]
             for at in range(first, start, BLOCK)
         ]
         self.prefixes.keep(names, [*known, *fresh])
@@ -138,12 +143,12 @@ class Decoder:
         """
         tokens = prompt[start:end]
         padding = prompt[(end - 1) // BLOCK * BLOCK]
-        positions = np.arange(start, end)
+        turns = self.cosines[start:end], self.sines[start:end]
         x: Float32Array = self.embedding[[*tokens, *[padding] * (end - start - len(tokens))]]
         parts = [slice(at, min(at + BLOCK, end)) for at in range(start, end, BLOCK)]
         for i, layer in enumerate(self.weights):
-            q, k, v = self._project(layer, x, positions)
-            keys, values = group.keys[i, 0], group.values[i, 0]
+            q, k, v = self._project(layer, x, turns)
+            keys, values = group.keys[i], group.values[i]
             keys[:, start:end], values[:, start:end] = k, v
             if i == self.layers - 1:  # nothing after it needs the other blocks
                 x, parts = x[parts[-1].start - start :], parts[-1:]
@@ -155,30 +160,24 @@ class Decoder:
         """Read the last token of all texts of groups; return the logits of the next one, in order."""
         rows = [(group, row) for group in groups for row in range(len(group.texts))]
         found: list[Float32Array] = []
-        for start in range(0, len(rows), WIDTHS[-1]):
-            found += self._advance(rows[start : start + WIDTHS[-1]])
+        for start in range(0, len(rows), WIDTH):
+            found += self._advance(rows[start : start + WIDTH])
         return found
 
     def _advance(self, rows: Sequence[tuple[Group, int]]) -> list[Float32Array]:
-        width = next(width for width in self.widths if width >= len(rows))
-        free = [0] * (width - len(rows))
+        free = [0] * (WIDTH - len(rows))
         texts = [group.texts[row] for group, row in rows]
         places = [group.prompt + len(text) - 1 for (group, _), text in zip(rows, texts, strict=True)]
-        positions = np.array([*places, *free])
+        turns = self.cosines[[*places, *free]], self.sines[[*places, *free]]
         x: Float32Array = self.embedding[[*(text[-1] for text in texts), *free]]
-        mixed, runs = np.zeros((self.heads, width, self.size), np.float32), list(_runs(rows, places))
+        mixed, runs = np.zeros((self.heads, WIDTH, self.size), np.float32), list(_runs(rows))
         for i, layer in enumerate(self.weights):
-            q, k, v = self._project(layer, x, positions)
-            for group, own, at, n in runs:
-                part = slice(n, n + own.stop - own.start)
-                keys, values = group.keys[i, own], group.values[i, own]
-                keys[:, :, at], values[:, :, at] = (
-                    k[:, part].transpose(1, 0, 2),
-                    v[:, part].transpose(1, 0, 2),
-                )
-                query = q[:, part].transpose(1, 0, 2)[:, :, None]
-                scores = query @ keys[:, :, : at + 1].transpose(0, 1, 3, 2)
-                mixed[:, part] = _mixed(scores, values[:, :, : at + 1])[:, :, 0].transpose(1, 0, 2)
+            q, k, v = self._project(layer, x, turns)
+            for group, own, part in runs:
+                keys, values = group.own[:, i, :, own, : len(group.texts[0])]
+                keys[:, :, -1], values[:, :, -1] = k[:, part], v[:, part]
+                shared = group.keys[i, :, : group.prompt], group.values[i, :, : group.prompt]
+                mixed[:, part] = _continued(q, part, shared, (keys, values))
             x = self._finish(layer, x, mixed)
         return [row.copy() for row in self._logits(x)[: len(rows)]]
 
@@ -194,12 +193,12 @@ class Decoder:
         return logits
 
     def _project(
-        self, layer: _Layer, x: Float32Array, positions: NDArray[np.int64]
+        self, layer: _Layer, x: Float32Array, turns: Pair
     ) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Queries, keys and values, each of shape (heads, tokens, size of a head)."""
+        """Queries, keys and values, each of shape (heads, tokens, size of a head), turned by their place."""
         parts = (self._normed(x) @ layer.qkv).reshape(len(x), 3 * self.heads, self.size).transpose(1, 0, 2)
         both = 2 * self.heads
-        turned = _rotated(parts[:both], self.cosines[positions], self.sines[positions])
+        turned = _rotated(parts[:both], *turns)
         return turned[: self.heads], turned[self.heads :], parts[both:]
 
     def _finish(self, layer: _Layer, x: Float32Array, mixed: Float32Array) -> Float32Array:
@@ -279,15 +278,13 @@ def _alike(sizes: Sequence[int], products: Sequence[Float32Array]) -> bool:
     return True
 
 
-def _runs(
-    rows: Sequence[tuple[Group, int]], places: Sequence[int]
-) -> Iterator[tuple[Group, slice, int, int]]:
-    """Yield the rows of each group, their place in it, and the index of the first."""
+def _runs(rows: Sequence[tuple[Group, int]]) -> Iterator[tuple[Group, slice, slice]]:
+    """Yield each group, its rows within it, and their places among all."""
     start = 0
     for n in range(1, len(rows) + 1):
         if n == len(rows) or rows[n][0] is not rows[start][0]:
             group, first = rows[start]
-            yield group, slice(first, first + n - start), places[start], start
+            yield group, slice(first, first + n - start), slice(start, n)
             start = n
 
 
@@ -297,6 +294,23 @@ def _attended(q: Float32Array, keys: Float32Array, values: Float32Array, block: 
     tokens = block.stop - block.start
     scores[:, :, block.start :] += _LATER[:tokens, :tokens]
     return _mixed(scores, values[:, : block.stop])
+
+
+def _continued(q: Float32Array, part: slice, prompt: Pair, own: Pair) -> Float32Array:
+    """Return the attention's output of texts, whose tokens see the prompt and the text's own keys and values.
+
+    The prompt's share is computed for all rows of the pass, so that a row has the same bits in any company.
+    """
+    length = prompt[0].shape[1]
+    scores = np.zeros((*q.shape[:2], length + own[0].shape[2]), np.float32)
+    np.matmul(q, prompt[0].transpose(0, 2, 1), out=scores[:, :, :length])
+    scores[:, part, length:] = (q[:, part, None] @ own[0].transpose(0, 1, 3, 2))[:, :, 0]
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    mixed: Float32Array = (scores[:, :, :length] @ prompt[1])[:, part]
+    mixed += (scores[:, part, None, length:] @ own[1])[:, :, 0]
+    mixed /= scores[:, part].sum(axis=-1, keepdims=True)
+    return mixed
 
 
 def _rotations(theta: float, context: int, size: int) -> tuple[Float32Array, Float32Array]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 from typing import Any
 
+import numpy as np
+
 from hunch.core import HunchError, InadmissibleActionError, UsageError
 
 
@@ -23,16 +25,25 @@ def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
     )
 
 
-def require_texts(observation: Any, actions: Sequence[Any] | None) -> None:
-    """Check that the observation is a text, and that the admissible actions are different ones.
+def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any] | None) -> None:
+    """Check that what is said is text, that success is a bool, and that the actions are different texts.
 
     Raises:
         UsageError: if they are not.
     """
-    if not isinstance(observation, str):
-        raise UsageError(f"An observation has to be a text, and the environment's is {observation!r}.")
+    said = ("observation", observation), ("task", info.get("task", "")), ("event", info.get("event", ""))
+    for name, text in said:
+        if not isinstance(text, str) or not (text.isascii() or _is_unicode(text)):
+            raise UsageError(f"The environment's {name} has to be a text, and is {text!r}.")
+    if not isinstance(success := info.get("success", False), bool | np.bool_):
+        raise UsageError(f"The environment's success has to be True or False, and is {success!r}.")
     if actions and not _are_texts(actions):
         raise UsageError(f"The environment's actions have to be different, non-empty texts, not {actions!r}.")
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text can be written to a file: half a character cannot."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _are_texts(actions: Sequence[Any]) -> bool:

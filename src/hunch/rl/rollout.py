@@ -222,7 +222,7 @@ class Rollout:
         actions = state.actions
         if actions == () and not over:
             raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
-        faults.require_texts(observation, actions)
+        faults.require_texts(observation, info, actions)
         return state
 
     # ---- stepping -------------------------------------------------------------------------------------

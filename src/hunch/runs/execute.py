@@ -102,6 +102,8 @@ def execute(
 
         for board in boards:
             board_of(board)
+    if not isinstance(out, str | Path | RunFolder | None):
+        raise UsageError(f"out is the path of a folder, not {out!r}.")
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())

@@ -43,7 +43,7 @@ def board_of(spec: str) -> Callable[[Path], Board]:
     Raises:
         UsageError: if there is no such board, or its package is not installed.
     """
-    kind, _, name = spec.partition(":")
+    kind, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if not name:
         known = ", ".join(f"{kind}:PROJECT" for kind in KINDS)
         raise UsageError(f"A board is {known} or MODULE:Class, not {spec!r}.")

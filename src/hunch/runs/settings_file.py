@@ -28,6 +28,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     Raises:
         UsageError: if there is no such file, it cannot be read, or holds a run that only a program can make.
     """
+    if not isinstance(path, str | Path):
+        raise UsageError(f"Settings are read from a file, named by its path, not from {path!r}.")
     path = Path(path)
     file = path / "config.json" if path.is_dir() else path
     if file.suffix not in _READERS and file.exists():
@@ -39,10 +41,10 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"The settings in {file} cannot be read: {' '.join(str(error).split())}.") from None
     settings: Any = found.get("run", found) if isinstance(found, dict) else found
-    inner = [settings.get(name, {}) for name in PARTS] if isinstance(settings, dict) else []
-    for part in (settings, *inner):
+    inner = [(f"{name} in ", settings.get(name, {})) for name in PARTS] if isinstance(settings, dict) else []
+    for where, part in (("", settings), *inner):
         if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
-            raise UsageError(f"{file} must hold settings by name, as in 'steps: 2000'.")
+            raise UsageError(f"{where}{file} must hold settings by name, as in 'steps: 2000'.")
     if objects := settings.pop("objects", ()):
         made = ", ".join(map(str, objects))
         raise UsageError(f"{file} is of a run made in Python with its own {made}, which no file can repeat.")

@@ -54,7 +54,7 @@ def train(
     keep_every: int | None = None,
     keep_last: int | None = None,
     threads: int = 1,
-    boards: Sequence[str] = (),
+    boards: str | Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -135,6 +135,7 @@ def train(
         threads=threads,
         objects=(*config.objects, *(("data",) if recorded is not None and not data_folder else ())),
     )
+    boards = (boards,) if isinstance(boards, str) else boards
     if boards and out is None:
         raise UsageError("A board shows the run in a folder: set it with out=...")
     if budget is not None and not isinstance(budget, Budget):

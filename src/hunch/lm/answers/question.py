@@ -95,9 +95,11 @@ class Answering:
 
 
 def _several(texts: Sequence[Any]) -> Sequence[Any]:
-    """Refuse a single text, which would be read letter by letter."""
+    """Refuse a single text, which would be read letter by letter, and numbers."""
     if isinstance(texts, str):
         raise UsageError(f"A model is asked a list of texts, as in [{texts[:20]!r}], not a single text.")
+    for other in (text for text in texts if not isinstance(text, str | Sequence)):
+        raise UsageError(f"A model is asked texts or lists of messages, not {other!r}.")
     return texts
 
 

@@ -37,7 +37,7 @@ class PlannerConfig:
     false_negatives: Share = 0.0
     """Share of successes that are reported as failures."""
     samples: PositiveInt = 5
-    """Answers whose shares estimate say, for a model that can only generate (our choice)."""
+    """Answers whose shares estimate the score 'say', for a model that can only generate (our choice)."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 

@@ -34,7 +34,7 @@ class FunSearchConfig(ProgramConfig):
     """FunSearch."""
 
     search: Literal["islands", "hill", "single"] = "islands"
-    """How parents are chosen: islands is the method; hill takes the best so far, single the problem's own."""
+    """How parents are chosen: islands (paper), hill: the best so far, single: the problem's own program."""
     islands: PositiveInt = 10
     """Number of islands (released code)."""
     parents: PositiveInt = 2
@@ -46,7 +46,7 @@ class FunSearchConfig(ProgramConfig):
     within: Within = "short"
     """Program drawn from a cluster: short ones more often (released code), any, or the latest."""
     period: PositiveInt = 30_000
-    """Programs per island over which this temperature falls to 0 (released code)."""
+    """Programs per island over which the temperature of the softmax falls to 0 (released code)."""
     reset_every: NonNegativeInt = 170_000
     """Programs between resets of islands; 0 for none (paper: four of 48 hours, with two million programs)."""
 

@@ -51,7 +51,7 @@ class GIFMCTSConfig(ProgramConfig):
     beta_weight: PositiveFloat = 5.0
     """thompson: weight of the fitness in the Beta distributions (released code of WorldCoder)."""
     retries: NonNegativeInt = 0
-    """How often a program that cannot run or was tried before is rewritten; here a failure is informative."""
+    """How often a program that cannot run or was tried before is rewritten; 0: it counts as a failure."""
 
 
 class GIFMCTS(ProgramAgent):
