@@ -211,8 +211,7 @@ class RLHF(Rewarded):
 
     def player(self, seed: int) -> Player:
         """Return a player that writes with the same weights, and says what the reward model thinks."""
-        heat = self.config.temperature
-        return Writer(lambda states, rng: self.agent.decide(states, rng, heat), self.judge, seed)
+        return Writer(self.agent.write, self.judge, seed)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return divergence and learned reward of texts, means over them."""
