@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import HunchError, IntArray, State, Transition, UsageError
+from hunch.core import HunchError, IntArray, State, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Rows, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.settings import UpdateConfig
@@ -129,18 +129,13 @@ class PolicyGradient:
             told = _mean(list(self._steps(batch, rng, parts if self.critic else ("policy",))))
             self._check(batch.steps[: min(c.micro, CHECKED)])
         if batch.apart is not None:
-            told |= self._adapted(float(batch.apart.sum(1).mean()))
+            told |= {"kl": (kl := float(batch.apart.sum(1).mean())), "kl_weight": self.pull}
+            if c.kl_aim:
+                self.pull *= 1 + ADAPTS * float(np.clip((kl - c.kl_aim) / c.kl_aim, -0.2, 0.2))
         if groups:  # those whose episodes have equal returns teach nothing
             firsts = np.cumsum([0, *map(len, streams[:-1])])
             live = {own for own, gained in zip(groups, batch.advantages[firsts, 0], strict=True) if gained}
             told["flat_groups"] = 1 - len(live) / len(set(groups))
-        return told
-
-    def _adapted(self, kl: float) -> dict[str, float]:
-        """Move the weight of the divergence towards its aim, if there is one; return both to log."""
-        told, aim = {"kl": kl, "kl_weight": self.pull}, self.config.kl_aim
-        if aim:
-            self.pull *= 1 + ADAPTS * float(np.clip((kl - aim) / aim, -0.2, 0.2))
         return told
 
     def _check_streams(self, streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> None:
@@ -300,14 +295,11 @@ class PolicyGradient:
         an episode was truncated or the stream continues only after the update.
         """
         c = self.config
-        steps = [(t, last) for stream in streams for t, last in _with_last(stream)]
+        steps = [(own.transition, own is stream[-1]) for stream in streams for own in stream]
         flat = values[mask].double().cpu().numpy()
         at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
-        rewards, follows, ends = (
-            np.zeros(len(flat)),
-            np.append(flat[1:], 0.0),
-            np.zeros(len(flat), dtype=bool),
-        )
+        rewards, ends = np.zeros(len(flat)), np.zeros(len(flat), dtype=bool)
+        follows = np.append(flat[1:], 0.0)
         rewards[at] = [c.scale * t.reward for t, _ in steps]
         ends[at] = [t.done or last for t, last in steps]
         follows[ends] = 0.0
@@ -318,8 +310,8 @@ class PolicyGradient:
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser and counter."""
-        own = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
-        return {**own, "updates": self.updates, "pull": self.pull}
+        both = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
+        return {**both, "updates": self.updates, "pull": self.pull}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
@@ -336,10 +328,6 @@ _INFINITE = (
 
 def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
-
-
-def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:
-    return ((step.transition, i == len(stream) - 1) for i, step in enumerate(stream))
 
 
 def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -14,13 +14,14 @@ be replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, State, UsageError, World
+from hunch.core import Agent, HunchWarning, State, UsageError, World
 from hunch.envs.prompts import read
 from hunch.lm import trainable
 from hunch.lm.wording import version
@@ -48,6 +49,8 @@ WRITES: Final[Mapping[str, Any]] = {
 """What all methods fix whose model writes."""
 DRAWN: Final = 32
 """Texts of ``texts`` in each gradient step."""
+FLAT: Final = 10
+"""Updates in a row without a difference inside any group, after which there is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +147,7 @@ class WritingAgent(TextAgent, PolicyAgent):
             UsageError: if a prompt of the environment is too long for the model.
         """
         PolicyAgent.begin(self, world, seed)
+        self.flat = 0
         self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.config.max_tokens)
         if self.texts:
             self.learner.extra = self.forgetting
@@ -168,6 +172,9 @@ class WritingAgent(TextAgent, PolicyAgent):
         episodes = [episode for own in groups for episode in own]
         numbers = [i for i, own in enumerate(groups) for _ in own] if self.group > 1 else ()
         told = self.learner.update(episodes, self.rng, parts=self.parts, groups=numbers)
+        self.flat = self.flat + 1 if told.get("flat_groups") == 1 else 0
+        if self.flat == FLAT:
+            warnings.warn(_FLAT, HunchWarning, stacklevel=2)
         return {**told, **figures(episodes)}
 
     def forgetting(self, rng: np.random.Generator) -> Tensor:
@@ -176,6 +183,9 @@ class WritingAgent(TextAgent, PolicyAgent):
         prompts, texts = zip(*few, strict=True)
         loss: Tensor = -self.config.ptx * self.policy.likelihood(prompts, texts)
         return loss
+
+
+_FLAT: Final = f"All answers to each prompt earned the same in {FLAT} updates in a row, which taught nothing."
 
 
 class Groups:

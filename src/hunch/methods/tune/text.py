@@ -91,6 +91,15 @@ class TextAgent(Agent):
         """The weakest evidence level of the models."""
         return weakest(model.evidence for model in self.models.values())
 
+    @property
+    def words(self) -> list[str]:
+        """The words of a model whose vocabulary grows."""
+        return list(self.lm.words)
+
+    @words.setter
+    def words(self, known: Sequence[str]) -> None:
+        self.lm.take(known)
+
     def make_policy(self, seed: int) -> TextPolicy:
         """Restore the model's initial weights."""
         from hunch.roles.policy.text import TextPolicy
@@ -162,14 +171,11 @@ class RecordedAgent(TextAgent):
         Raises:
             UsageError: if there are none, or one does not fit into the model's context.
         """
-        import torch
-
         from hunch.lm.training import Learner
 
         super().begin(world, seed)
         self.updates, self.of = 0, world.steps / max(1, world.streams)
-        weights = self.lm.parameters()
-        self.learner = Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
+        self.learner = Learner.adam(self.lm.parameters())
         self.know(self.chosen(examples(world)))
 
     def chosen(self, known: list[Example]) -> list[Example]:
@@ -212,15 +218,6 @@ class RecordedAgent(TextAgent):
         if not np.isfinite(loss):
             raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
         return {"loss": loss}
-
-    @property
-    def words(self) -> list[str]:
-        """The words of a model whose vocabulary grows."""
-        return list(self.lm.words)
-
-    @words.setter
-    def words(self, known: Sequence[str]) -> None:
-        self.lm.take(known)
 
 
 def divergence(
