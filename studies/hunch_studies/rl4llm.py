@@ -104,7 +104,7 @@ def _study(name: str, make: Callable[[Path, Scale], tuple[Arm, ...]], *words: st
 
         def told(folder: Path) -> str:
             table = judged(listed, scale.seeds, folder, episodes=scale.episodes(400))
-            return f"{known_golds()}\n\n{table}"
+            return f"{known_golds(data / 'writer')}\n\n{table}"
 
         return [Part("Recipes", listed, beside=told, prepare=partial(record, data, scale), apart=True)]
 

@@ -124,17 +124,23 @@ def mean(values: Sequence[float]) -> str:
     return f"{np.mean(known):.2f} [{np.mean(known) - half:.2f}, {np.mean(known) + half:.2f}]"
 
 
-def known_golds() -> str:
-    """Say what demonstrations and the best known texts earn."""
+def known_golds(writer: Path) -> str:
+    """Say what demonstrations, the best known texts, and the writer earn, also at a lower temperature."""
     asked = {str(own): own for own in requests("training")}
-    shown = [
-        gold(asked[str(prompt)], text) for prompt, texts in make(ENV).unwrapped.examples for text in texts
-    ]
+    shown = [gold(asked[str(ask)], text) for ask, texts in make(ENV).unwrapped.examples for text in texts]
     best = [gold(own, careful(own)) for own in asked.values()]
+    written = [_written(writer, heat) for heat in (1.0, 0.5)]
     return (
         f"Gold of the {len(shown):,} demonstrations {np.mean(shown):.2f}; of the best known texts "
-        f"{np.mean(best):.2f}, which is the most that the formula allows."
+        f"{np.mean(best):.2f}, which is the most that the formula allows; of the writer, in 1,000 texts, "
+        f"{written[0]}, and at temperature 0.5 {written[1]}."
     )
+
+
+def _written(writer: Path, heat: float) -> str:
+    trial = Trial(run=writer, options={"temperature": heat}, episodes=1_000, seed=17)
+    own = evaluate_run(trial, writer / "evaluations" / f"temperature-{heat}")
+    return f"{own.episode_return:.2f} ({own.success.value:.2f} valid)"
 
 
 def curve(run: Path) -> list[tuple[float, float, float, float]]:
@@ -186,7 +192,7 @@ def overoptimised(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 def _tables(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
     told = judged(listed, seeds, folder, episodes=episodes), overoptimised(listed, seeds, folder)
-    return "\n\n".join((known_golds(), *told))
+    return "\n\n".join((known_golds(folder.parent / "data" / "writer"), *told))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -123,6 +123,6 @@ METHOD = replace(
     summary="a frozen model writes n texts, and a reward model fitted to preferences chooses one",
     paper="Stiennon et al., Learning to summarize from human feedback, NeurIPS 2020",
     leaf="RL4LLM / decoding",
-    changeable=("n",),
+    changeable=("n", "temperature"),
     files=(),
 )

@@ -63,8 +63,6 @@ class WritingConfig(TextConfig, UpdateConfig):
     """Episodes for an update, in whole groups."""
     reference: str = "start"
     """Model from which the divergence is measured: start (the one before this training), none, or a spec."""
-    temperature: NonNegativeFloat = 1.0
-    """Temperature of what is written in evaluations; in training it is 1."""
     reward: str = ""
     """A reward source of yours in place of the environment's rewards, as module:Class."""
     shuffle: bool = False
@@ -130,11 +128,6 @@ class WritingAgent(TextAgent, PolicyAgent):
     def wording(self) -> str:
         """The version of the prompts."""
         return version(prompt)
-
-    @property
-    def heat(self) -> float:  # type: ignore[override]
-        """Temperature of what is written in evaluations."""
-        return float(self.config.temperature)
 
     def make_memory(self) -> Groups:
         """Make the memory of unfinished episodes, and of finished ones by group."""

@@ -15,7 +15,7 @@ from hunch.lm.prompts import text_of
 from hunch.lm.registry import require_trainable
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
-from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Evaluated, cut, fitting
 from hunch.roles.policy.settings import TextPolicyConfig
 
@@ -38,6 +38,8 @@ class TextConfig(TextPolicyConfig):
     small one. Default: our own, pocket?corpus=walks."""
     micro: PositiveInt = 64
     """Texts computed at once; gradients are accumulated over a batch."""
+    temperature: NonNegativeFloat = 1.0
+    """Temperature of what is written, except by an agent that is trained on it: there, of evaluations."""
 
 
 class Example(NamedTuple):
@@ -72,8 +74,6 @@ class TextAgent(Agent):
     fixed: ClassVar[Mapping[str, Any]] = {}
     default: ClassVar[str] = WALKS
     reference: Any = "start"
-    heat: float = 1.0
-    """Temperature of what is written."""
 
     def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
@@ -120,7 +120,7 @@ class TextAgent(Agent):
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write a text in each state."""
-        return self.drawn(states, rng, [self.heat] * len(states))
+        return self.drawn(states, rng, [self.config.temperature] * len(states))
 
     def drawn(
         self, states: Sequence[State], rng: np.random.Generator, heats: Sequence[float]
