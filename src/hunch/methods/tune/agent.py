@@ -50,7 +50,7 @@ WRITES: Final[Mapping[str, Any]] = {
 DRAWN: Final = 32
 """Texts of ``texts`` in each gradient step."""
 FLAT: Final = 10
-"""Updates in a row without a difference inside any group, after which there is a warning."""
+"""First updates, all without a difference inside any group, after which there is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ class WritingAgent(TextAgent, PolicyAgent):
         numbers = [i for i, own in enumerate(groups) for _ in own] if self.group > 1 else ()
         told = self.learner.update(episodes, self.rng, parts=self.parts, groups=numbers)
         self.flat = self.flat + 1 if told.get("flat_groups") == 1 else 0
-        if self.flat == FLAT:
+        if self.flat == self.learner.updates == FLAT:
             warnings.warn(_FLAT, HunchWarning, stacklevel=2)
         return {**told, **figures(episodes)}
 
@@ -178,7 +178,7 @@ class WritingAgent(TextAgent, PolicyAgent):
         return loss
 
 
-_FLAT: Final = f"All answers to each prompt earned the same in {FLAT} updates in a row, which taught nothing."
+_FLAT: Final = f"All answers to each prompt earned the same in the first {FLAT} updates: nothing was taught."
 
 
 class Groups:
