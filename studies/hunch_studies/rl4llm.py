@@ -98,7 +98,7 @@ def demonstrations(data: Path, scale: Scale) -> tuple[Arm, ...]:
     )
 
 
-def _study(name: str, make: Callable[[Path, Scale], tuple[Arm, ...]], *words: str) -> Study:
+def _study(name: str, make: Callable[[Path, Scale], tuple[Arm, ...]], question: str, published: str) -> Study:
     def parts(scale: Scale, data: Path) -> list[Part]:
         listed = make(data, scale)
 
@@ -108,7 +108,7 @@ def _study(name: str, make: Callable[[Path, Scale], tuple[Arm, ...]], *words: st
 
         return [Part("Recipes", listed, beside=told, prepare=partial(record, data, scale), apart=True)]
 
-    return Study(name, *words, parts)
+    return Study(name, question, published, _OURS, parts)
 
 
 _OURS = (
@@ -124,14 +124,12 @@ STUDIES = {
             "Which losses on recorded texts and their rewards beat the likelihood of all texts?",
             "Hu et al. (2023) find filtering, weighting and conditioning on rewards more stable than PPO, "
             "and conditioning the best. DPO (Rafailov et al., NeurIPS 2023) needs no reward model.",
-            _OURS,
         ),
         _study(
             "rl4lms",
             algorithms,
             "Which of PPO, NLPO, A2C and TRPO gains most from as many texts?",
             "NLPO is ahead of PPO in most tasks of GRUE (Ramamurthy et al., ICLR 2023, table 2).",
-            _OURS,
         ),
         _study(
             "lima",
@@ -139,7 +137,6 @@ STUDIES = {
             "Are few good demonstrations worth more than many at random?",
             "1,000 curated examples are enough to align a model of 65 billion weights (Zhou et al., NeurIPS "
             "2023).",
-            _OURS,
         ),
     )
 }

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.envs import make
-from hunch.envs.recipes import careful, gold, requests
+from hunch.envs.recipes import Recipes, careful, gold, requests
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.methods.tune.rlhf import RLHFConfig
@@ -69,7 +68,7 @@ def parts(data: Path, scale: Scale) -> dict[str, tuple[Arm, ...]]:
     steps = 256 * max(3, round(GOLD_UPDATES * scale.share))
     direct = GRPOConfig(kl=0.0, entropy=0.02, learning_rate=1e-3, episodes=256, micro=256, max_tokens=40)
     on_gold = replace(run, method="grpo", envs=256, steps=steps, options=direct)
-    ppo = {"advantage": "gae", "group": 1, "learning_rate": 3e-4}
+    ppo: dict[str, Any] = {"advantage": "gae", "group": 1, "learning_rate": 3e-4}
     return {
         MAIN: (arm("RLOO"), arm("RLOO, shuffled labels", labels="shuffled")),
         "Selection": (Arm("best of n", select),),
@@ -127,7 +126,7 @@ def mean(values: Sequence[float]) -> str:
 def known_golds(writer: Path) -> str:
     """Say what demonstrations, the best known texts, and the writer earn, also at a lower temperature."""
     asked = {str(own): own for own in requests("training")}
-    shown = [gold(asked[str(ask)], text) for ask, texts in make(ENV).unwrapped.examples for text in texts]
+    shown = [gold(asked[str(ask)], text) for ask, texts in Recipes().examples for text in texts]
     best = [gold(own, careful(own)) for own in asked.values()]
     written = [_written(writer, heat) for heat in (1.0, 0.5)]
     return (

@@ -266,7 +266,8 @@ class Member:
         for number, rows in enumerate(batches):
             two = [*rows, *(n + rows)]
             read = self._features([prompts[i] for i in two], [written[i] for i in two])
-            loss = pair_loss(*self.head(read)[:, 0].cpu().chunk(2), shares[rows], CENTRE)
+            first, second = self.head(read)[:, 0].cpu().chunk(2)
+            loss = pair_loss(first, second, shares[rows], CENTRE)
             learner.update(loss, config.reward_rate * (1 - number / len(batches)))
 
     def _fit_head(self, features: Tensor, shares: Tensor) -> None:
