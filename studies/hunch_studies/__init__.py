@@ -59,6 +59,9 @@ _MODULES = {
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
     "rlhf": "rlhf",
+    "offline-rlhf": "rl4llm",
+    "rl4lms": "rl4llm",
+    "lima": "rl4llm",
 }
 
 

@@ -79,6 +79,7 @@ APART: Final[dict[str, str]] = {
     "Models as judges of plans": _RECORDED,
     "RLAdapter": _TRAINED,
     "AlphaProof": "one round of training takes longer, and its last digits depend on torch",
+    "InstructGPT": _TRAINED,
     "Plans of models": _RECORDED,
     "ADaPT's recorded decompositions": _RECORDED,
 }

@@ -113,18 +113,13 @@ class PolicyGradient:
             told = _mean(list(self._steps(batch, rng, parts if self.critic else ("policy",))))
             self._check(batch.steps[: min(c.micro, CHECKED)])
         if batch.apart is not None:
-            told |= self._adapted(float(batch.apart.sum(1).mean()))
+            told |= {"kl": (kl := float(batch.apart.sum(1).mean())), "kl_weight": self.pull}
+            if c.kl_aim:
+                self.pull *= 1 + ADAPTS * float(np.clip((kl - c.kl_aim) / c.kl_aim, -0.2, 0.2))
         if groups:  # those whose episodes have equal returns teach nothing
             firsts = np.cumsum([0, *map(len, streams[:-1])])
             live = {own for own, gained in zip(groups, batch.advantages[firsts, 0], strict=True) if gained}
             told["flat_groups"] = 1 - len(live) / len(set(groups))
-        return told
-
-    def _adapted(self, kl: float) -> dict[str, float]:
-        """Move the weight of the divergence towards its aim, if there is one; return both to log."""
-        told, aim = {"kl": kl, "kl_weight": self.pull}, self.config.kl_aim
-        if aim:
-            self.pull *= 1 + ADAPTS * float(np.clip((kl - aim) / aim, -0.2, 0.2))
         return told
 
     def _check_streams(self, streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> None:
@@ -284,7 +279,7 @@ class PolicyGradient:
         an episode was truncated or the stream continues only after the update.
         """
         c = self.config
-        steps = [(step.transition, step is stream[-1]) for stream in streams for step in stream]
+        steps = [(own.transition, own is stream[-1]) for stream in streams for own in stream]
         flat = values[mask].double().cpu().numpy()
         at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
         rewards, ends = np.zeros(len(flat)), np.zeros(len(flat), dtype=bool)
@@ -299,8 +294,8 @@ class PolicyGradient:
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser and counter."""
-        own = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
-        return {**own, "updates": self.updates, "pull": self.pull}
+        both = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
+        return {**both, "updates": self.updates, "pull": self.pull}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""

@@ -24,6 +24,11 @@ class Learner:
     def __init__(self, *optimisers: torch.optim.Optimizer, clip: Sequence[Tensor] = ()) -> None:
         self.optimisers, self.clip = optimisers, clip
 
+    @classmethod
+    def adam(cls, weights: Sequence[Tensor]) -> Learner:
+        """Return Adam for weights whose gradient is clipped; each update says its learning rate."""
+        return cls(torch.optim.Adam(weights, foreach=True), clip=weights)
+
     def update(self, loss: Tensor, rate: float | None = None) -> float:
         """Make a step that lowers a loss, optionally with another learning rate; return the loss."""
         for optimiser in self.optimisers:

@@ -13,7 +13,7 @@ Its divergence from the model is at most log n - (n - 1) / n (Beirami et al., 20
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,9 +21,8 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, State, Transition, World, weakest
 from hunch.lm.base import LanguageModel
-from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.tune.rlhf import PREFERS
+from hunch.methods.tune.rlhf import METHOD as RLHF
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision
@@ -55,6 +54,7 @@ class BestOfN(TextAgent):
     """
 
     config_class: ClassVar[type[Any]] = BestOfNConfig
+    saved = ("source", "rng")
 
     def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
         from hunch.roles.reward.model import RewardModel
@@ -115,22 +115,14 @@ class BestOfN(TextAgent):
         """Return how well the reward model was fitted."""
         return self.source.records()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the reward model, and the random state."""
-        return {"source": self.source.state_dict(), "rng": self.rng.bit_generator.state}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.source.load_state_dict(state["source"])
-        self.rng.bit_generator.state = state["rng"]
-
-
-METHOD = Method(
-    "best-of-n",
-    BestOfN,
-    "a frozen model writes n texts, and a reward model fitted to preferences chooses one",
-    "Stiennon et al., Learning to summarize from human feedback, NeurIPS 2020",
+METHOD = replace(
+    RLHF,
+    name="best-of-n",
+    agent_class=BestOfN,
+    summary="a frozen model writes n texts, and a reward model fitted to preferences chooses one",
+    paper="Stiennon et al., Learning to summarize from human feedback, NeurIPS 2020",
     leaf="RL4LLM / decoding",
-    **PREFERS,
-    changeable=("n",),
+    changeable=("n", "temperature"),
+    files=(),
 )

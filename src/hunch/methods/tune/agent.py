@@ -14,28 +14,24 @@ be replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Player, State, UsageError, World, weakest
+from hunch.core import Agent, HunchWarning, State, UsageError, World
 from hunch.envs.prompts import read
 from hunch.lm import trainable
-from hunch.lm.registry import require_trainable
 from hunch.lm.wording import version
 from hunch.methods.policy.agent import PolicyAgent
-from hunch.methods.policy.glam import WALKS
 from hunch.methods.policy.kept import by_stream, listed
 from hunch.methods.reward.rewarded import source
-from hunch.methods.settings import configure
-from hunch.methods.tune.text import Writer, divergence
+from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from hunch.rl.policy import Decision, Step, cut, fitting
+from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
-from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import prompt
 from hunch.roles.reward.rewarded import Rewarded
 
@@ -53,23 +49,20 @@ WRITES: Final[Mapping[str, Any]] = {
 """What all methods fix whose model writes."""
 DRAWN: Final = 32
 """Texts of ``texts`` in each gradient step."""
+FLAT: Final = 10
+"""First updates, all without a difference inside any group, after which there is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingConfig(TextPolicyConfig, UpdateConfig):
+class WritingConfig(TextConfig, UpdateConfig):
     """A language model that writes and is trained."""
 
-    lm: str = ""
-    """Causal model to train, hf:<name or folder>, with ?train=lora for adapters. Default: our own small one,
-    pocket?corpus=walks."""
     group: PositiveInt = 1
     """Answers to one prompt: as many environments side by side share the beginnings of their episodes."""
     episodes: PositiveInt = 64
     """Episodes for an update, in whole groups."""
     reference: str = "start"
     """Model from which the divergence is measured: start (the one before this training), none, or a spec."""
-    temperature: NonNegativeFloat = 1.0
-    """Temperature of what is written in evaluations; in training it is 1."""
     reward: str = ""
     """A reward source of yours in place of the environment's rewards, as module:Class."""
     shuffle: bool = False
@@ -80,51 +73,38 @@ class WritingConfig(TextPolicyConfig, UpdateConfig):
     """ptx: file with a text, or a prompt and its completion, in each line of JSON."""
     batch_size: NonNegativeInt = 0
     """Texts per gradient step; 0 for all of an update."""
-    micro: PositiveInt = 64
-    """Texts computed at once; gradients are accumulated over a batch."""
     learning_rate: PositiveFloat = 3e-4
     """Adam learning rate, for a model of about a million weights (our choice; for billions about 1e-6)."""
     entropy: NonNegativeFloat = 0.0
     """Weight of the policy's entropy."""
 
 
-class WritingAgent(PolicyAgent):
-    """An agent that writes.
-
-    Args:
-        config: All settings; ``options`` change single ones.
-        lm: The model to train. Default: that of the config, loaded.
-
-    Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot be trained to write.
-        HunchError: if the model cannot be loaded.
-    """
+class WritingAgent(TextAgent, PolicyAgent):
+    """An agent that writes, and learns from what it wrote."""
 
     config_class: ClassVar[type[Any]] = WritingConfig
     fixed: ClassVar[Mapping[str, Any]] = WRITES
     recorded: ClassVar[bool] = True
-    default: ClassVar[str] = WALKS
     policy: TextPolicy
     kept: Groups
+    act = PolicyAgent.act
+    observe = PolicyAgent.observe
 
     def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
-        c = configure(type(self), config, options)
-        self.check(c, {})
-        self.lm = lm or trainable(c.lm or self.default)
-        self.models: Mapping[str, Any] = {"lm": self.lm}
+        super().__init__(config, lm=lm, **options)
+        c = self.config
         self.group: int = c.group
-        self.reference: Any = None if c.reference == "none" else c.reference
+        if c.reference != "start":
+            self.reference = None if c.reference == "none" else trainable(c.reference)
         if self.reference not in (None, "start"):
-            self.reference = trainable(c.reference)
             self.models = {**self.models, "reference": self.reference}
-        super().__init__(c)
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
         self.texts = _read_texts(c.texts) if c.ptx and c.texts else []
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Refuse what cannot be learnt from, before a model is loaded."""
-        require_trainable(specs.get("lm", "") or config.lm or cls.default)
+        super().check(config, specs)
         if config.advantage in GROUPED and config.group < 2:
             raise UsageError("The advantage compares the answers of a group: set group to at least 2.")
         if (config.kl or config.kl_aim) and config.reference == "none":
@@ -149,17 +129,6 @@ class WritingAgent(PolicyAgent):
         """The version of the prompts."""
         return version(prompt)
 
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of the model and a reference of its own."""
-        return weakest(model.evidence for model in self.models.values())
-
-    def make_policy(self, seed: int) -> TextPolicy:
-        """Restore the model's initial weights."""
-        from hunch.roles.policy.text import TextPolicy
-
-        return TextPolicy(self.lm, self.config, seed, reference=self.reference)
-
     def make_memory(self) -> Groups:
         """Make the memory of unfinished episodes, and of finished ones by group."""
         return Groups(self.group)
@@ -170,42 +139,18 @@ class WritingAgent(PolicyAgent):
         Raises:
             UsageError: if a prompt of the environment is too long for the model.
         """
-        super().begin(world, seed)
+        PolicyAgent.begin(self, world, seed)
+        self.flat = 0
         self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.config.max_tokens)
         if self.texts:
             self.learner.extra = self.forgetting
 
     # ---- acting -------------------------------------------------------------------------------------
 
-    def decide(
-        self, states: Sequence[State], rng: np.random.Generator, heat: float | None = None
-    ) -> list[Decision]:
-        """Write a text for each state, with a generator of its own, so that its company does not matter.
-
-        The temperature ``heat`` is 1 by default, and 0 for the greedy answer that others are compared with.
-        """
-        rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
-        heats = [self._heat(state) if heat is None else heat for state in states]
-        drawn = dict[int, Decision]()
-        for one in dict.fromkeys(heats):
-            for few in cut([i for i, own in enumerate(heats) if own == one], self.config.micro):
-                with fitting(self.config.micro):
-                    made = self.policy.sample([states[i] for i in few], [rngs[i] for i in few], one)
-                drawn |= dict(zip(few, made, strict=True))
-        return [drawn[i] for i in range(len(states))]
-
-    def _heat(self, state: State) -> float:
-        greedy = self.config.advantage == "self_critical" and state.stream % self.group == 0
-        return 0.0 if greedy else 1.0
-
-    def player(self, seed: int) -> Player:
-        """Return a player that writes with the same weights, at the temperature of the config."""
-        heat = self.config.temperature
-        return Writer(lambda states, rng: self.decide(states, rng, heat), self.judge, seed)
-
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the divergence of texts from the reference."""
-        return divergence(self.policy, states, decisions, self.config.micro)
+    def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write a text in each state at temperature 1, or greedily where others are compared with it."""
+        group, greedy = self.group, self.config.advantage == "self_critical"
+        return self.drawn(states, rng, [float(not greedy or own.stream % group > 0) for own in states])
 
     # ---- learning -----------------------------------------------------------------------------------
 
@@ -220,6 +165,9 @@ class WritingAgent(PolicyAgent):
         episodes = [episode for own in groups for episode in own]
         numbers = [i for i, own in enumerate(groups) for _ in own] if self.group > 1 else ()
         told = self.learner.update(episodes, self.rng, parts=self.parts, groups=numbers)
+        self.flat = self.flat + 1 if told.get("flat_groups") == 1 else 0
+        if self.flat == self.learner.updates == FLAT:
+            warnings.warn(_FLAT, HunchWarning, stacklevel=2)
         return {**told, **figures(episodes)}
 
     def forgetting(self, rng: np.random.Generator) -> Tensor:
@@ -229,9 +177,8 @@ class WritingAgent(PolicyAgent):
         loss: Tensor = -self.config.ptx * self.policy.likelihood(prompts, texts)
         return loss
 
-    def export(self, folder: Path) -> None:
-        """Write the trained model as a folder that transformers loads, and ``hf:``."""
-        self.lm.save(folder)
+
+_FLAT: Final = f"All answers to each prompt earned the same in the first {FLAT} updates: nothing was taught."
 
 
 class Groups:

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import numpy as np
 
 from hunch.core import State, UsageError, World
-from hunch.methods.method import Method
-from hunch.methods.policy.glam import WALKS
+from hunch.methods.tune.sft import METHOD as SFT
 from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, Share
 from hunch.rl.policy import Decision
@@ -204,20 +203,16 @@ def pairs(known: Sequence[Example]) -> list[tuple[int, int]]:
     return found
 
 
-METHOD = Method(
-    "offline-rlhf",
-    OfflineRLHF,
-    "a model that writes learns from recorded texts and their rewards, by one of six losses",
-    "Hu et al., Aligning Language Models with Offline Learning from Human Feedback, 2023; Rafailov et al., "
-    "Direct Preference Optimization, NeurIPS 2023",
-    leaf="RL4LLM / fine-tuning",
+METHOD = replace(
+    SFT,
+    name="offline-rlhf",
+    agent_class=OfflineRLHF,
+    summary="a model that writes learns from recorded texts and their rewards, by one of six losses",
+    paper="Hu et al., Aligning Language Models with Offline Learning from Human Feedback, 2023; Rafailov et "
+    "al., Direct Preference Optimization, NeurIPS 2023",
     environments="free text of one step",
-    acts="text",
-    reads={"raw"},
-    optional={"raw"},
-    lm=WALKS,
-    roles=("policy",),
+    suggested=(),
     control="shuffled rewards",
     data="needed",
-    changeable=("request",),
+    changeable=("request", "temperature"),
 )

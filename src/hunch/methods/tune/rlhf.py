@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Player, State, Transition, UsageError, World
+from hunch.core import Agent, Player, State, Transition, UsageError, World
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import text_of
 from hunch.lm.registry import require_trainable
@@ -74,6 +74,7 @@ class Policy(WritingAgent):
     """The policy of stage 3, which is held near the model that stage 1 gave, and rehearses demonstrations."""
 
     config_class: ClassVar[type[Any]] = RLHFConfig
+    saved = ("words", *WritingAgent.saved)
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
@@ -107,6 +108,7 @@ class RLHF(Rewarded):
         **{"unit": "token", "whiten": True, "epochs": 4, "batch_size": 32, "micro": 64, "gae": 0.95},
         **{"clip": 0.2, "value": 0.5, "entropy": 0.0, "kl_in": "reward", "width": 128},
     }
+    saved = ("imitated", "played", "round", "rng", "samples", "imitation", "settled")
     agent: Policy
     source: RewardModel
 
@@ -139,13 +141,16 @@ class RLHF(Rewarded):
 
     def begin(self, world: World, seed: int) -> None:
         """Start with the first stage."""
+        from hunch.lm.training import Learner
+
         super().begin(replace(world, data=()), seed)
         self.rng = np.random.default_rng([seed, 4])
         self.imitated, self.played, self.round = 0, 0, 1
         self.samples: list[dict[str, Any]] = []
         self.latest: list[dict[str, Any]] = []
         self.each = max(1, world.steps // self.config.rounds)
-        self.imitation: Any = None
+        self.imitation = Learner.adam(self.agent.lm.parameters()) if self.config.demonstrations else None
+        self.settled: dict[str, Any] | None = None
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
         if 0 < world.steps <= needed:
             raise UsageError(f"The pairs alone take {needed:,} texts, and the run has {world.steps:,} steps.")
@@ -185,14 +190,14 @@ class RLHF(Rewarded):
 
     def imitate(self) -> dict[str, float]:
         """Ascend on the likelihood of demonstrations; the last update makes the model the reference."""
-        self.imitation = self.imitation or self.optimiser()
+        assert self.imitation is not None
         few = [self.agent.texts[i] for i in self.rng.integers(len(self.agent.texts), size=BATCH)]
         loss = -self.agent.policy.likelihood(*zip(*few, strict=True))
         left = 1 - self.imitated / self.config.demonstrations
         told = {"loss": self.imitation.update(loss, RATE * left)}
         self.imitated += 1
         if not self.imitating:
-            self.agent.policy.settle()
+            self.settled = self.agent.policy.settle()
         return told
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
@@ -211,8 +216,7 @@ class RLHF(Rewarded):
 
     def player(self, seed: int) -> Player:
         """Return a player that writes with the same weights, and says what the reward model thinks."""
-        heat = self.config.temperature
-        return Writer(lambda states, rng: self.agent.decide(states, rng, heat), self.judge, seed)
+        return Writer(self.agent.write, self.judge, seed)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return divergence and learned reward of texts, means over them."""
@@ -225,44 +229,13 @@ class RLHF(Rewarded):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of policy and reward model, and of the stages."""
-        stages = {
-            "figures": (self.imitated, self.played, self.round),
-            "rng": self.rng.bit_generator.state,
-            "imitation": self.imitation.state_dict() if self.imitating and self.imitation else None,
-            "words": list(self.agent.lm.words),
-            "samples": list(self.samples),
-            "settled": self.agent.policy.settled,
-        }
-        return {**super().state_dict(), "stages": stages}
+        return {**super().state_dict(), "stages": Agent.state_dict(self)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        stages = state["stages"]
-        self.imitated, self.played, self.round = stages["figures"]
-        self.rng.bit_generator.state, self.samples = stages["rng"], list(stages["samples"])
-        self.agent.lm.take(stages["words"])
-        self.agent.policy.settled = stages["settled"]
-        if stages["imitation"]:
-            self.imitation = self.optimiser()
-            self.imitation.load_state_dict(stages["imitation"])
-
-    def optimiser(self) -> Any:
-        """Return an optimiser of all weights for stage 1."""
-        import torch
-
-        from hunch.lm.training import Learner
-
-        weights = self.agent.lm.parameters()
-        return Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
-
-
-PREFERS: Mapping[str, Any] = {
-    **{"environments": "free text of one step", "acts": "text", "data": "none", "lm": WALKS},
-    **{"reads": {"raw"}, "optional": {"raw"}, "models": {"judge": ("generate",)}},
-    **{"roles": ("policy", "reward source"), "control": "shuffled preferences"},
-}
-"""What the rows of methods with a model of preferences share."""
+        Agent.load_state_dict(self, state["stages"])
+        self.agent.policy.settled = self.settled
 
 
 METHOD = Method(
@@ -272,7 +245,9 @@ METHOD = Method(
     "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
     "Bai et al., Training a Helpful and Harmless Assistant with RL from Human Feedback, 2022",
     leaf="RL4LLM / fine-tuning",
-    **PREFERS,
+    **{"environments": "free text of one step", "acts": "text", "data": "none", "lm": WALKS},
+    **{"reads": {"raw"}, "optional": {"raw"}, "models": {"judge": ("generate",)}},
+    **{"roles": ("policy", "reward source"), "control": "shuffled preferences"},
     changeable=("temperature",),
     files=(
         "methods/tune/rlhf.py",

@@ -103,4 +103,5 @@ METHOD = Method(
     lm=WALKS,
     suggested=("scratch?width=64&layers=2", "hf:<name or folder>"),
     roles=("policy",),
+    changeable=("temperature",),
 )

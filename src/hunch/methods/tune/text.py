@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, World
+from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, World, weakest
 from hunch.lm import trainable
 from hunch.lm.prompts import text_of
 from hunch.lm.registry import require_trainable
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
-from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Evaluated, cut, fitting
 from hunch.roles.policy.settings import TextPolicyConfig
 
@@ -34,10 +34,12 @@ class TextConfig(TextPolicyConfig):
     """A language model that writes actions, and is trained."""
 
     lm: str = ""
-    """Causal model to train: hf:<name, folder or run>, or scratch for a new small one. Default: our own,
-    pocket?corpus=walks."""
+    """Causal model to train: hf:<name, folder or run>, with ?train=lora for adapters, or scratch for a new
+    small one. Default: our own, pocket?corpus=walks."""
     micro: PositiveInt = 64
-    """Texts computed at once."""
+    """Texts computed at once; gradients are accumulated over a batch."""
+    temperature: NonNegativeFloat = 1.0
+    """Temperature of what is written, except by an agent that is trained on it: there, of evaluations."""
 
 
 class Example(NamedTuple):
@@ -61,20 +63,23 @@ class TextAgent(Agent):
 
     Args:
         config: All settings; ``options`` change single ones.
+        lm: The model to train. Default: that of the config, loaded.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or another kind of model.
+        UsageError: on an unknown option, a setting out of range, or a model that cannot be trained to write.
         HunchError: if the model cannot be loaded.
     """
 
     config_class: ClassVar[type[Any]] = TextConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     default: ClassVar[str] = WALKS
+    reference: Any = "start"
 
-    def __init__(self, config: Any = None, **options: Any) -> None:
+    def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
-        self.lm: Trainable = trainable(self.config.lm or self.default)
-        self.models = {"lm": self.lm}
+        self.check(self.config, {})
+        self.lm: Trainable = lm or trainable(self.config.lm or self.default)
+        self.models: Mapping[str, Any] = {"lm": self.lm}
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
@@ -83,17 +88,28 @@ class TextAgent(Agent):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the model."""
-        return self.lm.evidence
+        """The weakest evidence level of the models."""
+        return weakest(model.evidence for model in self.models.values())
 
-    def begin(self, world: World, seed: int) -> None:
+    @property
+    def words(self) -> list[str]:
+        """The words of a model whose vocabulary grows."""
+        return list(self.lm.words)
+
+    @words.setter
+    def words(self, known: Sequence[str]) -> None:
+        self.lm.take(known)
+
+    def make_policy(self, seed: int) -> TextPolicy:
         """Restore the model's initial weights."""
         from hunch.roles.policy.text import TextPolicy
 
-        self.rng = np.random.default_rng(seed)
-        self.policy: TextPolicy = TextPolicy(self.lm, self.config, seed, reference="start")
+        return TextPolicy(self.lm, self.config, seed, reference=self.reference)
 
-    # ---- acting ---------------------------------------------------------------------------------------
+    def begin(self, world: World, seed: int) -> None:
+        """Start with the model as it was before training."""
+        self.rng = np.random.default_rng(seed)
+        self.policy: TextPolicy = self.make_policy(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Write a text in each state."""
@@ -103,23 +119,32 @@ class TextAgent(Agent):
         """Do nothing."""
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write a text in each state, with a generator of its own, so that its company does not matter."""
+        """Write a text in each state."""
+        return self.drawn(states, rng, [self.config.temperature] * len(states))
+
+    def drawn(
+        self, states: Sequence[State], rng: np.random.Generator, heats: Sequence[float]
+    ) -> list[Decision]:
+        """Draw each text at its temperature, with a generator of its own: its company does not matter."""
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
-        micro = self.config.micro
-        with fitting(micro):
-            both = zip(cut(states, micro), cut(rngs, micro), strict=True)
-            return [own for few, draws in both for own in self.policy.sample(few, draws)]
+        found, micro = dict[int, Decision](), self.config.micro
+        for heat in dict.fromkeys(heats):
+            for few in cut([i for i, own in enumerate(heats) if own == heat], micro):
+                with fitting(micro):
+                    made = self.policy.sample([states[i] for i in few], [rngs[i] for i in few], heat)
+                found |= dict(zip(few, made, strict=True))
+        return [found[i] for i in range(len(states))]
 
     def player(self, seed: int) -> Player:
         """Return a player that writes with the same weights, and judges what it wrote."""
         return Writer(self.write, self.judge, seed)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the divergence from the initial model."""
+        """Return the divergence of texts from the reference."""
         return divergence(self.policy, states, decisions, self.config.micro)
 
     def export(self, folder: Path) -> None:
-        """Write the model as a folder of transformers, which ``hf:`` loads."""
+        """Write the model as a folder that transformers loads, and ``hf:``."""
         self.lm.save(folder)
 
 
@@ -138,6 +163,7 @@ class RecordedAgent(TextAgent):
     """An agent that learns from recorded texts, with one update after every step of the loop."""
 
     config_class: ClassVar[type[Any]] = RecordedConfig
+    saved = ("words", "policy", "learner", "updates", "rng")
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and keep recorded texts, or the environment's demonstrations.
@@ -145,14 +171,11 @@ class RecordedAgent(TextAgent):
         Raises:
             UsageError: if there are none, or one does not fit into the model's context.
         """
-        import torch
-
         from hunch.lm.training import Learner
 
         super().begin(world, seed)
         self.updates, self.of = 0, world.steps / max(1, world.streams)
-        weights = self.lm.parameters()
-        self.learner = Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
+        self.learner = Learner.adam(self.lm.parameters())
         self.know(self.chosen(examples(world)))
 
     def chosen(self, known: list[Example]) -> list[Example]:
@@ -195,23 +218,6 @@ class RecordedAgent(TextAgent):
         if not np.isfinite(loss):
             raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
         return {"loss": loss}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights, words, optimiser, counter and random state."""
-        return {
-            "words": list(self.lm.words),
-            "policy": self.policy.state_dict(),
-            "optimiser": self.learner.state_dict(),
-            "updates": self.updates,
-            "rng": self.rng.bit_generator.state,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        self.lm.take(state["words"])
-        self.policy.load_state_dict(state["policy"])
-        self.learner.load_state_dict(state["optimiser"])
-        self.updates, self.rng.bit_generator.state = state["updates"], state["rng"]
 
 
 def divergence(

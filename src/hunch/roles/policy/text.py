@@ -131,9 +131,10 @@ class TextPolicy(ModelPolicy):
         with self._held():
             return self._judged(self.frozen.lm, states, decisions).logprobs
 
-    def settle(self) -> None:
-        """Make the model as it is now the reference, in place of that before its training."""
+    def settle(self) -> dict[str, Tensor]:
+        """Make the model as it is now the reference, in place of that before its training; return it."""
         self.settled = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
+        return self.settled
 
     def _held(self) -> AbstractContextManager[None]:
         return self.lm.held(self.settled) if self.frozen is self.chooser else nullcontext()

@@ -1,13 +1,15 @@
-"""A reward model: a language model with one number at the last token, fitted to compared texts.
+"""A reward model: a language model with a linear head, fitted to compared texts.
 
     pairs   <- texts that answer the same prompt, and which is preferred
-    r       <- w . h, where h is the state from which the model predicts the text's end
-    descend on  -log sigmoid(r(preferred) - r(other)),  all weights, for some passes over the pairs
+    r       <- w . (the state that predicts the text's end, the sum of all states, the text's log-likelihood)
+    descend on  -log sigmoid(r(preferred) - r(other)):  w to the end, then all weights for some passes
     r       <- r - its mean over all texts of the pairs
 
-Source: Ouyang et al., "Training language models to follow instructions with human feedback" (NeurIPS 2022),
-section 3.5. An ensemble (Coste et al., "Reward Model Ensembles Help Mitigate Overoptimization", ICLR 2024)
-returns the mean or the worst of its rewards.
+A head on a frozen model first, and all weights only then, keeps what the model knows (Kumar et al.,
+"Fine-Tuning Can Distort Pretrained Features and Underperform Out-of-Distribution", ICLR 2022). The sum and
+the likelihood are ours. Source: Ouyang et al., "Training language models to follow instructions with human
+feedback" (NeurIPS 2022), section 3.5. An ensemble (Coste et al., "Reward Model Ensembles Help Mitigate
+Overoptimization", ICLR 2024) returns the mean or the worst of its rewards.
 
 This module imports torch, so import it only where a reward model is made.
 """
@@ -23,8 +25,8 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, State, Transition, World, weakest
 from hunch.lm import trainable
-from hunch.lm.prompts import text_of
-from hunch.lm.training import Learner
+from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.training import Learner, Written
 from hunch.rl.policy import cut, fitting
 from hunch.rl.preference_losses import pairs as pair_loss
 from hunch.roles.policy.text import transcript
@@ -36,9 +38,11 @@ HELD_OUT = 0.1
 """Share of the pairs on which the fitted model is tested."""
 TOGETHER = 128
 """Texts that are judged at once."""
-BATCH, CENTRE = 32, 0.01
-"""Pairs per update (InstructGPT: 64), and the weight of the squared sum of a pair's rewards, which keeps them
+BATCH, CENTRE = 64, 0.01
+"""Pairs per update (InstructGPT), and the weight of the squared sum of a pair's rewards, which keeps them
 near 0 (Eisenstein et al., 2024)."""
+SHRINK = 3e-3
+"""Weight of the squared length of the head, over standardised features (our choice)."""
 
 
 class RewardModel(RewardSource):
@@ -140,8 +144,9 @@ class RewardModel(RewardSource):
         known = [own for own in pairs if own.first != own.second]
         mixed = [known[int(i)] for i in self.rng.permutation(len(known))]
         cut_at = max(1, round(len(mixed) * (1 - HELD_OUT)))
-        for member in self.members:
-            member.fit(mixed[:cut_at], self.config, self.rng)
+        for member in self.members:  # several differ by their samples of the pairs
+            own = self.rng.integers(cut_at, size=cut_at) if len(self.members) > 1 else range(cut_at)
+            member.fit([mixed[int(i)] for i in own], self.config, self.rng)
         self.fitted, self.mean = True, 0.0
         states = [own.state for own in mixed] * 2
         rewards = self.score(states, [own.first for own in mixed] + [own.second for own in mixed])
@@ -228,33 +233,62 @@ class Member:
         self.lm.restart("weights", seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.head = nn.Linear(self.lm.dim, 1).to(self.lm.network.device)
+            self.head = nn.Linear(2 * self.lm.dim + 1, 1).to(self.lm.network.device)
 
     def __call__(self, states: Sequence[State], texts: Sequence[str]) -> Tensor:
         """Return the reward of each text, with gradients; shape (n,)."""
         prompts = [transcript(state) for state in states]
-        found = self.lm.judged(prompts, self.lm.spelled(prompts, texts))
+        rewards: Tensor = self.head(self._features(prompts, self.lm.spelled(prompts, texts)))[:, 0]
+        return rewards.cpu()
+
+    def _features(self, prompts: Sequence[Prompt], texts: Sequence[Written]) -> Tensor:
+        """Return what the head reads of each text, shape (n, 2 * dim + 1)."""
+        found = self.lm.judged(prompts, texts)
         last = found.states[torch.arange(len(texts)), found.mask.sum(1) - 1]
-        rewards: Tensor = self.head(last)[:, 0]
-        return rewards.float().cpu()
+        whole = (found.states * found.mask[..., None]).sum(1)
+        likely = (found.logprobs * found.mask).sum(1, keepdim=True)
+        return torch.cat([last.float(), whole.float(), likely.float()], 1)
 
     def fit(self, pairs: Sequence[Compared], config: RewardModelConfig, rng: np.random.Generator) -> None:
-        """Fit to pairs, from the initial weights."""
+        """Fit to pairs, from the initial weights: the head, and then all weights."""
         self.begin(self.seed)
-        self.lm.take(
-            text for own in pairs for text in (text_of(transcript(own.state)), own.first, own.second)
-        )
-        weights = [*self.lm.parameters(), *self.head.parameters()]
-        learner = Learner(torch.optim.Adam(weights, foreach=True), clip=weights)
-        batches = [own for _ in range(config.reward_epochs) for own in _batches(pairs, BATCH, rng)]
-        for number, batch in enumerate(batches):
-            rewards = self(
-                [own.state for own in batch] * 2, [*(o.first for o in batch), *(o.second for o in batch)]
-            )
-            first, second = rewards[: len(batch)], rewards[len(batch) :]
-            shares = torch.tensor([own.share for own in batch])
-            loss = pair_loss(first, second, shares, CENTRE)
+        n, prompts = len(pairs), [transcript(own.state) for own in pairs] * 2
+        texts = [own.first for own in pairs] + [own.second for own in pairs]
+        self.lm.take(text for both in zip(map(text_of, prompts), texts, strict=True) for text in both)
+        written = self.lm.spelled(prompts, texts)
+        shares = torch.tensor([own.share for own in pairs])
+        with torch.no_grad():
+            both = zip(cut(prompts, TOGETHER), cut(written, TOGETHER), strict=True)
+            features = torch.cat([self._features(*few) for few in both])
+        self._fit_head(features, shares.to(features.device))
+        learner = Learner.adam([*self.lm.parameters(), *self.head.parameters()])
+        batches = [own for _ in range(config.reward_epochs) for own in cut(rng.permutation(n), BATCH)]
+        for number, rows in enumerate(batches):
+            two = [*rows, *(n + rows)]
+            read = self._features([prompts[i] for i in two], [written[i] for i in two])
+            first, second = self.head(read)[:, 0].cpu().chunk(2)
+            loss = pair_loss(first, second, shares[rows], CENTRE)
             learner.update(loss, config.reward_rate * (1 - number / len(batches)))
+
+    def _fit_head(self, features: Tensor, shares: Tensor) -> None:
+        """Fit the head to features, those of all first texts before those of the second ones."""
+        mean, spread = features.mean(0), features.std(0) + 1e-6
+        first, second = ((features - mean) / spread).chunk(2)
+        weights = torch.zeros_like(mean, requires_grad=True)
+        solver = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            solver.zero_grad()
+            value = (
+                pair_loss(first @ weights, second @ weights, shares, CENTRE) + SHRINK * weights.square().sum()
+            )
+            value.backward()  # type: ignore[no-untyped-call]
+            return value
+
+        solver.step(loss)  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            self.head.weight[0] = weights / spread
+            self.head.bias[0] = -(weights * mean / spread).sum()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the weights and the words."""
@@ -265,10 +299,6 @@ class Member:
         self.lm.take(state["words"])
         self.lm.load_state_dict(state["lm"])
         self.head.load_state_dict(state["head"])
-
-
-def _batches(pairs: Sequence[Compared], size: int, rng: np.random.Generator) -> Sequence[Sequence[Compared]]:
-    return [[pairs[int(i)] for i in rows] for rows in cut(rng.permutation(len(pairs)), size)]
 
 
 def _mean(values: Sequence[bool]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,9 @@ class RewardModelConfig:
     """Reward models, each with its own chance (Coste et al., ICLR 2024: 5)."""
     combine: Literal["mean", "worst"] = "mean"
     """What counts of the rewards of an ensemble."""
-    reward_epochs: PositiveInt = 4
-    """Passes over the pairs (our choice for a small model; InstructGPT: 1)."""
-    reward_rate: PositiveFloat = 3e-3
-    """Adam learning rate of the reward model, which falls linearly to 0, for a model under a million weights
+    reward_epochs: NonNegativeInt = 0
+    """Passes over the pairs in which all weights are fitted, after the head alone (our choice; InstructGPT:
+    1)."""
+    reward_rate: PositiveFloat = 1e-3
+    """Adam learning rate of these passes, which falls linearly to 0, for a model under a million weights
     (our choice; InstructGPT: 9e-6)."""
