@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hunch.envs.checker import ContractError, check
     from hunch.envs.design import DesignProblem
     from hunch.envs.text_wrapper import TextWrapper, require_text
-    from hunch.envs.wrappers import History
+    from hunch.envs.wrappers import History, Written
 
 __all__ = [
     "ContractError",
@@ -35,6 +35,7 @@ __all__ = [
     "Outcome",
     "TextEnv",
     "TextWrapper",
+    "Written",
     "check",
     "creator",
     "describe",
@@ -60,6 +61,7 @@ _HOMES = {
     "Outcome": "base",
     "TextEnv": "base",
     "TextWrapper": "text_wrapper",
+    "Written": "wrappers",
     "check": "checker",
     "require_text": "text_wrapper",
 }
@@ -137,7 +139,9 @@ def names() -> tuple[str, ...]:
     return tuple(_ENTRY_POINTS)
 
 
-def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.Env[str, str | int]:
+def make(
+    id: str, *, history: int | None = None, written: bool = False, **options: Any
+) -> gymnasium.Env[str, str | int]:
     """Make a text environment by its id: a built-in one, or any registered one that keeps the contract.
 
     Args:
@@ -145,6 +149,7 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
             that registers it, and ``"module:Class"`` names a class that is not registered.
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
+        written: Take any text as the action; one that is not admissible costs a step (:class:`Written`).
         **options: Options of the environment.
 
     Returns:
@@ -155,11 +160,12 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
             value is invalid, or it is not a text environment.
     """
     from hunch.envs.text_wrapper import require_text
-    from hunch.envs.wrappers import History
+    from hunch.envs.wrappers import History, Written
 
     spec = _spec(id)
     _check_options(spec, options)
     check_value("history, the number of earlier observation-action pairs,", history, NonNegativeInt | None)
+    check_value("written", written, bool)
     env: gymnasium.Env[str, str | int]
     try:
         env = gymnasium.make(spec, disable_env_checker=True, **options)
@@ -171,6 +177,7 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
         raise UsageError(f"{id} cannot be made with {stated}: {error}.") from error
     require_text(env)
+    env = Written(env) if written else env
     n = env.metadata.get("history", 0) if history is None else history
     return History(env, n) if n else env
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import HunchError, IntArray, State, Transition, UsageError
-from hunch.rl.advantages import ADVANTAGES, GROUPED, Rows, standardised
+from hunch.rl.advantages import ADVANTAGES, GROUPED, Advantage, Rows, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.settings import UpdateConfig
 
@@ -88,6 +88,7 @@ class PolicyGradient:
     def __init__(self, policy: TrainablePolicy, config: UpdateConfig) -> None:
         self.policy, self.config, self.updates = policy, config, 0
         self.critic = config.advantage == "gae"
+        self.advantage: Advantage = ADVANTAGES[config.advantage]
         self.pull = config.kl
         own = [(name, weights) for name, weights in policy.parameters().items() if weights]
         self.weights = [weight for _, weights in own for weight in weights]
@@ -260,7 +261,7 @@ class PolicyGradient:
         if apart is not None and c.kl_in == "reward":
             paid = apart if c.unit == "token" else apart.sum(1, keepdim=True)
             rows = rows._replace(rewards=rows.rewards - self.pull * paid[whole.mask].double().cpu().numpy())
-        gained = ADVANTAGES[c.advantage](rows, c.gamma, c.gae)
+        gained = self.advantage(rows, c.gamma, c.gae)
         advantages = torch.zeros_like(whole.values)
         advantages[whole.mask] = torch.from_numpy(gained).to(whole.values)
         returns = advantages + whole.values
@@ -314,7 +315,10 @@ class PolicyGradient:
         open_ = [i for i, (t, last) in enumerate(steps) if not t.terminated and (t.truncated or last)]
         for few in cut(open_ if self.critic else [], c.micro):
             follows[at[few]] = self.policy.values([steps[i][0].next_state for i in few])
-        return Rows(rewards, flat, follows, ends, np.array(groups, dtype=np.int64))
+        if not len(groups):
+            return Rows(rewards, flat, follows, ends)
+        owners = np.repeat(np.arange(len(steps)), mask.sum(1).cpu().numpy())
+        return Rows(rewards, flat, follows, ends, np.array(groups), owners, _anchors(streams, groups))
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser and counter."""
@@ -336,6 +340,15 @@ _INFINITE = (
 
 def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
+
+
+def _anchors(streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> IntArray:
+    """Return for each step a number of its group and what was observed there."""
+    met: dict[tuple[Any, ...], int] = {}
+    states = (
+        (own, step.transition.state) for own, stream in zip(groups, streams, strict=True) for step in stream
+    )
+    return np.array([met.setdefault((own, s.observation, s.actions), len(met)) for own, s in states])
 
 
 def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 
+import hunch.envs
 from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
@@ -123,6 +124,18 @@ def layers(env: TextEnvironment) -> list[TextEnvironment]:
     while isinstance(found[-1], gymnasium.Wrapper):
         found.append(found[-1].env)
     return found
+
+
+def is_written(env: TextEnvironment) -> bool:
+    """Return whether listed actions are taken as texts, of which an inadmissible one costs a step."""
+    return any(isinstance(layer, hunch.envs.Written) for layer in layers(env))
+
+
+def shown(env: TextEnvironment) -> dict[str, Any]:
+    """Return the options with which an environment was made, and what its wrappers change."""
+    options = dict(env.spec.kwargs) if env.spec else {}
+    options |= {"written": True} if is_written(env) else {}
+    return {**options, "history": env.n} if hasattr(env, "n") else options
 
 
 def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Player, State, UsageError, World, weakest
 from hunch.envs.prompts import read
+from hunch.envs.wrappers import REFUSED
 from hunch.lm import trainable
 from hunch.lm.registry import require_trainable
 from hunch.lm.wording import version
@@ -32,7 +33,7 @@ from hunch.methods.policy.kept import by_stream, listed
 from hunch.methods.reward.rewarded import source
 from hunch.methods.settings import configure
 from hunch.methods.tune.text import Writer, divergence
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step, cut, fitting
 from hunch.rl.settings import GROUPED, UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
@@ -86,6 +87,9 @@ class WritingConfig(TextPolicyConfig, UpdateConfig):
     """Adam learning rate, for a model of about a million weights (our choice; for billions about 1e-6)."""
     entropy: NonNegativeFloat = 0.0
     """Weight of the policy's entropy."""
+    listed: bool = field(default=True, metadata=LATER)
+    """Where actions are listed: name them in the prompt; otherwise it is the bare transcript, and the end of
+    an action's text counts."""
 
 
 class WritingAgent(PolicyAgent):
@@ -158,7 +162,7 @@ class WritingAgent(PolicyAgent):
         """Restore the model's initial weights."""
         from hunch.roles.policy.text import TextPolicy
 
-        return TextPolicy(self.lm, self.config, seed, reference=self.reference)
+        return TextPolicy(self.lm, self.config, seed, reference=self.reference, listed=self.config.listed)
 
     def make_memory(self) -> Groups:
         """Make the memory of unfinished episodes, and of finished ones by group."""
@@ -304,12 +308,14 @@ def _paid(episode: Sequence[Step], total: float) -> list[Step]:
 
 
 def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
-    """Return what to log of the texts of an update: tokens, and shares of different and of cut ones."""
+    """Return what to log of the texts of an update: tokens, and shares of different, cut and refused ones."""
+    refused = [t.event == REFUSED for episode in episodes for t, _ in episode]
     texts = [step.decision for episode in episodes for step in episode]
     return {
         "tokens": float(np.mean([len(own.tokens) for own in texts])),
         "distinct": len({own.text for own in texts}) / len(texts),
         "cut": float(np.mean([not own.finished for own in texts])),
+        **({"refused": float(np.mean(refused))} if any(refused) else {}),
     }
 
 

@@ -103,7 +103,15 @@ class RLHF(Rewarded):
 
     config_class: ClassVar[type[Any]] = RLHFConfig
     fixed: ClassVar[Mapping[str, Any]] = {
-        **{**WRITES, "reward": "", "shuffle": False, "texts": "", "reference": "start", "clip_high": None},
+        **{
+            **WRITES,
+            "listed": True,
+            "reward": "",
+            "shuffle": False,
+            "texts": "",
+            "reference": "start",
+            "clip_high": None,
+        },
         **{"unit": "token", "whiten": True, "epochs": 4, "batch_size": 32, "micro": 64, "gae": 0.95},
         **{"clip": 0.2, "value": 0.5, "entropy": 0.0, "kl_in": "reward", "width": 128},
     }

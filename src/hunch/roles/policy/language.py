@@ -119,13 +119,17 @@ class LMPolicy(ModelPolicy, ListedPolicy):
 
     def judge(self, states: Sequence[State]) -> Tensor:
         """Values with gradients, shape (n,)."""
-        prompts = [prompt(state) for state in states]
+        prompts = self._prompts(states)
         found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
         values: Tensor = self.head(found)[:, 0]
         return values
 
     def _answers(self, states: Sequence[State]) -> list[Answer]:
-        return self.lm.answers([prompt(state) for state in states], [state.options for state in states])
+        options = [state.options for state in states]
+        return self.lm.answers(self._prompts(states), options, not self.config.listed)
+
+    def _prompts(self, states: Sequence[State]) -> list[str]:
+        return [prompt(state, self.config.listed) for state in states]
 
     def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
         return padded([self._scores(a, state.options) for a, state in zip(answers, states, strict=True)])
