@@ -11,6 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import gymnasium
@@ -54,6 +55,8 @@ _OF_STUDIES = (
     *("hunch/SecretSkill-v0", "hunch/Strips-v0", "hunch/TextCraft-v0", "hunch/TinyHanabi-v0"),
     *("hunch/Tug-v0"),
 )
+_FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
+"""Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
 _HOMES = {
     "ContractError": "checker",
     "DesignProblem": "design",
@@ -163,7 +166,8 @@ def make(
     from hunch.envs.wrappers import History, Written
 
     spec = _spec(id)
-    _check_options(spec, options)
+    foreign = id if spec.id in _FOREIGN else ""
+    _check_options(foreign or spec.id, options)
     check_value("history, the number of earlier observation-action pairs,", history, NonNegativeInt | None)
     check_value("written", written, bool)
     env: gymnasium.Env[str, str | int]
@@ -176,6 +180,8 @@ def make(
             raise
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
         raise UsageError(f"{id} cannot be made with {stated}: {error}.") from error
+    if foreign and env.unwrapped.spec:
+        env.unwrapped.spec.id = foreign
     require_text(env)
     env = Written(env) if written else env
     n = env.metadata.get("history", 0) if history is None else history
@@ -188,7 +194,8 @@ def describe(id: str) -> str:
     Raises:
         UsageError: if there is no such environment.
     """
-    return (inspect.getdoc(creator(id)) or "").partition("\n")[0]
+    maker = creator(id)
+    return (inspect.getdoc(getattr(maker, "func", maker)) or "").partition("\n")[0]
 
 
 def full_id(spec: EnvSpec) -> str:
@@ -208,6 +215,9 @@ _MODULES: dict[str, str] = {}
 def _spec(id: str) -> EnvSpec:
     if not isinstance(id, str):
         raise UsageError(f"An environment is named by its id, a text, not {id!r}.")
+    kind, _, place = id.partition(":")
+    if place and kind in _FOREIGN:
+        return _foreign(kind, place)
     module, _, name = id.rpartition(":")
     if module:
         try:
@@ -229,6 +239,13 @@ def _spec(id: str) -> EnvSpec:
             raise plugins.of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
+
+
+@cache
+def _foreign(kind: str, place: str) -> EnvSpec:
+    """Return the spec of an environment of another library or server; Gymnasium's own ids hold no URL."""
+    maker = partial(load_env_creator(_FOREIGN[kind]), place)
+    return EnvSpec(kind, maker, disable_env_checker=True, order_enforce=False)
 
 
 def _registered(id: str) -> EnvSpec:
@@ -258,15 +275,15 @@ def _creator(spec: EnvSpec) -> Any:
         ) from error
 
 
-def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
+def _check_options(id: str, options: Mapping[str, Any]) -> None:
     """Refuse options that the environment does not declare, and values of the wrong type."""
-    parameters = options_of(spec.id)
+    parameters = options_of(id)
     if parameters is None:
         return
     for option, value in options.items():
         if option not in parameters:
-            raise UsageError(f"{spec.id} has no option {option!r}; {suggest(option, parameters.keys())}")
-        check_value(f"The option {option} of {spec.id}", value, parameters[option].annotation)
+            raise UsageError(f"{id} has no option {option!r}; {suggest(option, parameters.keys())}")
+        check_value(f"The option {option} of {id}", value, parameters[option].annotation)
 
 
 def options_of(id: str) -> dict[str, inspect.Parameter] | None:

@@ -110,6 +110,12 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         self.left *= not (terminated or truncated)
         return observation, reward, terminated, truncated, self._told(info)
 
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The admissible actions."""
+        actions: tuple[str, ...] = self._info.get("actions", ())
+        return actions
+
     def _told(self, info: dict[str, Any]) -> dict[str, Any]:
         self._info = info
         return {name: value for name, value in info.items() if name != "actions"} | {"free_text": True}
