@@ -33,7 +33,9 @@ def main() -> None:
         list(pool.map(play, clients))
         seconds, spent = time.perf_counter() - start, time.process_time() - cpu
         steps = connections * STEPS
-        print(f"{connections} connections: {steps / seconds:,.0f} steps/s, {1e3 * spent / steps:.2f} CPU ms a step, ")
+        print(
+            f"{connections} connections: {steps / seconds:,.0f} steps/s, {1e3 * spent / steps:.2f} CPU ms a step, "
+        )
         print("clients included (they run in the same process)")
         list(pool.map(lambda client: client.close(), clients))
 
