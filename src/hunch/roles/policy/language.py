@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
 from hunch.lm.base import count_words
-from hunch.lm.training import Answer, Start, Trainable
+from hunch.lm.training import Answer, Start, Trainable, Written
 from hunch.rl.listed import ListedPolicy, padded
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import prompt
@@ -125,8 +125,22 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         return values
 
     def _answers(self, states: Sequence[State]) -> list[Answer]:
-        options = [state.options for state in states]
-        return self.lm.answers(self._prompts(states), options, not self.config.listed)
+        if not self.config.listed:
+            return self._texts(states)
+        return self.lm.answers(self._prompts(states), [state.options for state in states])
+
+    def _texts(self, states: Sequence[State]) -> list[Answer]:
+        """Judge the actions as texts with their ends, by the tree of each prompt."""
+        prompts, counts = self._prompts(states), [len(state.options) for state in states]
+        written = [
+            Written(text, (*tail, self.lm.ends[0]), (), True)
+            for asked, state in zip(prompts, states, strict=True)
+            for text, tail in zip(state.options, self.lm.model.tails(asked, state.options), strict=True)
+        ]
+        found = self.lm.judged([p for p, n in zip(prompts, counts, strict=True) for _ in range(n)], written)
+        lengths = [own.sum(1).cpu().numpy() for own in found.mask.split(counts)]
+        firsts = [own[0, 0] for own in found.states.split(counts)]
+        return [*map(Answer, found.logprobs.sum(1).split(counts), lengths, firsts)]
 
     def _prompts(self, states: Sequence[State]) -> list[str]:
         return [prompt(state, self.config.listed) for state in states]
