@@ -1,4 +1,4 @@
-"""Steps a second of a served environment over many connections: python benchmarks/serving.py (extra openenv)."""
+"""Steps a second of a served environment over many connections (extra openenv)."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ def main() -> None:
     socket = openenv.listen("127.0.0.1", 0)
     server = openenv.server(Turns(ENV, max_steps=50), connections)
     threading.Thread(target=lambda: server.run(sockets=[socket]), daemon=True).start()
-    url = "http://127.0.0.1:{}".format(socket.getsockname()[1])
+    url = f"http://127.0.0.1:{socket.getsockname()[1]}"
     while not server.started:
         time.sleep(0.01)
     clients = [GenericEnvClient(url).sync() for _ in range(connections)]
@@ -33,10 +33,8 @@ def main() -> None:
         list(pool.map(play, clients))
         seconds, spent = time.perf_counter() - start, time.process_time() - cpu
         steps = connections * STEPS
-        print(
-            f"{connections} connections: {steps / seconds:,.0f} steps/s, {1e3 * spent / steps:.2f} CPU ms a step, "
-        )
-        print("clients included (they run in the same process)")
+        print(f"{connections} connections: {steps / seconds:,.0f} steps/s, {1e3 * spent / steps:.2f} CPU ms")
+        print("a step, clients included (they run in the same process)")
         list(pool.map(lambda client: client.close(), clients))
 
 

@@ -91,11 +91,9 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 def evaluated(run: Path) -> float:
     """Return the share of successes in the last evaluation of a run."""
     result = finished(run)
-    assert result is not None and result.evaluations, f"{run} has no evaluation"
-    last = max(episode.step for episode in result.evaluations)
-    return sum(e.success for e in result.evaluations if e.step == last) / sum(
-        e.step == last for e in result.evaluations
-    )
+    evaluations = result.evaluations if result else []
+    last = [e.success for e in evaluations if e.step == evaluations[-1].step]
+    return sum(last) / max(1, len(last))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -107,10 +105,10 @@ STUDIES = {
         "agents",
         "Does training a model as an agent make it a better agent, and is that better than keeping it frozen "
         "as a prior?",
-        "GRPO and GiGPO raise the success of language models in ALFWorld to 0.78 and 0.90 (Feng et al., "
-        "NeurIPS 2025, Qwen2.5-1.5B-Instruct: 0.73 and 0.86).",
-        "A model of 1.9 million weights, pretrained on walkthroughs of such households (L1), and games of our "
-        "simulator: nothing here is an ALFWorld score. All hyper-parameters are ours.",
+        "Trained as an agent in ALFWorld by GiGPO, Qwen2.5 succeeds in 0.12 more games than by GRPO (Feng et "
+        "al., NeurIPS 2025, 1.5 and 7 billion weights).",
+        "A model of 1.9 million weights, pretrained on walkthroughs of such households (L1), and games of "
+        "our simulator: nothing here is an ALFWorld score. All hyper-parameters are ours.",
         _parts,
         seeds=5,
     )

@@ -1,4 +1,4 @@
-"""Models trained in environments of many turns: texts in place of listed actions, and equal states of a group."""
+"""Models trained over many turns: texts in place of listed actions, and equal states of a group."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_choice_by_the_transcript_is_how_likely_the_text_is_to_be_written(mode
 
 
 def test_a_run_resumes_where_it_was_stopped(tmp_path, model):
-    """A folder of transformers with adapters, by its id and options: stopped and resumed equals uninterrupted."""
+    """A folder of transformers with adapters: stopped and resumed equals uninterrupted."""
     model.restart()
     spec = f'hf:{model.save(tmp_path / "model")}?train=lora&end="\\n"'
     how = {"env_options": {"max_steps": 3, "written": True, "history": 1}, "lm": spec, "group": 2, "envs": 4}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from hunch.core import UsageError
@@ -43,8 +44,9 @@ class TextArena(TextEnv):
     ) -> None:
         super().__init__(max_steps, render_mode)
         arena = library("textarena", "Games of TextArena need textarena", "textarena")
+        self.fresh: Callable[[], Any] = partial(arena.make, game)  # a reset may keep some of the last episode
         try:
-            self.game = arena.make(game)
+            self.game = self.fresh()
         except (ValueError, ImportError) as error:
             raise UsageError(f"TextArena has no game {game!r} here: {str(error).rstrip('.')}.") from error
         self.name, self.chance = game, OwnChance()
@@ -70,6 +72,7 @@ class TextArena(TextEnv):
         seed = int(self.np_random.integers(2**31))
         self.chance.seed(seed)
         with self.chance.drawn():
+            self.game = self.fresh()
             self.game.reset(num_players=self.players, seed=seed)
             return self._seen(False)
 

@@ -58,8 +58,8 @@ class _Played:
 def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[list[str], Any], dict[str, Any]]:
     """Return a ``rollout_func`` that plays an episode for each prompt, which is its seed.
 
-    The model reads task, observations and its own lines as one text, and writes a line a turn. An episode also
-    ends where the next turn would not fit into ``max_completion_length``.
+    The model reads task, observations and its own lines as one text, and writes a line a turn. An episode
+    also ends where the next turn would not fit into ``max_completion_length``.
 
     Args:
         env: Id of a text environment; where actions are listed, an inadmissible text costs a step.

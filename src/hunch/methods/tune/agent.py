@@ -256,8 +256,6 @@ class Groups:
         t = step.transition
         if not math.isfinite(t.reward):
             raise UsageError(f"The reward of {t.action!r} is {t.reward}, from which nothing can be learnt.")
-        if t.state.seat and self.size > 1:
-            raise UsageError("Groups are compared in environments of a single player.")
         self.open.setdefault(t.stream, []).append(step)
         if t.done:
             number = self.ended.get(t.stream, 0)
