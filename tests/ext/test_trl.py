@@ -29,7 +29,7 @@ def tokenizer():
     own.pre_tokenizer, own.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<pad>"]
     learner = trainers.BpeTrainer(
-        400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     own.train_from_iterator(WORDS, learner)
     return PreTrainedTokenizerFast(tokenizer_object=own, eos_token="<|im_end|>", pad_token="<pad>")

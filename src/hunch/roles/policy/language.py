@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
 from hunch.lm.base import count_words
 from hunch.lm.training import Answer, Start, Trainable, Written
-from hunch.rl.listed import ListedPolicy, padded
+from hunch.rl.listed import ListedPolicy
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import prompt
 
@@ -146,12 +146,15 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         return [prompt(state, self.config.listed) for state in states]
 
     def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
-        return padded([self._scores(a, state.options) for a, state in zip(answers, states, strict=True)])
-
-    def _scores(self, answer: Answer, options: Sequence[str]) -> Tensor:
-        known = {"sum": np.ones(len(options)), "token": answer.tokens, "word": count_words(options)}
-        lengths = torch.from_numpy(known[self.config.normalise]).to(answer.logprobs)
-        return answer.logprobs / (self.config.temperature * lengths)
+        own = [answer.logprobs for answer in answers]
+        scores = nn.utils.rnn.pad_sequence(own, batch_first=True, padding_value=-torch.inf)
+        lengths = np.ones(scores.shape)
+        for row, answer, state in zip(lengths, answers, states, strict=True):
+            if self.config.normalise != "sum":
+                by_words = self.config.normalise == "word"
+                row[: len(answer.tokens)] = count_words(state.options) if by_words else answer.tokens
+        divided = scores / (self.config.temperature * torch.from_numpy(lengths).to(scores))
+        return divided.log_softmax(1)
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:
