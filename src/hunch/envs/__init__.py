@@ -244,7 +244,8 @@ def _spec(id: str) -> EnvSpec:
 @cache
 def _foreign(kind: str, place: str) -> EnvSpec:
     """Return the spec of an environment of another library or server; Gymnasium's own ids hold no URL."""
-    maker = partial(load_env_creator(_FOREIGN[kind]), place)
+    made: Any = load_env_creator(_FOREIGN[kind])
+    maker: Any = partial(made, place)
     return EnvSpec(kind, maker, disable_env_checker=True, order_enforce=False)
 
 

@@ -22,13 +22,13 @@ PING = 10.0
 """Seconds after which a silent client is asked whether it is there, and again until it counts as gone."""
 
 
-class TextAction(Action):
+class TextAction(Action):  # type: ignore[misc]
     """An action: its text."""
 
     text: str
 
 
-class TextObservation(Observation):
+class TextObservation(Observation):  # type: ignore[misc]
     """What an agent is shown: the fields of :class:`hunch.ext.turns.Turn`, with OpenEnv's own."""
 
     text: str
@@ -45,7 +45,7 @@ class TextObservation(Observation):
         return cls(**{**shown, "reward": turn.reward if math.isfinite(turn.reward) else None})
 
 
-class Session(Environment[TextAction, TextObservation, State]):
+class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[misc]
     """The environment of one connection.
 
     Args:

@@ -63,7 +63,7 @@ class Turns:
         except Exception as error:
             raise HunchError(f"{self.env.spec} cannot be copied for another session: {error}.") from error
 
-    def reset(self, seed: int | None = None, **options: int) -> Turn:
+    def reset(self, seed: int | None = None, **options: int | None) -> Turn:
         """Begin an episode; the same seed gives the same one."""
         observation, info = self.env.reset(
             seed=seed, options={k: v for k, v in options.items() if v is not None}

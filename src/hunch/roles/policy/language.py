@@ -138,9 +138,10 @@ class LMPolicy(ModelPolicy, ListedPolicy):
             for text, tail in zip(state.options, self.lm.model.tails(asked, state.options), strict=True)
         ]
         found = self.lm.judged([p for p, n in zip(prompts, counts, strict=True) for _ in range(n)], written)
-        lengths = [own.sum(1).cpu().numpy() for own in found.mask.split(counts)]
-        firsts = [own[0, 0] for own in found.states.split(counts)]
-        return [*map(Answer, found.logprobs.sum(1).split(counts), lengths, firsts)]
+        parts = (torch.split(own, counts) for own in (found.logprobs.sum(1), found.mask, found.states))
+        return [
+            Answer(own, mask.sum(1).cpu().numpy(), read[0, 0]) for own, mask, read in zip(*parts, strict=True)
+        ]
 
     def _prompts(self, states: Sequence[State]) -> list[str]:
         return [prompt(state, self.config.listed) for state in states]
