@@ -6,9 +6,9 @@ is one token. A decision's reward is that of its last token.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hunch.core import FloatArray, IntArray
+from hunch.rl.policy import Step
 from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
@@ -115,6 +116,22 @@ ADVANTAGES: Final[Mapping[Kind, Advantage]] = MappingProxyType(
     }
 )
 """The functions by name."""
+
+
+def anchors(
+    streams: Sequence[Sequence[Step]], groups: Sequence[int], mask: Tensor
+) -> tuple[IntArray, IntArray]:
+    """Return the step of each token, and for each step a number of its group and what was observed there.
+
+    Args:
+        streams: The steps of each episode.
+        groups: The group of each episode.
+        mask: Which tokens there are of each step, shape (steps, T).
+    """
+    met: dict[tuple[Any, ...], int] = {}
+    pairs = [(own, t.state) for own, stream in zip(groups, streams, strict=True) for t, _ in stream]
+    found = [met.setdefault((own, s.observation, s.actions), len(met)) for own, s in pairs]
+    return np.repeat(np.arange(len(pairs)), mask.sum(1).cpu().numpy()), np.array(found)
 
 
 def standardised(advantages: Tensor) -> Tensor:

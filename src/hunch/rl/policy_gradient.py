@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import HunchError, IntArray, State, Transition, UsageError
-from hunch.rl.advantages import ADVANTAGES, GROUPED, Advantage, Rows, standardised
+from hunch.rl.advantages import ADVANTAGES, GROUPED, Advantage, Rows, anchors, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.settings import UpdateConfig
 
@@ -300,25 +300,19 @@ class PolicyGradient:
         A token is followed by the value of the next one. That is the next token of the stream, except where
         an episode was truncated or the stream continues only after the update.
         """
-        c = self.config
-        steps = [(t, last) for stream in streams for t, last in _with_last(stream)]
+        c, steps = self.config, [(t, last) for stream in streams for t, last in _with_last(stream)]
         flat = values[mask].double().cpu().numpy()
         at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
-        rewards, follows, ends = (
-            np.zeros(len(flat)),
-            np.append(flat[1:], 0.0),
-            np.zeros(len(flat), dtype=bool),
-        )
+        rewards, follows = np.zeros(len(flat)), np.append(flat[1:], 0.0)
+        ends = np.zeros(len(flat), dtype=bool)
         rewards[at] = [c.scale * t.reward for t, _ in steps]
         ends[at] = [t.done or last for t, last in steps]
         follows[ends] = 0.0
         open_ = [i for i, (t, last) in enumerate(steps) if not t.terminated and (t.truncated or last)]
         for few in cut(open_ if self.critic else [], c.micro):
             follows[at[few]] = self.policy.values([steps[i][0].next_state for i in few])
-        if not len(groups):
-            return Rows(rewards, flat, follows, ends)
-        owners = np.repeat(np.arange(len(steps)), mask.sum(1).cpu().numpy())
-        return Rows(rewards, flat, follows, ends, np.array(groups), owners, _anchors(streams, groups))
+        known = np.array(groups, dtype=np.int64), *(() if not len(groups) else anchors(streams, groups, mask))
+        return Rows(rewards, flat, follows, ends, *known)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser and counter."""
@@ -340,15 +334,6 @@ _INFINITE = (
 
 def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
-
-
-def _anchors(streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> IntArray:
-    """Return for each step a number of its group and what was observed there."""
-    met: dict[tuple[Any, ...], int] = {}
-    states = (
-        (own, step.transition.state) for own, stream in zip(groups, streams, strict=True) for step in stream
-    )
-    return np.array([met.setdefault((own, s.observation, s.actions), len(met)) for own, s in states])
 
 
 def _with_last(stream: Sequence[Step]) -> Iterator[tuple[Transition, bool]]:

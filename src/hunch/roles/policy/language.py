@@ -16,6 +16,7 @@ This module imports torch, so import it only where a policy is made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
 from hunch.lm.base import count_words
-from hunch.lm.training import Answer, Start, Trainable, Written
+from hunch.lm.training import Answer, Start, Trainable
+from hunch.lm.training.texts import texts
 from hunch.rl.listed import ListedPolicy
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import prompt
@@ -125,23 +127,9 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         return values
 
     def _answers(self, states: Sequence[State]) -> list[Answer]:
-        if not self.config.listed:
-            return self._texts(states)
-        return self.lm.answers(self._prompts(states), [state.options for state in states])
-
-    def _texts(self, states: Sequence[State]) -> list[Answer]:
-        """Judge the actions as texts with their ends, by the tree of each prompt."""
-        prompts, counts = self._prompts(states), [len(state.options) for state in states]
-        written = [
-            Written(text, (*tail, self.lm.ends[0]), (), True)
-            for asked, state in zip(prompts, states, strict=True)
-            for text, tail in zip(state.options, self.lm.model.tails(asked, state.options), strict=True)
-        ]
-        found = self.lm.judged([p for p, n in zip(prompts, counts, strict=True) for _ in range(n)], written)
-        parts = (torch.split(own, counts) for own in (found.logprobs.sum(1), found.mask, found.states))
-        return [
-            Answer(own, mask.sum(1).cpu().numpy(), read[0, 0]) for own, mask, read in zip(*parts, strict=True)
-        ]
+        options = [state.options for state in states]
+        answers = self.lm.answers if self.config.listed else partial(texts, self.lm)
+        return answers(self._prompts(states), options)
 
     def _prompts(self, states: Sequence[State]) -> list[str]:
         return [prompt(state, self.config.listed) for state in states]
@@ -149,13 +137,12 @@ class LMPolicy(ModelPolicy, ListedPolicy):
     def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
         own = [answer.logprobs for answer in answers]
         scores = nn.utils.rnn.pad_sequence(own, batch_first=True, padding_value=-torch.inf)
-        lengths = np.ones(scores.shape)
+        lengths, how = np.ones(scores.shape), self.config.normalise
         for row, answer, state in zip(lengths, answers, states, strict=True):
-            if self.config.normalise != "sum":
-                by_words = self.config.normalise == "word"
-                row[: len(answer.tokens)] = count_words(state.options) if by_words else answer.tokens
-        divided = scores / (self.config.temperature * torch.from_numpy(lengths).to(scores))
-        return divided.log_softmax(1)
+            if how != "sum":
+                row[: len(answer.tokens)] = count_words(state.options) if how == "word" else answer.tokens
+        divisors = self.config.temperature * torch.from_numpy(lengths).to(scores)
+        return (scores / divisors).log_softmax(1)
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:
