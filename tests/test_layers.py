@@ -31,7 +31,8 @@ MAY_IMPORT = {
     "runs": RUNS,
     "audition": ALL,
     "report": ALL,
-    "cli": ALL | {"audition", "report"},
+    "ext": GROUND | {"envs"},
+    "cli": ALL | {"audition", "report", "ext"},
 }
 
 

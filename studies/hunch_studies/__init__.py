@@ -62,6 +62,7 @@ _MODULES = {
     "offline-rlhf": "rl4llm",
     "rl4lms": "rl4llm",
     "lima": "rl4llm",
+    "agents": "agents",
 }
 
 

@@ -27,7 +27,7 @@ from hunch.runs.execute import RunConfig, finished
 from hunch_studies.study import Part, Scale, Seeded, Study, runs_of
 
 ENV: Final = "hunch/CartPole-v0"
-OPTIONS: Final = {"velocities": False, "max_steps": 200}
+OPTIONS: Final[dict[str, Any]] = {"velocities": False, "max_steps": 200}
 ARMS: Final = ("text", "Markov chain", "independent tokens", "shuffled weights", "scratch")
 STATES: Final = 100
 """States of the Markov chain, and different independent tokens (Wang et al.)."""

@@ -14,7 +14,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.study import Part, Scale, Study
 
-PICK = {"games": 8}
+PICK: dict[str, Any] = {"games": 8}
 SALAD = "hunch/Overcooked-Salad-v0"
 TOMATO = "hunch/Overcooked-Tomato-v0"
 WRONG = {1.0: 0.0, 0.8: 0.7248, 0.6: 0.8326}

@@ -62,6 +62,7 @@ PAGES_OF = {
     "offline-rlhf": ("offline_rlhf", "sft"),
     "grpo": ("grpo",),
     "rloo": ("grpo",),
+    "gigpo": ("grpo",),
     **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
 }
 """Pages on which the settings of a method are; a page may refer to another for those that they share."""

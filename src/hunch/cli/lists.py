@@ -89,6 +89,7 @@ def _environment(id: str, console: Console) -> None:
         default = "required" if required else f"default {parameter.default!r}"
         grid.add_row(f"--env.{name}", f"{meaning.get(name, '')} [{default}]".strip())
     grid.add_row("--env.history", f"Earlier steps to show above. [default {env.metadata.get('history', 0)}]")
+    grid.add_row("--env.written", "Take any text; one that is not admissible costs a step. [default False]")
     console.print(grid, markup=False)
     _example(env, console)
 

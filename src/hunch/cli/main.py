@@ -42,6 +42,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
     "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
     "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
+    "serve": (
+        "ENV --host ADDRESS --port N",
+        "serve an environment to other people's trainers, by the protocol of OpenEnv",
+    ),
     "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
     "methods": ("[NAME]", "list the published systems, or describe one"),
     "envs": (

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import gymnasium
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from hunch.envs.checker import ContractError, check
     from hunch.envs.design import DesignProblem
     from hunch.envs.text_wrapper import TextWrapper, require_text
-    from hunch.envs.wrappers import History
+    from hunch.envs.wrappers import History, Written
 
 __all__ = [
     "ContractError",
@@ -35,6 +36,7 @@ __all__ = [
     "Outcome",
     "TextEnv",
     "TextWrapper",
+    "Written",
     "check",
     "creator",
     "describe",
@@ -54,6 +56,8 @@ _OF_STUDIES = (
     *("hunch/RewardDesign-v0", "hunch/SaySelect-v0", "hunch/SecretProperty-v0", "hunch/SecretSkill-v0"),
     *("hunch/Sokoban-v0", "hunch/Strips-v0", "hunch/TextCraft-v0", "hunch/TinyHanabi-v0", "hunch/Tug-v0"),
 )
+_FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
+"""Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
 _HOMES = {
     "ContractError": "checker",
     "DesignProblem": "design",
@@ -61,6 +65,7 @@ _HOMES = {
     "Outcome": "base",
     "TextEnv": "base",
     "TextWrapper": "text_wrapper",
+    "Written": "wrappers",
     "check": "checker",
     "require_text": "text_wrapper",
 }
@@ -131,7 +136,9 @@ def names() -> tuple[str, ...]:
     return tuple(_ENTRY_POINTS)
 
 
-def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.Env[str, str | int]:
+def make(
+    id: str, *, history: int | None = None, written: bool = False, **options: Any
+) -> gymnasium.Env[str, str | int]:
     """Make a text environment by its id: a built-in one, or any registered one that keeps the contract.
 
     Args:
@@ -139,6 +146,7 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
             that registers it, and ``"module:Class"`` names a class that is not registered.
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
+        written: Take any text as the action; one that is not admissible costs a step (:class:`Written`).
         **options: Options of the environment.
 
     Returns:
@@ -149,11 +157,13 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
             value is invalid, or it is not a text environment.
     """
     from hunch.envs.text_wrapper import require_text
-    from hunch.envs.wrappers import History
+    from hunch.envs.wrappers import History, Written
 
     spec = _spec(id)
-    _check_options(spec, options)
+    foreign = id if spec.id in _FOREIGN else ""
+    _check_options(foreign or spec.id, options)
     check_value("history, the number of earlier observation-action pairs,", history, NonNegativeInt | None)
+    check_value("written", written, bool)
     env: gymnasium.Env[str, str | int]
     try:
         env = gymnasium.make(spec, disable_env_checker=True, **options)
@@ -164,7 +174,10 @@ def make(id: str, *, history: int | None = None, **options: Any) -> gymnasium.En
             raise
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
         raise UsageError(f"{id} cannot be made with {stated}: {error}.") from error
+    if foreign and env.unwrapped.spec:
+        env.unwrapped.spec.id = foreign
     require_text(env)
+    env = Written(env) if written else env
     n = env.metadata.get("history", 0) if history is None else history
     return History(env, n) if n else env
 
@@ -175,7 +188,8 @@ def describe(id: str) -> str:
     Raises:
         UsageError: if there is no such environment.
     """
-    return (inspect.getdoc(creator(id)) or "").partition("\n")[0]
+    maker = creator(id)
+    return (inspect.getdoc(getattr(maker, "func", maker)) or "").partition("\n")[0]
 
 
 def full_id(spec: EnvSpec) -> str:
@@ -195,6 +209,9 @@ _MODULES: dict[str, str] = {}
 def _spec(id: str) -> EnvSpec:
     if not isinstance(id, str):
         raise UsageError(f"An environment is named by its id, a text, not {id!r}.")
+    kind, _, place = id.partition(":")
+    if place and kind in _FOREIGN:
+        return _foreign(kind, place)
     module, _, name = id.rpartition(":")
     if module:
         try:
@@ -219,6 +236,14 @@ def _spec(id: str) -> EnvSpec:
             raise plugins.of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
+
+
+@cache
+def _foreign(kind: str, place: str) -> EnvSpec:
+    """Return the spec of an environment of another library or server; Gymnasium's own ids hold no URL."""
+    made: Any = load_env_creator(_FOREIGN[kind])
+    maker: Any = partial(made, place)
+    return EnvSpec(kind, maker, disable_env_checker=True, order_enforce=False)
 
 
 def _registered(id: str) -> EnvSpec:
@@ -248,15 +273,15 @@ def _creator(spec: EnvSpec) -> Any:
         ) from error
 
 
-def _check_options(spec: EnvSpec, options: Mapping[str, Any]) -> None:
+def _check_options(id: str, options: Mapping[str, Any]) -> None:
     """Refuse options that the environment does not declare, and values of the wrong type."""
-    parameters = options_of(spec.id)
+    parameters = options_of(id)
     if parameters is None:
         return
     for option, value in options.items():
         if option not in parameters:
-            raise UsageError(f"{spec.id} has no option {option!r}; {suggest(option, parameters.keys())}")
-        check_value(f"The option {option} of {spec.id}", value, parameters[option].annotation)
+            raise UsageError(f"{id} has no option {option!r}; {suggest(option, parameters.keys())}")
+        check_value(f"The option {option} of {id}", value, parameters[option].annotation)
 
 
 def options_of(id: str) -> dict[str, inspect.Parameter] | None:

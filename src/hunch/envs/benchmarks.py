@@ -147,37 +147,49 @@ class _Balrog(_Older):
         return {**info, "progression": progression, "success": progression >= 1}
 
 
+class OwnChance:
+    """A state of Python's and NumPy's global generators of one's own, for who draws from these."""
+
+    def __init__(self) -> None:
+        self.state: tuple[Any, Any] | None = None  # between two calls
+
+    def seed(self, seed: int) -> None:
+        """Begin anew from a seed."""
+        with self.drawn():
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+
+    @contextmanager
+    def drawn(self) -> Iterator[None]:
+        """Use the own state within a ``with`` block."""
+        outside = random.getstate(), np.random.get_state()
+        random.setstate((self.state or outside)[0])
+        np.random.set_state((self.state or outside)[1])
+        try:
+            yield
+        finally:
+            self.state = random.getstate(), np.random.get_state()
+            random.setstate(outside[0])
+            np.random.set_state(outside[1])
+
+
 class _SmartPlay(_Older):
     def __init__(self, env: Any, actions: Sequence[Any], reseed: Reseed | None) -> None:
         super().__init__(env, actions, reseed)
-        self.fresh = copy.deepcopy(env)
-        self.chance: tuple[Any, Any] | None = None  # state of the global generators between two calls
+        self.fresh, self.chance = copy.deepcopy(env), OwnChance()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        with self._own_chance():
-            if seed is not None:
-                self.env = copy.deepcopy(self.fresh)
-                random.seed(seed)
-                np.random.seed(seed % 2**32)
+        if seed is not None:
+            self.chance.seed(seed)
+        with self.chance.drawn():
+            self.env = self.env if seed is None else copy.deepcopy(self.fresh)
             return super().reset(seed=seed)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        with self._own_chance():
+        with self.chance.drawn():
             return super().step(action)
-
-    @contextmanager
-    def _own_chance(self) -> Iterator[None]:
-        outside = random.getstate(), np.random.get_state()
-        random.setstate((self.chance or outside)[0])
-        np.random.set_state((self.chance or outside)[1])
-        try:
-            yield
-        finally:
-            self.chance = random.getstate(), np.random.get_state()
-            random.setstate(outside[0])
-            np.random.set_state(outside[1])
 
     def text(self, observation: Any, info: Mapping[str, Any]) -> str:
         if "obs" not in info:

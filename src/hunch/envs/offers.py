@@ -18,7 +18,8 @@ OFFERS = frozenset(name for part in get_args(Offer) for name in (get_args(part) 
 
 def declared(env: gymnasium.Env[Any, Any]) -> frozenset[str] | None:
     """Return what an environment declares in its attribute ``offers``; None if it declares nothing."""
-    offers = getattr(env.unwrapped, "offers", None)
+    shown = hasattr(env, "has_wrapper_attr") and env.has_wrapper_attr("offers")  # a wrapper may offer more
+    offers = env.get_wrapper_attr("offers") if shown else None
     return None if offers is None else frozenset(offers)
 
 

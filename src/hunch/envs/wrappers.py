@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from typing import Any, SupportsFloat
+from typing import Any, Final, SupportsFloat
 
 import gymnasium
 
 from hunch.core import UsageError
+from hunch.envs.offers import acts, declared
+
+REFUSED: Final = "Nothing happens."
+"""The observation and the event after a text that is not admissible (ALFWorld's words)."""
 
 
 class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
@@ -50,3 +55,67 @@ class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     def _told(self, observation: str, info: dict[str, Any]) -> dict[str, Any]:
         self._observation, self._actions = observation, info.get("actions", ())
         return {**info, "history": tuple(self._past)}
+
+
+class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+    """Takes any text as the action; one that is not admissible changes nothing and costs a step.
+
+    The admissible actions are not shown. Space around a text does not matter.
+
+    Args:
+        env: A text environment with listed actions and a step limit, ``max_steps``.
+
+    Raises:
+        UsageError: if any text is an action already, or there is no step limit.
+    """
+
+    def __init__(self, env: gymnasium.Env[str, str | int]) -> None:
+        super().__init__(env)
+        name = env.spec.id if env.spec else type(env.unwrapped).__name__
+        if acts(own := declared(env)) != "listed":
+            raise UsageError(f"{name} accepts any text as it is: leave out written.")
+        self.limit = int(getattr(env.unwrapped, "max_steps", sys.maxsize))
+        if self.limit == sys.maxsize:
+            raise UsageError(
+                f"An inadmissible text costs a step, and {name} has no step limit: set max_steps."
+            )
+        self.offers = ("free_text", *(own or ()))
+        self.left = 0  # steps of the episode
+        self._info: dict[str, Any] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.left = self.limit
+        return observation, self._told(info)
+
+    def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action if the text is one.
+
+        Raises:
+            UsageError: before the first ``reset`` and after the end of an episode.
+        """
+        if not self.left:
+            raise UsageError("No episode is running: call reset before step.")
+        self.left -= 1
+        text = action.strip() if isinstance(action, str) else action
+        if text in self._info["actions"]:
+            observation, reward, terminated, truncated, info = self.env.step(text)
+        else:
+            refused = {**self._info, "success": False, "event": REFUSED}
+            observation, reward, terminated, truncated, info = REFUSED, 0.0, False, False, refused
+        truncated = truncated or not (self.left or terminated)
+        self.left *= not (terminated or truncated)
+        return observation, reward, terminated, truncated, self._told(info)
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The admissible actions."""
+        actions: tuple[str, ...] = self._info.get("actions", ())
+        return actions
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        self._info = info
+        return {name: value for name, value in info.items() if name != "actions"} | {"free_text": True}

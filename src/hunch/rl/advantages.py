@@ -6,9 +6,9 @@ is one token. A decision's reward is that of its last token.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hunch.core import FloatArray, IntArray
+from hunch.rl.policy import Step
 from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
@@ -32,6 +33,8 @@ class Rows(NamedTuple):
         follows: Value after each token, shape (m,); 0 where no more reward can follow.
         ends: Whether nothing of the same episode follows among the rows, shape (m,).
         groups: Group of each episode, shape (episodes,); only of whole episodes.
+        steps: Number of the step that each token belongs to, shape (m,); as ``groups``.
+        anchors: For each step a number of its state, shared by equal states of a group, shape (steps,).
     """
 
     rewards: FloatArray
@@ -39,6 +42,8 @@ class Rows(NamedTuple):
     follows: FloatArray
     ends: NDArray[np.bool_]
     groups: IntArray = np.zeros(0, dtype=np.int64)
+    steps: IntArray = np.zeros(0, dtype=np.int64)
+    anchors: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def gae(rows: Rows, gamma: float, decay: float) -> FloatArray:
@@ -67,14 +72,19 @@ def group(rows: Rows, gamma: float, decay: float) -> FloatArray:
     All tokens of an episode have the same advantage, from its undiscounted return. It is 0 in a group whose
     returns are equal: divided by their rounding error they would be anything.
     """
-    scores = _scores(rows)
-    gained = np.zeros(len(scores))
-    for number in np.unique(rows.groups):
-        own = scores[rows.groups == number]
-        apart, spread = own - own.mean(), own.std(ddof=1)
-        if spread > ROUNDING * np.abs(own).max():
-            gained[rows.groups == number] = apart / spread
-    return _spread(gained, rows)
+    return _spread(_compared(_scores(rows), rows.groups), rows)
+
+
+def anchored(rows: Rows, gamma: float, decay: float, weight: float) -> FloatArray:
+    """Return :func:`group` plus the same among equal states (GiGPO, Feng et al., NeurIPS 2025), shape (m,).
+
+    The second level compares the discounted returns after the steps of a group's episodes that were taken in
+    the same state, so that the steps of an episode are told apart. A state met once has nothing to compare.
+    """
+    firsts = np.flatnonzero(np.diff(rows.steps, prepend=-1))
+    paid, ends = np.add.reduceat(rows.rewards, firsts), np.logical_or.reduceat(rows.ends, firsts)
+    later = returns(Rows(paid, paid, paid, ends), gamma, decay)
+    return group(rows, gamma, decay) + weight * _compared(later, rows.anchors)[rows.steps]
 
 
 def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
@@ -97,13 +107,31 @@ def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
     return _spread(scores - scores[firsts][own], rows)
 
 
-ADVANTAGES: Final[Mapping[Kind, Callable[[Rows, float, float], FloatArray]]] = MappingProxyType(
+Advantage: TypeAlias = "Callable[[Rows, float, float], FloatArray]"
+"""Returns the advantage of each token, given the discount of a token and the decay (GAE's lambda)."""
+ADVANTAGES: Final[Mapping[Kind, Advantage]] = MappingProxyType(
     {
         **{"gae": gae, "returns": returns, "group": group},
         **{"leave_one_out": leave_one_out, "self_critical": self_critical},
     }
 )
-"""The functions by name; arguments are the rows, the discount of a token and the decay (GAE's lambda)."""
+"""The functions by name."""
+
+
+def anchors(
+    streams: Sequence[Sequence[Step]], groups: Sequence[int], mask: Tensor
+) -> tuple[IntArray, IntArray]:
+    """Return the step of each token, and for each step a number of its group and what was observed there.
+
+    Args:
+        streams: The steps of each episode.
+        groups: The group of each episode.
+        mask: Which tokens there are of each step, shape (steps, T).
+    """
+    met: dict[tuple[Any, ...], int] = {}
+    pairs = [(own, t.state) for own, stream in zip(groups, streams, strict=True) for t, _ in stream]
+    found = [met.setdefault((own, s.observation, s.actions), len(met)) for own, s in pairs]
+    return np.repeat(np.arange(len(pairs)), mask.sum(1).cpu().numpy()), np.array(found)
 
 
 def standardised(advantages: Tensor) -> Tensor:
@@ -116,6 +144,18 @@ def standardised(advantages: Tensor) -> Tensor:
     if spread <= ROUNDING * advantages.abs().max():
         return torch.zeros_like(advantages)
     return (advantages - advantages.mean()) / (spread + 1e-8)
+
+
+def _compared(scores: FloatArray, owners: IntArray) -> FloatArray:
+    """Return scores standardised among those of the same owner; 0 where they are equal, or alone."""
+    gained = np.zeros(len(scores))
+    order = np.argsort(owners, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(owners[order])) + 1):
+        own = scores[rows]
+        spread = own.std(ddof=1) if len(own) > 1 else 0.0
+        if spread > ROUNDING * np.abs(own).max():
+            gained[rows] = (own - own.mean()) / spread
+    return gained
 
 
 def _scores(rows: Rows) -> FloatArray:

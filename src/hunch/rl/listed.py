@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hunch.core import FloatArray, State
 from hunch.rl.policy import Decision, Evaluated, Part, Prior
@@ -102,8 +102,3 @@ def divergence(shares: Tensor, known: Tensor, expected: Tensor) -> Tensor:
     given = (expected > -torch.inf).any(1, keepdim=True)
     expected = expected.masked_fill(expected == -torch.inf, 0.0)
     return (shares * (known - expected)).sum(1, keepdim=True) * given
-
-
-def padded(rows: Sequence[Tensor]) -> Tensor:
-    """Return log-probabilities from scores of varying numbers of actions, shape (n, max. actions)."""
-    return nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=-torch.inf).log_softmax(1)

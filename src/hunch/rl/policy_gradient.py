@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import HunchError, IntArray, State, UsageError
-from hunch.rl.advantages import ADVANTAGES, GROUPED, Rows, standardised
+from hunch.rl.advantages import ADVANTAGES, GROUPED, Advantage, Rows, anchors, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
@@ -72,6 +72,7 @@ class PolicyGradient:
     def __init__(self, policy: TrainablePolicy, config: UpdateConfig) -> None:
         self.policy, self.config, self.updates = policy, config, 0
         self.critic = config.advantage == "gae"
+        self.advantage: Advantage = ADVANTAGES[config.advantage]
         self.pull = config.kl
         own = [(name, weights) for name, weights in policy.parameters().items() if weights]
         self.weights = [weight for _, weights in own for weight in weights]
@@ -239,7 +240,7 @@ class PolicyGradient:
         if apart is not None and c.kl_in == "reward":
             paid = apart if c.unit == "token" else apart.sum(1, keepdim=True)
             rows = rows._replace(rewards=rows.rewards - self.pull * paid[whole.mask].double().cpu().numpy())
-        gained = ADVANTAGES[c.advantage](rows, c.gamma, c.gae)
+        gained = self.advantage(rows, c.gamma, c.gae)
         advantages = torch.zeros_like(whole.values)
         advantages[whole.mask] = torch.from_numpy(gained).to(whole.values)
         returns = advantages + whole.values
@@ -282,15 +283,16 @@ class PolicyGradient:
         steps = [(own.transition, own is stream[-1]) for stream in streams for own in stream]
         flat = values[mask].double().cpu().numpy()
         at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
-        rewards, ends = np.zeros(len(flat)), np.zeros(len(flat), dtype=bool)
-        follows = np.append(flat[1:], 0.0)
+        rewards, follows = np.zeros(len(flat)), np.append(flat[1:], 0.0)
+        ends = np.zeros(len(flat), dtype=bool)
         rewards[at] = [c.scale * t.reward for t, _ in steps]
         ends[at] = [t.done or last for t, last in steps]
         follows[ends] = 0.0
         open_ = [i for i, (t, last) in enumerate(steps) if not t.terminated and (t.truncated or last)]
         for few in cut(open_ if self.critic else [], c.micro):
             follows[at[few]] = self.policy.values([steps[i][0].next_state for i in few])
-        return Rows(rewards, flat, follows, ends, np.array(groups, dtype=np.int64))
+        known = np.array(groups, dtype=np.int64), *(() if not len(groups) else anchors(streams, groups, mask))
+        return Rows(rewards, flat, follows, ends, *known)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser and counter."""

@@ -111,8 +111,8 @@ class Rollout:
             same beginning: several answers to one prompt. None waits for another.
 
     Raises:
-        UsageError: if ``group`` does not divide the environments, an environment breaks its contract, or
-            only some of them accept any text as an action.
+        UsageError: if ``group`` does not divide the environments or they have several players, one breaks
+            its contract, or only some of them accept any text as an action.
     """
 
     def __init__(
@@ -137,11 +137,12 @@ class Rollout:
         self.begun = [0] * len(envs)
         self.planned: list[deque[tuple[int, int]]] = [deque() for _ in envs]  # what is left of a lifetime
         self.forgotten: list[int] = []
-        self.steps = 0
-        self.players = 0
+        self.steps = self.players = 0
         self.finished: list[Finished] = []
         self.running: dict[int, _Running] = {}
         self._begin(range(len(envs)))
+        if group > 1 and self.players > 1:
+            raise UsageError("Groups are compared in environments of a single player.")
 
     @property
     def states(self) -> list[State]:

@@ -139,6 +139,18 @@ def is_ours(env: TextEnvironment) -> bool:
     return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))
 
 
+def is_written(env: TextEnvironment) -> bool:
+    """Return whether listed actions are taken as texts, of which an inadmissible one costs a step."""
+    return any(isinstance(layer, hunch.envs.Written) for layer in layers(env))
+
+
+def shown(env: TextEnvironment) -> dict[str, Any]:
+    """Return the options with which an environment was made, and what its wrappers change."""
+    options = dict(env.spec.kwargs) if env.spec else {}
+    options |= {"written": True} if is_written(env) else {}
+    return {**options, "history": env.n} if hasattr(env, "n") else options
+
+
 def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     """Return the models that an environment or one of its wrappers asks, by name.
 

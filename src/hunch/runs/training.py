@@ -20,7 +20,7 @@ from hunch.rl.success import WINDOW
 from hunch.runs.board import Boards
 from hunch.runs.files import read_lines, restoring, write_atomically
 from hunch.runs.folder import RunFolder, differences, leaves
-from hunch.runs.models import Asked
+from hunch.runs.models import Asked, shown
 from hunch.runs.result import Result, late_success, mean_return, read_episode
 
 
@@ -252,7 +252,7 @@ class Training:
         """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
         states = self.rollout.states if self.rollout else []
         first = [(s.observation, s.task, s.actions, s.history) for s in states]
-        envs = [(name_of(env), _options(env)) for env in self.rollout.fleet.envs] if self.rollout else []
+        envs = [(name_of(env), shown(env)) for env in self.rollout.fleet.envs] if self.rollout else []
         return plain(
             {
                 **who(self.agent),
@@ -299,12 +299,6 @@ def plain(value: dict[str, Any]) -> dict[str, Any]:
     """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
     read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
     return read
-
-
-def _options(env: TextEnvironment) -> dict[str, Any]:
-    """Return the options with which an environment was made, and the length of its history."""
-    options = dict(env.spec.kwargs) if env.spec else {}
-    return {**options, "history": env.n} if hasattr(env, "n") else options
 
 
 def _means(metrics: Sequence[dict[str, float]]) -> dict[str, float]:

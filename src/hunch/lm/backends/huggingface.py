@@ -9,6 +9,7 @@ computed is described in :mod:`hunch.lm.scoring.engine`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hunch.lm.backends.seeing import SeeingModel
 
 PREFIX_CACHE = 256  # MiB; half as much in addition for distributions: 220 of 150,000 tokens
+TAILS = 2**16  # options whose tokens are kept
 
 
 def load(
@@ -172,6 +174,7 @@ class CausalModel(TransformerModel):
         limit = int(prefix_cache * 2**20)
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         self._writer = Writer(self._engine, limit // 2)
+        self.tail = lru_cache(TAILS)(self._tail)  # states share most of their options
         self._opening, self._template = seam.around(self.tokenizer)[0], template_of(self.tokenizer)
         self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
@@ -300,9 +303,12 @@ class CausalModel(TransformerModel):
         Raises:
             UsageError: if the tokenizer cannot write an option.
         """
-        joint = self._joint(prompt)
-        tokenise = seam.after_break if prompt else seam.plain
-        return [self._writable(option, tokenise(self.tokenizer, joint + option)) for option in options]
+        joint, begins = self._joint(prompt), not prompt
+        return [list(self.tail(joint + option, option, begins)) for option in options]
+
+    def _tail(self, text: str, option: str, begins: bool) -> tuple[int, ...]:
+        tokenise = seam.plain if begins else seam.after_break
+        return tuple(self._writable(option, tokenise(self.tokenizer, text)))
 
     def decode(self, head: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens after those of a prompt."""

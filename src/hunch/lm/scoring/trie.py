@@ -32,18 +32,25 @@ class Tree(NamedTuple):
 
     def depths(self) -> list[int]:
         """Return the number of ancestors of each token."""
-        depths: list[int] = []
-        for parent in self.parents:
+        depths = list(range(self._chained()))
+        for parent in self.parents[len(depths) :]:
             depths.append(depths[parent] + 1 if parent >= 0 else 0)
         return depths
 
     def visible(self) -> NDArray[np.bool_]:
         """Return which tokens each one attends to: itself and its ancestors, shape (tokens, tokens)."""
-        seen = np.eye(len(self.tokens), dtype=bool)
-        for index, parent in enumerate(self.parents):
+        size, stem = len(self.tokens), self._chained()
+        seen = np.eye(size, dtype=bool)
+        seen[:stem] = np.tri(stem, size, dtype=bool)
+        for index, parent in enumerate(self.parents[stem:], stem):
             if parent >= 0:
                 seen[index] |= seen[parent]
         return seen
+
+    def _chained(self) -> int:
+        """Return the number of tokens at the beginning of which each follows the one before."""
+        odd = np.flatnonzero(np.diff(self.parents, prepend=-2) != 1)
+        return int(odd[0]) if len(odd) else len(self.parents)
 
 
 def chain(tokens: Tokens) -> Tree:

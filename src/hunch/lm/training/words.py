@@ -43,6 +43,7 @@ class Words(Causal):
         self.model.tokenizer.backend_tokenizer.model = _vocabulary(known)
         self._row.cache_clear()
         self._head.cache_clear()
+        self.model.tail.cache_clear()
 
     def restart(self, start: Start = "weights", seed: int = 0) -> None:
         """Forget all words, and draw new weights with the seed; there are no others to start from."""

@@ -16,20 +16,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from hunch.core import Agent, HunchWarning, State, UsageError, World
 from hunch.envs.prompts import read
+from hunch.envs.wrappers import REFUSED
 from hunch.lm import trainable
 from hunch.lm.wording import version
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.kept import by_stream, listed
 from hunch.methods.reward.rewarded import source
 from hunch.methods.tune.text import TextAgent, TextConfig
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
 from hunch.roles.prior.language import prompt
@@ -77,6 +78,9 @@ class WritingConfig(TextConfig, UpdateConfig):
     """Adam learning rate, for a model of about a million weights (our choice; for billions about 1e-6)."""
     entropy: NonNegativeFloat = 0.0
     """Weight of the policy's entropy."""
+    listed: bool = field(default=True, metadata=LATER)
+    """Where actions are listed: name them in the prompt; otherwise it is the bare transcript, and the end of
+    an action's text counts."""
 
 
 class WritingAgent(TextAgent, PolicyAgent):
@@ -128,6 +132,12 @@ class WritingAgent(TextAgent, PolicyAgent):
     def wording(self) -> str:
         """The version of the prompts."""
         return version(prompt)
+
+    def make_policy(self, seed: int) -> TextPolicy:
+        """Restore the model's initial weights."""
+        from hunch.roles.policy.text import TextPolicy
+
+        return TextPolicy(self.lm, self.config, seed, reference=self.reference, listed=self.config.listed)
 
     def make_memory(self) -> Groups:
         """Make the memory of unfinished episodes, and of finished ones by group."""
@@ -199,8 +209,6 @@ class Groups:
         t = step.transition
         if not math.isfinite(t.reward):
             raise UsageError(f"The reward of {t.action!r} is {t.reward}, from which nothing can be learnt.")
-        if t.state.seat and self.size > 1:
-            raise UsageError("Groups are compared in environments of a single player.")
         self.open.setdefault(t.stream, []).append(step)
         if t.done:
             number = self.ended.get(t.stream, 0)
@@ -251,12 +259,14 @@ def _paid(episode: Sequence[Step], total: float) -> list[Step]:
 
 
 def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
-    """Return what to log of the texts of an update: tokens, and shares of different and of cut ones."""
+    """Return what to log of the texts of an update: tokens, and shares of different, cut and refused ones."""
+    refused = [t.event == REFUSED for episode in episodes for t, _ in episode]
     texts = [step.decision for episode in episodes for step in episode]
     return {
         "tokens": float(np.mean([len(own.tokens) for own in texts])),
         "distinct": len({own.text for own in texts}) / len(texts),
         "cut": float(np.mean([not own.finished for own in texts])),
+        **({"refused": float(np.mean(refused))} if any(refused) else {}),
     }
 
 

@@ -23,6 +23,7 @@ from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
 
 VALUED: Mapping[str, Any] = {
     **WRITES,
+    "listed": True,
     "advantage": "gae",
     "unit": "token",
     "group": 1,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Agent, Player, State, Transition, UsageError, World
+from hunch.core import Player, State, Transition, UsageError, World
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import text_of
 from hunch.lm.registry import require_trainable
@@ -104,11 +104,19 @@ class RLHF(Rewarded):
 
     config_class: ClassVar[type[Any]] = RLHFConfig
     fixed: ClassVar[Mapping[str, Any]] = {
-        **{**WRITES, "reward": "", "shuffle": False, "texts": "", "reference": "start", "clip_high": None},
+        **{
+            **WRITES,
+            "listed": True,
+            "reward": "",
+            "shuffle": False,
+            "texts": "",
+            "reference": "start",
+            "clip_high": None,
+        },
         **{"unit": "token", "whiten": True, "epochs": 4, "batch_size": 32, "micro": 64, "gae": 0.95},
         **{"clip": 0.2, "value": 0.5, "entropy": 0.0, "kl_in": "reward", "width": 128},
     }
-    saved = ("imitated", "played", "round", "rng", "samples", "imitation", "settled")
+    saved = (*Rewarded.saved, "imitated", "played", "round", "rng", "samples", "imitation", "settled")
     agent: Policy
     source: RewardModel
 
@@ -227,14 +235,9 @@ class RLHF(Rewarded):
 
     # ---- state ----------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of policy and reward model, and of the stages."""
-        return {**super().state_dict(), "stages": Agent.state_dict(self)}
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        Agent.load_state_dict(self, state["stages"])
         self.agent.policy.settled = self.settled
 
 
@@ -245,9 +248,15 @@ METHOD = Method(
     "Ouyang et al., Training language models to follow instructions with human feedback, NeurIPS 2022; "
     "Bai et al., Training a Helpful and Harmless Assistant with RL from Human Feedback, 2022",
     leaf="RL4LLM / fine-tuning",
-    **{"environments": "free text of one step", "acts": "text", "data": "none", "lm": WALKS},
-    **{"reads": {"raw"}, "optional": {"raw"}, "models": {"judge": ("generate",)}},
-    **{"roles": ("policy", "reward source"), "control": "shuffled preferences"},
+    environments="free text of one step",
+    acts="text",
+    reads={"raw"},
+    optional={"raw"},
+    models={"judge": ("generate",)},
+    lm=WALKS,
+    roles=("policy", "reward source"),
+    control="shuffled preferences",
+    data="none",
     changeable=("temperature",),
     files=(
         "methods/tune/rlhf.py",

@@ -16,6 +16,7 @@ This module imports torch, so import it only where a policy is made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from torch import Tensor, nn
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
 from hunch.lm.base import count_words
 from hunch.lm.training import Answer, Start, Trainable
-from hunch.rl.listed import ListedPolicy, padded
+from hunch.lm.training.texts import texts
+from hunch.rl.listed import ListedPolicy
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import prompt
 
@@ -119,21 +121,28 @@ class LMPolicy(ModelPolicy, ListedPolicy):
 
     def judge(self, states: Sequence[State]) -> Tensor:
         """Values with gradients, shape (n,)."""
-        prompts = [prompt(state) for state in states]
+        prompts = self._prompts(states)
         found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
         values: Tensor = self.head(found)[:, 0]
         return values
 
     def _answers(self, states: Sequence[State]) -> list[Answer]:
-        return self.lm.answers([prompt(state) for state in states], [state.options for state in states])
+        options = [state.options for state in states]
+        answers = self.lm.answers if self.config.listed else partial(texts, self.lm)
+        return answers(self._prompts(states), options)
+
+    def _prompts(self, states: Sequence[State]) -> list[str]:
+        return [prompt(state, self.config.listed) for state in states]
 
     def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
-        return padded([self._scores(a, state.options) for a, state in zip(answers, states, strict=True)])
-
-    def _scores(self, answer: Answer, options: Sequence[str]) -> Tensor:
-        known = {"sum": np.ones(len(options)), "token": answer.tokens, "word": count_words(options)}
-        lengths = torch.from_numpy(known[self.config.normalise]).to(answer.logprobs)
-        return answer.logprobs / (self.config.temperature * lengths)
+        own = [answer.logprobs for answer in answers]
+        scores = nn.utils.rnn.pad_sequence(own, batch_first=True, padding_value=-torch.inf)
+        lengths, how = np.ones(scores.shape), self.config.normalise
+        for row, answer, state in zip(lengths, answers, states, strict=True):
+            if how != "sum":
+                row[: len(answer.tokens)] = count_words(state.options) if how == "word" else answer.tokens
+        divisors = self.config.temperature * torch.from_numpy(lengths).to(scores)
+        return (scores / divisors).log_softmax(1)
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:

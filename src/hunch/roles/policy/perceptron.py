@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import IntArray, Saved, State
-from hunch.rl.listed import ListedPolicy, padded
+from hunch.rl.listed import ListedPolicy
 from hunch.rl.q_learning import forward
 from hunch.roles.encoder.features import StateFeatures, TextTable, Vectors
 
@@ -53,7 +53,8 @@ class PerceptronPolicy(ListedPolicy, Saved):
         every = [np.arange(len(state.options)) for state in states]
         seen, numbers = self._seen(states)
         scores = forward(self.actor, seen, numbers, every)
-        return padded(torch.split(scores, [len(own) for own in every]))
+        rows = torch.split(scores, [len(own) for own in every])
+        return nn.utils.rnn.pad_sequence(list(rows), True, padding_value=-torch.inf).log_softmax(1)
 
     def judge(self, states: Sequence[State]) -> Tensor:
         """Values with gradients, shape (n,)."""

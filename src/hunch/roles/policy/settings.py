@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from hunch.lm.base import Normalisation
-from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.ranges import LATER, PositiveFloat, PositiveInt
 
 Start: TypeAlias = Literal["weights", "shuffled", "random"]
 
@@ -19,6 +19,9 @@ class LMPolicyConfig:
     """Divisor of an action's log-probability: none, its tokens or its words."""
     temperature: PositiveFloat = 1.0
     """Temperature of the softmax over the admissible actions."""
+    listed: bool = field(default=True, metadata=LATER)
+    """Name the admissible actions in the prompt; otherwise the prompt is the bare transcript, and the end of
+    an action's text counts."""
     width: PositiveInt = 1024
     """Width of the two layers of the value's perceptron (paper)."""
     start: Start = "weights"

@@ -56,6 +56,7 @@ class TextPolicy(ModelPolicy):
         reference: The model from which the divergence is measured: a frozen one, or ``start`` for this one
             before its training.
         allowed: Returns which tokens may follow those written so far; None allows all.
+        listed: Name listed actions in the prompt, before one is chosen.
 
     Attributes:
         within: The nucleus to which the tokens are limited; None for no limit.
@@ -77,13 +78,14 @@ class TextPolicy(ModelPolicy):
         prompt: Callable[[State], Prompt] = transcript,
         reference: Trainable | Literal["start"] | None = None,
         allowed: Allowed | None = None,
+        listed: bool = True,
     ) -> None:
         super().__init__(lm, config.start, config.width, seed)
         self.config, self.prompt, self.reference, self.allowed = config, prompt, reference, allowed
         _require_room(lm, config.max_tokens)
         if isinstance(reference, Trainable):
             _require_same_words(lm, reference)
-        options = LMPolicyConfig(start=config.start, width=config.width)
+        options = LMPolicyConfig(start=config.start, width=config.width, listed=listed)
         self.chooser = LMPolicy(lm, options, seed)
         self.chooser.head = self.head
         self.frozen = LMPolicy(reference, options, seed) if isinstance(reference, Trainable) else self.chooser

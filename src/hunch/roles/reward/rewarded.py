@@ -57,7 +57,7 @@ class Rewarded(Wrapper):
 
     source: RewardSource
     needs = ("rewards", "evidence")
-    saved = ("recent_rewards", "running", "counts", "recalled")
+    saved: tuple[str, ...] = ("recent_rewards", "running", "counts", "recalled")
 
     def __init__(
         self,

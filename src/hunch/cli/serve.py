@@ -1,0 +1,58 @@
+"""``hunch serve``: an environment for other people's trainers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from annotated_types import Interval
+
+from hunch.cli.options import read, split_environment
+from hunch.core import UsageError
+from hunch.plugins import library
+from hunch.ranges import PositiveInt, check_settings
+
+DESCRIPTION = """Serve an environment by the protocol of OpenEnv (extra openenv), to TRL, verifiers and any
+other client, such as --env openenv:http://127.0.0.1:8000. A text is the action; one that is not admissible
+costs a step. Every connection has an environment of its own, which is closed when the client is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """What to serve, and where."""
+
+    env: Annotated[str, tyro.conf.Positional] = ""
+    """Environment id; its options are given as --env.NAME VALUE."""
+    host: str = "127.0.0.1"
+    """Address to listen on. The default is reached from this machine only; nobody is asked for a password."""
+    port: Annotated[int, Interval(ge=0, le=65535)] = 8000
+    """Port; 0 for a free one."""
+    sessions: PositiveInt = 64
+    """Connections at a time; more are refused."""
+
+
+def serve(arguments: Sequence[str]) -> None:
+    """Serve an environment until Ctrl-C.
+
+    Raises:
+        UsageError: on an unknown environment or option, one that cannot be served, or a port that is taken.
+    """
+    rest, env_options = split_environment(arguments)
+    options = read(ServeOptions, prog="hunch serve", description=DESCRIPTION, args=rest)
+    check_settings(options)
+    if not options.env:
+        raise UsageError("Name an environment, as in 'hunch serve hunch/Household-Pick-v0'.")
+    library("openenv", "Serving an environment needs openenv", "openenv")
+    from hunch.ext import openenv
+    from hunch.ext.turns import Turns
+
+    turns = Turns(options.env, **env_options)
+    with openenv.listen(options.host, options.port) as socket:
+        host, port = socket.getsockname()[:2]
+        print(
+            f"{options.env} is at http://{host}:{port} (--env openenv:http://{host}:{port}); Ctrl-C ends it.",
+            flush=True,
+        )
+        openenv.server(turns, options.sessions).run(sockets=[socket])

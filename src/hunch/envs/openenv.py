@@ -1,0 +1,150 @@
+"""Any server of OpenEnv as a text environment (extra ``openenv``; tested with openenv 0.10.0)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+from urllib.request import urlopen
+
+from hunch.core import HunchError, UsageError
+from hunch.envs.base import Outcome, TextEnv
+from hunch.plugins import library
+from hunch.ranges import PositiveFloat, PositiveInt
+
+SHOWN = ("text", "observation", "message", "prompt", "content", "response", "result", "output")
+"""Fields of an observation that hold its text, the likeliest first."""
+
+
+class OpenEnv(TextEnv):
+    """An environment on a server of OpenEnv.
+
+    Any text is the action. The connection is a session of the server. Whether the same seed gives the same
+    episode is up to the server: a run that is resumed says so if it does not.
+
+    Args:
+        url: Address of the server, such as ``http://127.0.0.1:8000``.
+        action: Field of an action that holds the text. Default: the only one that is required.
+        text: Field of an observation to show. Default: ``text``, ``observation``, ``message`` or the like, or
+            else all fields as JSON.
+        task: The task in a sentence. Default: the observation's ``task``.
+        seconds: How long to wait for an answer.
+        max_steps: Step limit of an episode, besides the server's own.
+        render_mode: ``"ansi"`` or none.
+
+    Raises:
+        UsageError: if nothing answers there, or what does is no such server.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0, "reproducible": False}  # type: ignore[misc]
+    offers = ("free_text", "events")
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        action: str = "",
+        text: str = "",
+        task: str = "",
+        seconds: PositiveFloat = 60.0,
+        max_steps: PositiveInt = 1000,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_steps, render_mode)
+        self.url, self.text, self.told, self.seconds = url.rstrip("/"), text, task, seconds
+        self._client: Any = None
+        self.action = action or self._required()
+
+    def _required(self) -> str:
+        """Return the field of an action that has to be given."""
+        try:
+            with urlopen(f"{self.url}/schema", timeout=self.seconds) as answer:
+                schema = json.load(answer)["action"]
+            required = list(schema.get("required", ()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"No OpenEnv server answers at {self.url}: {_said(error)}.") from error
+        if len(required) != 1 or schema["properties"][required[0]].get("type") != "string":
+            named = ", ".join(schema.get("properties", {})) or "nothing"
+            raise UsageError(
+                f"An action of {self.url} is no single text: name one of its fields ({named}) as action."
+            )
+        return str(required[0])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin an episode on the server, which gets the seed and the options."""
+        self._asked = {"seed": seed, **(options or {})}
+        return super().reset(seed=seed, options=options)
+
+    def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        if self._client is None:
+            client = library("openenv", "An OpenEnv server needs openenv", "openenv").GenericEnvClient
+            self._client = client(
+                self.url, connect_timeout_s=self.seconds, message_timeout_s=self.seconds
+            ).sync()
+            self._called(self._client.connect)
+        given = {name: value for name, value in self._asked.items() if value is not None}
+        outcome = self._read(self._called(lambda: self._client.reset(**given)))
+        return outcome
+
+    def _move(self, action: str) -> Outcome:
+        return self._read(self._called(lambda: self._client.step({self.action: action})))
+
+    def _called(self, call: Callable[[], Any]) -> Any:
+        """Call the server; one that is gone, late, or says that it cannot is named."""
+        try:
+            return call()
+        except (OSError, TimeoutError, RuntimeError, ValueError) as error:
+            self.close()
+            late = isinstance(error, TimeoutError) and f"no answer within {self.seconds:g} seconds"
+            raise HunchError(f"The OpenEnv server at {self.url} failed: {late or _said(error)}.") from error
+
+    def _read(self, result: Any) -> Outcome:
+        shown = result.observation
+        if not isinstance(shown, dict):
+            raise HunchError(f"The server at {self.url} speaks another version: it showed {shown!r}.")
+        self.task = self.told or str(shown.get("task") or "")
+        reward = float(result.reward or 0.0)
+        late = bool(result.done and shown.get("truncated"))
+        success = bool(shown.get("success", result.done and reward > 0))
+        return Outcome(
+            self._text(shown),
+            None,
+            reward,
+            bool(result.done) and not late,
+            success,
+            late,
+            str(shown.get("event") or ""),
+        )
+
+    def _text(self, shown: Mapping[str, Any]) -> str:
+        if self.text and self.text not in shown:
+            raise UsageError(
+                f"An observation of {self.url} has no field {self.text!r}: it has {', '.join(shown)}."
+            )
+        field = self.text or next((name for name in SHOWN if isinstance(shown.get(name), str)), "")
+        return str(shown[field]) if field else json.dumps(shown, sort_keys=True)
+
+    def close(self) -> None:
+        """End the session."""
+        client, self._client = self._client, None
+        if client is not None:
+            try:
+                client.close()
+            except (OSError, RuntimeError):
+                return  # the server is gone
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if self._running:
+            raise UsageError("An episode on a server cannot be copied.")
+        client, self._client = self._client, None
+        try:
+            return super().__deepcopy__(memo)
+        finally:
+            self._client = client
+
+
+def _said(error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    return " ".join(str(reason).split()).rstrip(".") or type(error).__name__

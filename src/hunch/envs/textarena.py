@@ -1,0 +1,96 @@
+"""Games of TextArena as text environments (extra ``textarena``; tested with textarena 0.7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from hunch.core import UsageError
+from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.benchmarks import OwnChance
+from hunch.plugins import library
+from hunch.ranges import PositiveInt
+
+
+class TextArena(TextEnv):
+    """A game of TextArena, for one player or several.
+
+    Any text is the action; the game judges it. Rewards come at the end, one for each player; success is a
+    reward above 0, in games of several players that of the first. The game draws from Python's and NumPy's
+    global generators, which are seeded for it alone, so that the same seed gives the same episode unless a
+    game draws elsewhere or asks a model.
+
+    Args:
+        game: Its id, such as ``TicTacToe-v0``.
+        players: Number of players. Default: one, or else two.
+        max_steps: Step limit of an episode, over all players.
+        render_mode: ``"ansi"`` or none.
+
+    Raises:
+        UsageError: if there is no such game, or it needs another number of players.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0, "reproducible": False}  # type: ignore[misc]
+    offers = ("free_text", "events")
+
+    def __init__(
+        self,
+        game: str,
+        *,
+        players: PositiveInt | None = None,
+        max_steps: PositiveInt = 200,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_steps, render_mode)
+        arena = library("textarena", "Games of TextArena need textarena", "textarena")
+        self.fresh: Callable[[], Any] = partial(arena.make, game)  # a reset may keep some of the last episode
+        try:
+            self.game = self.fresh()
+        except (ValueError, ImportError) as error:
+            raise UsageError(f"TextArena has no game {game!r} here: {str(error).rstrip('.')}.") from error
+        self.name, self.chance = game, OwnChance()
+        self.players = self._fitting((players,) if players else (1, 2))
+        self.metadata = {**self.metadata, "players": self.players}  # type: ignore[misc]
+        self.mover, self.paid = 0, [0.0] * self.players
+
+    def _fitting(self, numbers: tuple[int, ...]) -> int:
+        """Return the first number of players with which the game begins."""
+        problem = ""
+        for number in numbers:
+            try:
+                self.chance.seed(0)
+                with self.chance.drawn():
+                    self.game.reset(num_players=number, seed=0)
+                return number
+            except (AssertionError, LookupError, ValueError, TypeError) as error:
+                problem = problem or str(error).rstrip(".")
+        stated = " or ".join(map(str, numbers))
+        raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
+
+    def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        seed = int(self.np_random.integers(2**31))
+        self.chance.seed(seed)
+        with self.chance.drawn():
+            self.game = self.fresh()
+            self.game.reset(num_players=self.players, seed=seed)
+            return self._seen(False)
+
+    def _move(self, action: str) -> Outcome:
+        with self.chance.drawn():
+            done, _ = self.game.step(action=action)
+            return self._seen(bool(done))
+
+    def _seen(self, done: bool) -> Outcome:
+        self.paid, event = [0.0] * self.players, ""
+        if done:
+            rewards, told = self.game.close()
+            self.paid = [float((rewards or {}).get(player, 0.0)) for player in range(self.players)]
+            event = str((told or {}).get(self.mover, {}).get("reason", ""))
+            observation = event
+        else:
+            self.mover, observation = self.game.get_observation()
+        return Outcome(str(observation), None, self.paid[0], done, done and self.paid[0] > 0, event=event)
+
+    def _extras(self) -> dict[str, Any]:
+        return {"player": self.mover, "rewards": self.paid} if self.players > 1 else {}

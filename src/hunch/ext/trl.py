@@ -1,0 +1,191 @@
+"""Our environments in TRL's GRPOTrainer (extra ``trl``; tested with trl 1.16.0 and transformers 5.23).
+
+Two ways, both experimental in TRL: :func:`rollout` plays whole episodes with any causal model, as
+``rollout_func``; :func:`factory` gives a chat model with a template for tools one tool, ``act``, as
+``environment_factory``. Rows of a data set hold seeds (:func:`episodes`), so the answers of a group share the
+beginning of their episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from hunch.core import UsageError
+from hunch.ext.turns import Turn, Turns
+
+PROMPT = "Your task is to: {task}\n{text}\n>"
+"""How an episode begins for a model without a chat template; a turn ends with its line."""
+
+
+def episodes(n: int, first: int = 0) -> list[dict[str, Any]]:
+    """Return the rows of a data set of n episodes: their seeds, as the prompts that TRL asks for."""
+    return [{"prompt": str(seed)} for seed in range(first, first + n)]
+
+
+def chats(n: int, first: int = 0, request: str = "Solve the task by calling act.\n") -> list[dict[str, Any]]:
+    """Return the same for chat models: a message of the user, to which the first observation is added."""
+    message = [{"role": "user", "content": request}]
+    return [{"prompt": message, "seed": seed} for seed in range(first, first + n)]
+
+
+def returns(completions: Sequence[Any], episode_return: Sequence[float], **_: Any) -> list[float]:
+    """The reward function of :func:`rollout`: the return of each episode."""
+    return list(episode_return)
+
+
+@dataclass
+class _Played:
+    """An episode as tokens; ``mask`` is 1 for those that the model wrote."""
+
+    turns: Turns
+    prompt: list[int]
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    total: float = 0.0
+    done: bool = False
+
+    def add(self, tokens: Sequence[int], logprobs: Sequence[float], written: bool) -> None:
+        self.tokens += tokens
+        self.logprobs += logprobs
+        self.mask += [int(written)] * len(tokens)
+
+
+def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[list[str], Any], dict[str, Any]]:
+    """Return a ``rollout_func`` that plays an episode for each prompt, which is its seed.
+
+    The model reads task, observations and its own lines as one text, and writes a line a turn. An episode
+    also ends where the next turn would not fit into ``max_completion_length``.
+
+    Args:
+        env: Id of a text environment; where actions are listed, an inadmissible text costs a step.
+        turn_tokens: Most tokens of a turn.
+        options: Options of the environment.
+
+    Raises:
+        UsageError: if there is no such environment or option, or it cannot be driven by a trainer.
+    """
+    first = Turns(env, **options)
+
+    def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        tokenizer, most = trainer.processing_class, trainer.args.max_completion_length
+        played = [_begun(first.fork(), prompt, tokenizer) for prompt in prompts]
+        while live := [own for own in played if not own.done]:
+            for own, (tokens, logprobs) in zip(live, _write(live, trainer, turn_tokens), strict=True):
+                own.add(tokens, logprobs, True)
+                turn = own.turns.step(tokenizer.decode(tokens, skip_special_tokens=True).strip())
+                own.total += turn.reward
+                shown = tokenizer.encode(f"{turn.text}\n>", add_special_tokens=False)
+                own.done = turn.done or len(own.tokens) + len(shown) + turn_tokens > most
+                if not own.done:
+                    own.add(shown, [0.0] * len(shown), False)
+        return {
+            "prompt_ids": [own.prompt for own in played],
+            "completion_ids": [own.tokens for own in played],
+            "logprobs": [own.logprobs for own in played],
+            "env_mask": [own.mask for own in played],
+            "episode_return": [own.total for own in played],
+        }
+
+    return play
+
+
+def _begun(turns: Turns, prompt: str, tokenizer: Any) -> _Played:
+    if not (isinstance(prompt, str) and prompt.isdecimal()):
+        raise UsageError(
+            f"A prompt of the data set is the seed of an episode, not {prompt!r}: use episodes(n)."
+        )
+    turn = turns.reset(int(prompt))
+    return _Played(turns, tokenizer.encode(PROMPT.format(task=turn.task, text=turn.text)))
+
+
+def _write(live: Sequence[_Played], trainer: Any, most: int) -> list[tuple[list[int], list[float]]]:
+    """Write a line for each episode with the trained model, and return tokens and log-probabilities."""
+    from trl.models import unwrap_model_for_generation
+
+    tokenizer, device = trainer.processing_class, trainer.accelerator.device
+    heads = [own.prompt + own.tokens for own in live]
+    width = max(map(len, heads))
+    ids = torch.tensor([[tokenizer.pad_token_id] * (width - len(h)) + h for h in heads], device=device)
+    seen = torch.tensor([[0] * (width - len(h)) + [1] * len(h) for h in heads], device=device)
+    how = {"max_new_tokens": most, "do_sample": True, "temperature": trainer.args.temperature, "top_k": 0}
+    with unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator) as model, torch.no_grad():
+        found = model.generate(
+            ids,
+            attention_mask=seen,
+            **how,
+            stop_strings=["\n"],
+            tokenizer=tokenizer,
+            pad_token_id=tokenizer.pad_token_id,
+            return_dict_in_generate=True,
+            output_scores=True,
+        )
+    scores = torch.stack(found.scores, 1).log_softmax(-1)
+    drawn = found.sequences[:, width:]
+    logprobs = scores.gather(2, drawn[..., None])[..., 0]
+    return [_line(*own, tokenizer) for own in zip(drawn.tolist(), logprobs.tolist(), strict=True)]
+
+
+def _line(tokens: list[int], logprobs: list[float], tokenizer: Any) -> tuple[list[int], list[float]]:
+    """Return what was written up to the end of its line, or the end token."""
+    for i, token in enumerate(tokens, 1):
+        if token == tokenizer.eos_token_id or "\n" in tokenizer.decode(tokens[:i]):
+            return tokens[:i], logprobs[:i]
+    return tokens, logprobs
+
+
+def factory(env: str, **options: Any) -> type:
+    """Return a class for ``environment_factory``, whose tool ``act`` takes the action as a text.
+
+    Args:
+        env: Id of a text environment; where actions are listed, they are named in every observation, and an
+            inadmissible text costs a step.
+        options: Options of the environment.
+
+    Raises:
+        UsageError: if there is no such environment or option, or it cannot be driven by a trainer.
+    """
+    first = Turns(env, **options)
+
+    class TextGame:
+        """A text environment whose only tool is ``act``."""
+
+        def __init__(self) -> None:
+            self._turns, self._total, self._done = first.fork(), 0.0, False
+
+        def reset(self, seed: int = 0, **_: Any) -> str:
+            """Begin the episode of a row."""
+            self._total, self._done = 0.0, False
+            turn = self._turns.reset(int(seed))
+            return f"{turn.task}\n{_shown(turn)}"
+
+        def act(self, action: str) -> str:
+            """Take an action in the environment.
+
+            Args:
+                action: The action, as a text.
+
+            Returns:
+                What is observed afterwards.
+            """
+            if self._done:
+                return "The episode is over."
+            turn = self._turns.step(action)
+            self._total, self._done = self._total + turn.reward, turn.done
+            return _shown(turn)
+
+        def get_reward(self) -> float:
+            """Return the return of the episode so far."""
+            return self._total
+
+    return TextGame
+
+
+def _shown(turn: Turn) -> str:
+    return (
+        turn.text if turn.actions is None else f"{turn.text}\nAdmissible actions: {'; '.join(turn.actions)}"
+    )

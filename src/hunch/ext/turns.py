@@ -1,0 +1,82 @@
+"""One text environment as others drive it: any text is an action, and a turn is plain values."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import hunch.envs
+from hunch.core import HunchError, UsageError
+from hunch.envs.offers import acts, declared
+
+
+class Turn(NamedTuple):
+    """What is shown after a reset or a text.
+
+    Attributes:
+        text: The observation.
+        task: The task in a sentence.
+        actions: The admissible actions; None where any text is one.
+        reward: The reward of the text.
+        done: True if the episode has ended.
+        success: True if the task is solved.
+        truncated: True if it ended at a limit.
+        event: What happened, in words.
+    """
+
+    text: str
+    task: str
+    actions: tuple[str, ...] | None
+    reward: float = 0.0
+    done: bool = False
+    success: bool = False
+    truncated: bool = False
+    event: str = ""
+
+
+class Turns:
+    """A text environment in which any text is an action; where actions are listed, another costs a step.
+
+    Args:
+        env: Its id.
+        options: Its options.
+
+    Raises:
+        UsageError: if there is no such environment or option, its actions are programs, or it has several
+            players.
+    """
+
+    def __init__(self, env: str, **options: Any) -> None:
+        made = hunch.envs.make(env, **options)
+        if (kind := acts(declared(made))) == "program":
+            raise UsageError(
+                f"{env} takes programs, which would run here for whoever connects: it is not served."
+            )
+        self.env = made if kind == "text" else hunch.envs.make(env, **options, written=True)
+        if self.env.metadata.get("players", 1) > 1 or "player" in self.env.reset(seed=0)[1]:
+            raise UsageError(f"{env} needs two players, and a trainer of others drives only one.")
+
+    def fork(self) -> Turns:
+        """Return another environment like this one, of which nothing is shared."""
+        try:
+            return copy.deepcopy(self)
+        except Exception as error:
+            raise HunchError(f"{self.env.spec} cannot be copied for another session: {error}.") from error
+
+    def reset(self, seed: int | None = None, **options: int | None) -> Turn:
+        """Begin an episode; the same seed gives the same one."""
+        observation, info = self.env.reset(
+            seed=seed, options={k: v for k, v in options.items() if v is not None}
+        )
+        return self._turn(observation, info)
+
+    def step(self, text: str) -> Turn:
+        """Take a text as the action."""
+        observation, reward, terminated, truncated, info = self.env.step(text)
+        turn = self._turn(observation, info)
+        return turn._replace(reward=float(reward), done=terminated or truncated, truncated=truncated)
+
+    def _turn(self, observation: str, info: dict[str, Any]) -> Turn:
+        listed = self.env.get_wrapper_attr("listed") if self.env.has_wrapper_attr("listed") else None
+        success, event = bool(info.get("success", False)), info.get("event", "")
+        return Turn(observation, info.get("task", ""), listed, success=success, event=event)

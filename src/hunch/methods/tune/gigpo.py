@@ -1,0 +1,70 @@
+"""GiGPO: a model that acts in many turns learns from episodes of a group, and from equal states in them.
+
+Algorithm (Feng et al., "Group-in-Group Policy Optimization for LLM Agent Training", NeurIPS 2025)::
+
+    group streams play the same episode, each with its own texts
+        A_E  <- (return - mean of the group) / standard deviation of the group        for each episode
+        for each state that several of their steps were taken in (an anchor)
+            R_t  <- rewards from there on, discounted by gamma for each step
+            A_S  <- (R_t - mean among these steps) / their standard deviation          for each step
+    maximise  min(ratio A, clip(ratio) A) - kl KL(pi || reference)   with A = A_E + anchors A_S
+
+With ``anchors=0`` it is :mod:`hunch.methods.tune.grpo` to the bit. Two states are equal if observation and
+admissible actions are; what came before does not count, as in the authors' code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hunch.methods.tune.agent import WritingAgent
+from hunch.methods.tune.grpo import COMPARES, GRPOConfig
+from hunch.methods.tune.grpo import METHOD as GRPO_METHOD
+from hunch.ranges import NonNegativeFloat, Share
+
+if TYPE_CHECKING:
+    from hunch.rl.policy_gradient import PolicyGradient
+
+
+@dataclass(frozen=True, kw_only=True)
+class GiGPOConfig(GRPOConfig):
+    """Group-in-group policy optimisation."""
+
+    kl: NonNegativeFloat = 0.01
+    """Weight of the divergence from the reference (paper)."""
+    gamma: Share = 0.95
+    """Discount of a step in the comparison of equal states (paper)."""
+    anchors: NonNegativeFloat = 1.0
+    """Weight of the comparison of equal states, the paper's omega (paper)."""
+
+
+class GiGPO(WritingAgent):
+    """The agent of GiGPO."""
+
+    config_class: ClassVar[type[Any]] = GiGPOConfig
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{name: value for name, value in COMPARES.items() if name != "gamma"},
+        **{"advantage": "group", "unit": "token"},
+    }
+    parts = ("policy",)
+
+    def make_learner(self) -> PolicyGradient:
+        """Make the update, with advantages of two levels."""
+        from hunch.rl.advantages import anchored
+
+        learner = super().make_learner()
+        learner.advantage = partial(anchored, weight=self.config.anchors)
+        return learner
+
+
+METHOD = replace(
+    GRPO_METHOD,
+    name="gigpo",
+    agent_class=GiGPO,
+    summary="a model that acts in many turns learns from episodes of a group, and from equal states in them",
+    paper="Feng et al., Group-in-Group Policy Optimization for LLM Agent Training, NeurIPS 2025",
+    files=("methods/tune/gigpo.py", *GRPO_METHOD.files[1:]),
+)

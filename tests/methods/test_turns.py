@@ -1,0 +1,166 @@
+"""Models trained over many turns: texts in place of listed actions, and equal states of a group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hunch
+from hunch import lm, methods
+from hunch.cli.main import main
+from hunch.core import UsageError
+from hunch.envs import check
+from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.wrappers import REFUSED, Written
+from hunch.rl.rollout import Rollout
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("peft")
+
+from hunch.rl.advantages import Rows, anchored, group  # noqa: E402
+
+WALKS = 'pocket?corpus=walks&end="\\n"'
+BABY = "hunch/BabyAI-GoToObj-v0"
+MOVES = ("turn left", "turn right", "go forward", "drop")
+
+
+class Turning(TextEnv):
+    """Three steps, of which the second pays for its length in letters."""
+
+    offers = ()
+    task = "go to a red ball"
+
+    def __init__(self):
+        super().__init__(3)
+
+    def _begin(self, options):
+        self.taken = 0
+        return Outcome("You see a red ball 2 steps left", MOVES)
+
+    def _move(self, action):
+        self.taken += 1
+        paid = len(action) * float(self.taken == 2)
+        return Outcome("You see a key 3 steps forward", MOVES, paid, self.taken == 3)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return lm.trainable(WALKS)
+
+
+def agent(name, model, **options):
+    return methods.find(name).agent_class(lm=model, **options)
+
+
+# ---- texts in place of listed actions ---------------------------------------------------------------------
+
+
+def test_a_written_environment_keeps_the_contract():
+    check(hunch.make("hunch/Household-Pick-v0", games=2, max_steps=4, written=True), episodes=2, steps=6)
+    check(hunch.make("hunch/FrozenLake-v0", written=True, history=2), episodes=2, steps=6)
+
+
+def test_an_inadmissible_text_costs_a_step_and_changes_nothing():
+    ours, listed = (hunch.make("hunch/FrozenLake-v0", max_steps=3, written=w) for w in (True, False))
+    assert ours.reset(seed=1)[0] == listed.reset(seed=1)[0]
+    action = listed.unwrapped.action_space.actions[1]
+    observation, reward, terminated, truncated, info = ours.step("fly away")
+    assert (observation, reward, terminated, truncated) == (REFUSED, 0.0, False, False)
+    assert info["event"] == REFUSED
+    assert "actions" not in info
+    assert ours.step(f" {action} ")[0] == listed.step(action)[0]  # space does not matter
+    *_, terminated, truncated, _ = ours.step("fly away")
+    assert (terminated, truncated) == (False, True)
+    with pytest.raises(UsageError, match="No episode is running"):
+        ours.step(action)
+
+
+def test_what_cannot_be_written_says_so(capsys):
+    with pytest.raises(UsageError, match="Recipes-v0 accepts any text as it is: leave out written"):
+        hunch.make("hunch/Recipes-v0", written=True)
+    with pytest.raises(UsageError, match="ppo-text writes any text, and hunch/FrozenLake-v0 takes listed"):
+        hunch.train("ppo-text", "hunch/FrozenLake-v0", steps=5, lm="hf:/nowhere")
+    with pytest.raises(SystemExit) as end:
+        main(["run", "glam", "--env", "hunch/FrozenLake-v0", "--env.written", "true", "--steps", "5"])
+    assert end.value.code == 2
+    assert (
+        "glam chooses from listed actions, and hunch/FrozenLake-v0 takes any text" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("name", ["gigpo", "rloo"])
+def test_the_contract_is_kept_in_many_turns(name, model):
+    made = agent(name, model, group=2, episodes=4, max_tokens=5)
+    methods.check(made, Written(Turning()), steps=16, streams=2)
+
+
+def test_a_choice_by_the_transcript_is_how_likely_the_text_is_to_be_written(model):
+    """Two routes: the tree of listed actions, and each action judged as a text with its end."""
+    made = agent("grpo", model, group=2, listed=False)
+    made.begin(hunch.core.World(streams=2, steps=10), 0)
+    [state] = Rollout([hunch.make(BABY, history=1)], 3).states
+    [shares] = made.policy.probabilities([state])
+    prompts = [hunch.roles.prior.language.prompt(state, False)] * len(state.options)
+    with torch.no_grad():
+        judged = model.judged(prompts, model.spelled(prompts, state.options))
+    np.testing.assert_allclose(shares, judged.logprobs.sum(1).softmax(0).numpy(), atol=1e-5)
+
+
+def test_a_run_resumes_where_it_was_stopped(tmp_path, model):
+    """A folder of transformers with adapters: stopped and resumed equals uninterrupted."""
+    model.restart()
+    spec = f'hf:{model.save(tmp_path / "model")}?train=lora&end="\\n"'
+    how = {"env_options": {"max_steps": 3, "written": True, "history": 1}, "lm": spec, "group": 2, "envs": 4}
+    how |= {"episodes": 4, "max_tokens": 5, "seed": 3}
+    whole = hunch.train("gigpo", BABY, steps=24, out=tmp_path / "whole", **how)
+    again = hunch.train("gigpo", BABY, steps=12, out=tmp_path / "again", **how)
+    again = hunch.train("gigpo", BABY, steps=24, out=tmp_path / "again", **how)
+    assert [e.actions for e in whole.episodes] == [e.actions for e in again.episodes]
+    assert hunch.load(tmp_path / "whole").agent.evidence == "L1"
+
+
+# ---- equal states of a group ------------------------------------------------------------------------------
+
+
+def rows():
+    """Two groups of two episodes of three steps of one or two tokens; states met more than once."""
+    lengths = np.array([1, 2, 1, 2, 1, 1, 1, 1, 2, 1, 1, 1])
+    steps = np.repeat(np.arange(12), lengths)
+    ends = np.zeros(len(steps), dtype=bool)
+    rewards = np.zeros(len(steps))
+    last = np.cumsum(lengths) - 1
+    ends[last[2::3]] = True
+    rewards[last] = np.random.default_rng(0).normal(size=12).round(1)
+    anchors = np.array([0, 1, 1, 0, 2, 1, 3, 4, 3, 3, 5, 6])
+    nothing = np.zeros(len(steps))
+    return Rows(rewards, nothing, nothing, ends, np.array([0, 0, 1, 1]), steps, anchors)
+
+
+def test_equal_states_are_compared_as_the_paper_writes_it():
+    own, gamma = rows(), 0.9
+    paid = np.array([own.rewards[own.steps == i].sum() for i in range(12)]).reshape(4, 3)
+    returns = np.array(
+        [[sum(gamma**k * r for k, r in enumerate(e[t:])) for t in range(3)] for e in paid]
+    ).ravel()
+    level = np.zeros(12)
+    for anchor in set(own.anchors):
+        same = own.anchors == anchor
+        if same.sum() > 1:
+            level[same] = (returns[same] - returns[same].mean()) / returns[same].std(ddof=1)
+    found = anchored(own, gamma, 1.0, 0.5)
+    np.testing.assert_allclose(found, group(own, gamma, 1.0) + 0.5 * level[own.steps], atol=1e-12)
+    assert np.count_nonzero(level)
+
+
+def test_without_anchors_it_is_grpo_to_the_bit(model):
+    made = [agent(name, model, group=2, episodes=4, max_tokens=5, kl=0.0, **more) for name, more in TWINS]
+    ends = []
+    for own in made:
+        hunch.train(own, [Turning() for _ in range(2)], steps=24, seed=1)
+        ends.append({name: weight.clone() for name, weight in own.lm.state_dict().items()})
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+    assert any(not torch.equal(ends[0][name], ends[2][name]) for name in ends[0])
+
+
+TWINS = (("grpo", {}), ("gigpo", {"anchors": 0.0}), ("gigpo", {}))
