@@ -1,6 +1,6 @@
 """What a sentence encoder as the action prior knows beyond equality of words.
 
-The encoder and three lexical controls (:mod:`hunch.lm.backends.words`) are used by the same rule, the
+The encoder and three lexical controls (:mod:`hunch_studies.encoders.words`) are used by the same rule, the
 similarity prior, each with its best temperature on separate pools of games. Everything is paired by pool: the
 same games, episodes and seeds for each model.
 """

@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 
 from hunch import lm
-from hunch.envs.design.reward_grammar import Part as PartOfReward
-from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch.methods import find
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter, Writer
-from hunch.roles.writer.similarity import SimilarityWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.frontier import draw_frontier
@@ -39,6 +36,9 @@ from hunch_studies.programs_rewards import (
     designed,
     writer,
 )
+from hunch_studies.rules.reward_grammar import Part as PartOfReward
+from hunch_studies.rules.reward_grammar import damaged, evenly, listed, quantities, written
+from hunch_studies.similarity_writer import SimilarityWriter
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.rewards import WORLDS
 from hunch_studies.worlds.rewards.env import RewardDesign

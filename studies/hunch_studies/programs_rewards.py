@@ -12,10 +12,10 @@ from hunch import lm
 from hunch.envs.design.problem import Trial
 from hunch.methods import Method
 from hunch.roles.writer.programs import best
-from hunch.roles.writer.similarity import TEMPERATURE, SimilarityWriter
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.programs_funsearch import attempts_of, tried
+from hunch_studies.similarity_writer import TEMPERATURE, SimilarityWriter
 from hunch_studies.study import kept, runs_of
 from hunch_studies.worlds.rewards.env import RewardDesign
 

@@ -21,7 +21,6 @@ from hunch.methods.program.song import SongConfig
 from hunch.methods.program.text2reward import Text2Reward, Text2RewardConfig
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.writer.programs import Writer
-from hunch.roles.writer.similarity import SimilarityWriter
 from hunch.runs.compare import Arm
 from hunch_studies.programs_funsearch import tried
 from hunch_studies.programs_rewards import (
@@ -35,6 +34,7 @@ from hunch_studies.programs_rewards import (
     encoder,
     writer,
 )
+from hunch_studies.similarity_writer import SimilarityWriter
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.rewards.env import RewardDesign
 

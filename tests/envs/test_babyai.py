@@ -15,9 +15,9 @@ from minigrid.envs.babyai.core.verifier import ObjDesc, PickupInstr, PutNextInst
 
 import hunch.envs
 from hunch.core import UsageError
-from hunch.envs.babyai.env import GoToLocal, GoToRedBall, OneRoomS8, PickupDist, PutNextLocal
-from hunch.envs.babyai.words import ACTIONS, describe, prompt
 from hunch.plugins import install
+from hunch_studies.worlds.babyai.env import GoToLocal, GoToRedBall, OneRoomS8, PickupDist, PutNextLocal
+from hunch_studies.worlds.babyai.words import ACTIONS, describe, prompt
 
 RIGHT, DOWN, LEFT, UP = range(4)
 KINDS = {"ball": Ball, "box": Box, "key": Key}

@@ -7,7 +7,7 @@ import pytest
 
 from hunch import lm
 from hunch.core import UsageError
-from hunch.lm.backends.random_network import MAX_TOKENS, RandomNetwork, tokens
+from hunch_studies.encoders.random_network import MAX_TOKENS, RandomNetwork, tokens
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

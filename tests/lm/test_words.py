@@ -9,9 +9,9 @@ import pytest
 
 from hunch import lm
 from hunch.core import UsageError
-from hunch.lm.backends.words import FREQUENCIES, frequencies
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.similarity import SimilarityPrior
+from hunch_studies.encoders.words import FREQUENCIES, frequencies
 from hunch_studies.priors_knowledge import document_frequencies, documents
 
 CONTROLS = ("words", "tfidf", "random-words")

@@ -8,10 +8,10 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import UsageError
-from hunch.envs.design.reward_grammar import Part, listed, parts_of, quantities
 from hunch.methods import Text2Reward
 from hunch.roles.writer.programs import Attempt
-from hunch.roles.writer.similarity import SimilarityWriter
+from hunch_studies.rules.reward_grammar import Part, listed, parts_of, quantities
+from hunch_studies.similarity_writer import SimilarityWriter
 
 WORLDS = ("point-maze", "mountain-car", "docking", "reacher")
 TOLD = """success rate: 0.1, 0.2, 0.5, 0.6; max 0.6, mean 0.3, min 0.1

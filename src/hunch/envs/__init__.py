@@ -49,12 +49,13 @@ __all__ = [
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
-    *("hunch/Bargaining-v0", "hunch/Bulbs-v0", "hunch/Crafter-v0", "hunch/CraftSkill-v0"),
-    *("hunch/DistractorChain-v0", "hunch/Ferry-v0", "hunch/Game24-v0", "hunch/GameCode-v0"),
-    *("hunch/Gripper-v0", "hunch/HomeGrid-v0", "hunch/Logistics-v0", "hunch/Miconic-v0"),
-    *("hunch/MiniGrid-v0", "hunch/MiniInvaders-v0", "hunch/Pendulum-v0", "hunch/PointMass-v0"),
-    *("hunch/RewardDesign-v0", "hunch/SaySelect-v0", "hunch/SecretProperty-v0", "hunch/SecretSkill-v0"),
-    *("hunch/Sokoban-v0", "hunch/Strips-v0", "hunch/TextCraft-v0", "hunch/TinyHanabi-v0", "hunch/Tug-v0"),
+    *("BabyAI-GoToLocal", "BabyAI-GoToObj", "BabyAI-GoToRedBall", "BabyAI-GoToRedBallGrey"),
+    *("BabyAI-GoToRedBallNoDists", "BabyAI-GoToRedBlueBall", "BabyAI-OneRoomS8"),
+    *("BabyAI-PickupDist", "BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining"),
+    *("Bulbs", "Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey"),
+    *("Ferry", "Game24", "GameCode", "Gripper", "HomeGrid", "KeyCorridor", "Logistics", "Miconic"),
+    *("MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "RewardDesign", "SaySelect"),
+    *("SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
@@ -71,16 +72,6 @@ _HOMES = {
 }
 
 _ENTRY_POINTS = {
-    "hunch/BabyAI-GoToRedBall-v0": "hunch.envs.babyai.env:GoToRedBall",
-    "hunch/BabyAI-GoToRedBallGrey-v0": "hunch.envs.babyai.env:GoToRedBallGrey",
-    "hunch/BabyAI-GoToRedBallNoDists-v0": "hunch.envs.babyai.env:GoToRedBallNoDists",
-    "hunch/BabyAI-GoToRedBlueBall-v0": "hunch.envs.babyai.env:GoToRedBlueBall",
-    "hunch/BabyAI-GoToObj-v0": "hunch.envs.babyai.env:GoToObj",
-    "hunch/BabyAI-GoToLocal-v0": "hunch.envs.babyai.env:GoToLocal",
-    "hunch/BabyAI-PickupLoc-v0": "hunch.envs.babyai.env:PickupLoc",
-    "hunch/BabyAI-PickupDist-v0": "hunch.envs.babyai.env:PickupDist",
-    "hunch/BabyAI-OneRoomS8-v0": "hunch.envs.babyai.env:OneRoomS8",
-    "hunch/BabyAI-PutNextLocal-v0": "hunch.envs.babyai.env:PutNextLocal",
     "hunch/FrozenLake-v0": "hunch.envs.frozen_lake:FrozenLake",
     "hunch/Household-Pick-v0": "hunch.envs.household.env:HouseholdPick",
     "hunch/Household-Examine-v0": "hunch.envs.household.env:HouseholdExamine",
@@ -96,9 +87,6 @@ _ENTRY_POINTS = {
     "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",
     "hunch/Maze-v0": "hunch.envs.icpi.maze:Maze",
     "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
-    "hunch/DarkRoom-v0": "hunch.envs.dark_room:DarkRoom",
-    "hunch/DarkKeyToDoor-v0": "hunch.envs.dark_room:DarkKeyToDoor",
-    "hunch/Bandit-v0": "hunch.envs.bandit:Bandit",
     "hunch/Blocksworld-v0": "hunch.envs.blocksworld:Blocksworld",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
@@ -106,8 +94,6 @@ _ENTRY_POINTS = {
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
-    "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
-    "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
     "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
@@ -232,7 +218,7 @@ def _spec(id: str) -> EnvSpec:
                 said = f"The class {id} is no environment: it has to inherit from gymnasium.Env."
                 raise UsageError(said) from None
             raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
-        if name in _OF_STUDIES:
+        if name.removeprefix("hunch/").removesuffix("-v0") in _OF_STUDIES:
             raise plugins.of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None

@@ -113,27 +113,6 @@ _OURS: Final = (
         costly=False,
     ),
     Backend(
-        "tfidf",
-        "hunch.lm.backends.words:TfIdf",
-        frozenset({"embed"}),
-        "a bag of words weighted by rarity in household games: a lexical control",
-        costly=False,
-    ),
-    Backend(
-        "random-words",
-        "hunch.lm.backends.words:RandomWords",
-        frozenset({"embed"}),
-        "the mean of one random vector per word: a lexical control",
-        costly=False,
-    ),
-    Backend(
-        "random-network",
-        "hunch.lm.backends.random_network:RandomNetwork",
-        frozenset({"embed"}),
-        "minilm's architecture with random weights: the control for its training",
-        imports=("hunch.lm.backends.packing",),
-    ),
-    Backend(
         "replay:<file>",
         "hunch.lm.answers.recorded:load",
         frozenset({"generate", "score", "label", "embed"}),
@@ -153,6 +132,7 @@ _OURS: Final = (
         "a model of the Anthropic API",
     ),
 )
+OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
 OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
 
 
@@ -244,7 +224,7 @@ def backend_of(head: str) -> Backend:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend
-    if kind == "scripted":
+    if kind in OF_STUDIES:
         raise plugins.of_studies(f"The model {head!r}")
     if not argument and "/" in head:
         raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")

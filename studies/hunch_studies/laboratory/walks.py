@@ -16,8 +16,8 @@ from random import Random
 from typing import Any, Final
 
 from hunch.core import State
-from hunch.envs.babyai.words import ACTIONS
 from hunch_studies.laboratory.corpus import Document, Piece
+from hunch_studies.worlds.babyai.words import ACTIONS
 
 LEVELS: Final = ("GoToObj", "GoToLocal", "PickupDist")
 HELD_OUT: Final = ("red ball", "green key", "purple box")

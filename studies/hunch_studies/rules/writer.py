@@ -6,7 +6,7 @@ All of them read only the prompt, like a model, and answer in prose with a block
 knowledge, for comparing rules of choosing parents.
 
 ``scripted:writer`` writes rewards as sums of parts, drawn from a grammar over the variables that the
-interface lists, and revises a program by the findings of :mod:`hunch.envs.design.reward_feedback`. Without
+interface lists, and revises a program by the findings of :mod:`hunch_studies.rules.reward_feedback`. Without
 feedback it only damages. Its dials are shares: ``repair`` of findings acted on, ``break`` of parts that a
 revision damages, ``crash`` of answers with a planted error, ``malformed`` of answers without code that
 parses. It does not know what a good reward is.
@@ -26,8 +26,10 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.design.code import blocks
 from hunch.envs.design.mutation import mutate
-from hunch.envs.design.reward_feedback import repaired
-from hunch.envs.design.reward_grammar import (
+from hunch.lm.base import ONE_LINE, Model, Sampling, Verb, cut, sample_rng
+from hunch_studies.rules import modeller
+from hunch_studies.rules.reward_feedback import repaired
+from hunch_studies.rules.reward_grammar import (
     damaged,
     draft,
     evenly,
@@ -36,8 +38,6 @@ from hunch.envs.design.reward_grammar import (
     quantities,
     written,
 )
-from hunch.lm.base import ONE_LINE, Model, Sampling, Verb, cut, sample_rng
-from hunch_studies.rules import modeller
 
 _WANTED = re.compile(r"`(\w+?)(?:_v\d+)?`(?!\(\))")
 

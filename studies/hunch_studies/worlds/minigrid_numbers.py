@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
-from hunch.envs.keys import ACTIONS, Keys
 from hunch.ranges import PositiveInt
+from hunch_studies.worlds.keys import ACTIONS, Keys
 
 Level = Literal["empty", "door-key", "unlock", "fetch", "unlock-pickup", "blocked-unlock-pickup"]
 LEVELS: Final[Mapping[Level, tuple[str, Mapping[str, Any]]]] = {

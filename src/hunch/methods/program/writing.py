@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from hunch import plugins
 from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
 from hunch.lm.asking import AskConfig, ask_config
@@ -14,8 +15,9 @@ from hunch.lm.wording import version
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
-from hunch.roles.writer.similarity import SimilarityWriter
 
+GROUP = "hunch.writers"
+"""Entry-point group for writers that need no prompt; ``rewards`` makes one from a model that only embeds."""
 SPACING = 1_000_000
 """Number of draws of a writer between two seeds."""
 
@@ -35,8 +37,7 @@ class WritingAgent(Agent):
 
     Args:
         writer: A :class:`~hunch.roles.writer.programs.Writer`, or a language model. One that generates gets
-            the method's prompts; one that only embeds becomes a
-            :class:`~hunch.roles.writer.similarity.SimilarityWriter` of rewards.
+            the method's prompts; one that only embeds becomes the studies' writer of rewards.
         config: Settings; ``options`` change single ones.
     """
 
@@ -55,7 +56,13 @@ class WritingAgent(Agent):
 
     def _asking(self, lm: Any) -> Writer:
         if "embed" in lm.verbs and "generate" not in lm.verbs:
-            return SimilarityWriter(lm)
+            made = plugins.installed(GROUP).get("rewards")
+            if made is None:
+                raise plugins.of_studies(
+                    f"The writer of rewards for a model that only embeds, such as {lm.name},"
+                )
+            writer: Writer = made.load()(lm)
+            return writer
         return ModelWriter(lm, type(self).prompt, asks=ask_config(self.config))
 
     @staticmethod

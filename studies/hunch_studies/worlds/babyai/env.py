@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 from hunch.core import UsageError
-from hunch.envs.babyai.oracle import plan
-from hunch.envs.babyai.words import ACTIONS, WORDINGS, Wording, describe, prompt
 from hunch.envs.base import Outcome
-from hunch.envs.grid import GridEnv
 from hunch.plugins import library
+from hunch_studies.worlds.babyai.oracle import plan
+from hunch_studies.worlds.babyai.words import ACTIONS, WORDINGS, Wording, describe, prompt
+from hunch_studies.worlds.grid import GridEnv
 
 Reward = Literal["sparse", "babyai", "horizon"]
 REMEMBERED = 3

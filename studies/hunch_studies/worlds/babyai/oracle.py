@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hunch.envs.babyai.words import HEADINGS
+from hunch_studies.worlds.babyai.words import HEADINGS
 
 Cell = tuple[int, int]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
-from hunch.envs.grid import GridEnv
 from hunch.envs.offers import Offer
 from hunch.plugins import library
 from hunch.ranges import NonNegativeInt, PositiveInt
+from hunch_studies.worlds.grid import GridEnv
 
 ACTIONS: Final = ("turn left", "turn right", "go forward", "pick up", "drop", "toggle")
 _FACING: Final = ("right", "down", "left", "up")
