@@ -58,6 +58,7 @@ _MODULES = {
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
     "rlhf": "rlhf",
+    "prompting": "prompting",
 }
 
 

@@ -106,6 +106,7 @@ _ENTRY_POINTS = {
     "hunch/CraftSkill-v0": "hunch.envs.craft_skills:CraftSkill",
     "hunch/Crafter-v0": "hunch.envs.crafter:Crafter",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
+    "hunch/Prompting-v0": "hunch.envs.prompting:Prompting",
     "hunch/DoorKey-v0": "hunch.envs.keys:DoorKey",
     "hunch/KeyCorridor-v0": "hunch.envs.keys:KeyCorridor",
     "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
