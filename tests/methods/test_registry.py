@@ -59,6 +59,8 @@ PAGES_OF = {
     "gflan-prior": ("gflan_prior", "glam", "ppo", "dqn_prior"),
     "gif-mcts": ("gif_mcts", "funsearch"),
     "best-of-n": ("best_of_n", "rlhf"),
+    "tempera": ("tempera", "ppo"),
+    "prompt-oirl": ("prompt_oirl", "dqn_prior"),
     "offline-rlhf": ("offline_rlhf", "sft"),
     "grpo": ("grpo",),
     "rloo": ("grpo",),
