@@ -41,7 +41,7 @@ def share(prompt, asked):
 
 
 def test_there_is_room_by_construction():
-    """Of the questions whose answer is not the guess, one prompt serves three topics, and one word a topic."""
+    """Of the questions whose answer is not the guess: one prompt serves three topics, a word one."""
     asked = [own for own in questions() if own.answer == "south"]
     firsts = [words[0] for words in TOPICS.values()]
     assert share(" ".join(firsts[:3]), asked) == pytest.approx(

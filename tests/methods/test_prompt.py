@@ -131,5 +131,7 @@ def test_a_log_of_ones_own_is_enough(tmp_path, capsys):
     assert not main(["run", "prompt-oirl", *bed, *learn])
     assert json.loads((out / "summary.json").read_text())
     log.write_text(json.dumps({"prompt": "p", "right": 1}) + "\n")
-    assert main(["run", "prompt-oirl", *bed, *learn[:-1], str(tmp_path / "other")]) == 2
+    with pytest.raises(SystemExit) as left:
+        main(["run", "prompt-oirl", *bed, *learn[:-1], str(tmp_path / "other")])
+    assert left.value.code == 2
     assert "has no question" in capsys.readouterr().err

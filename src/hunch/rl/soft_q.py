@@ -1,11 +1,14 @@
 """Soft Q-learning over the tokens of a text whose reward comes at its end.
 
     Q(s, .)  <- a perceptron on the place and the tokens so far;  V = log sum exp Q;  A = Q - V
-    y_t      <- V'(s_t+1), and the reward after the last token                    V' is the target network's
-    descend on  (A_t - (y_t - V'_t))^2 + (A_t + ... + A_T - (R - V'_t))^2          one step, and all of them
+    y_t      <- V'(s_t+1), and the reward R after the last token                  V' is the target network's
+    descend on  (V_t + A_t - y_t)^2 + (V_t + A_t + ... + A_T - R)^2                one step, and all of them
+
+At the minimum softmax(Q) draws texts with probability proportional to exp(R).
 
 Source: Guo et al., "Efficient (Soft) Q-Learning for Text Generation with Limited Good Data" (Findings of
-EMNLP 2022), as used by RLPrompt. This module imports torch, so import it only where it is needed.
+EMNLP 2022), as used by RLPrompt. There V_t is also the target network's, so that nothing trains V; here
+it is learnt. This module imports torch, so import it only where it is needed.
 """
 
 from __future__ import annotations
@@ -73,12 +76,12 @@ class SoftQ:
         """Make a gradient step on texts, shape (n, length), with rewards, shape (n,); return the loss."""
         seen, paid = self.features(texts), torch.from_numpy(rewards).float()[:, None]
         q = self.network(seen)
-        gained = q.gather(2, torch.from_numpy(texts)[..., None])[..., 0] - q.logsumexp(2)
+        values = q.logsumexp(2)
+        gained = q.gather(2, torch.from_numpy(texts)[..., None])[..., 0] - values
         with torch.no_grad():
-            values = self.target(seen).logsumexp(2)
-            follows = torch.cat([values[:, 1:], paid], dim=1)
+            follows = torch.cat([self.target(seen[:, 1:]).logsumexp(2), paid], dim=1)
         later = gained.flip(1).cumsum(1).flip(1)
-        loss = ((gained - (follows - values)) ** 2 + (later - (paid - values)) ** 2).mean() / 2
+        loss = ((values + gained - follows) ** 2 + (values + later - paid) ** 2).mean() / 2
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
