@@ -36,7 +36,7 @@ UPDATES = 2_000
 """Updates of the model that is prompted, of 64 lessons each."""
 SCORES = 100
 """Prompts that may be scored, on 16 questions each."""
-EDITS = 6_000
+EDITS = 2_000
 RESULTS = 600
 """Recorded results of prompts."""
 
@@ -228,7 +228,7 @@ def chance_oracle(results: FloatArray, draws: int = 4_000) -> float:
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     rng = np.random.default_rng(0)
-    drawn = strengths.detach().numpy() + float(spread.exp()) * rng.standard_normal((draws, 1))
+    drawn = strengths.detach().numpy() + float(spread.detach().exp()) * rng.standard_normal((draws, 1))
     return float((rng.random(drawn.shape) < 1 / (1 + np.exp(-drawn))).any(1).mean())
 
 
@@ -254,7 +254,9 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             prepare=lessons,
             apart=True,
         ),
-        Part("Edits", each, beside=partial(plain_table, each, scale.seeds, n), prepare=lessons, apart=True),
+        Part(
+            "Edits", each, beside=partial(plain_table, each, scale.seeds, n // 2), prepare=lessons, apart=True
+        ),
     ]
     for topics, title in ((4, "Choices"), (1, "Choices in one topic")):
         arms = chosen(scale, data, topics)

@@ -77,6 +77,8 @@ def small(method, spec=None):
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
     if method.name == "algorithm-distillation":
         config = dataclasses.replace(config, episodes=2)  # what the checker records is short
+    if method.name == "rlprompt":
+        config = dataclasses.replace(config, words="drop key box", warmup=2, updates=2)
     if method.name == "rewarded":
         config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     if method.name == "alpha-proof":
