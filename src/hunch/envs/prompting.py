@@ -123,7 +123,9 @@ class Prompting(TextEnv):
     @property
     def offers(self) -> Sequence[Offer]:  # type: ignore[override]
         """Any text where it is written, and else a list."""
-        return {"write": ("free_text", "events"), "read": ("free_text",)}.get(self.play, ())
+        if self.play == "write":
+            return ("free_text", "events")
+        return ("free_text",) if self.play == "read" else ()
 
     @cached_property
     def examples(self) -> tuple[tuple[str, tuple[str, ...]], ...]:  # type: ignore[override]
