@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "lm": GROUND,
     "sandbox": GROUND,
     "rl": GROUND,
-    "envs": GROUND | {"sandbox", "rl"},
+    "envs": GROUND | {"lm", "sandbox", "rl"},  # a model that an environment asks is counted
     "roles": BELOW_ROLES,
     "pocket": GROUND | {"lm", "envs", "rl"},
     "methods": METHODS,

@@ -63,6 +63,7 @@ _MODULES = {
     "rl4lms": "rl4llm",
     "lima": "rl4llm",
     "agents": "agents",
+    "prompting": "prompting",
 }
 
 

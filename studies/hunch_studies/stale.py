@@ -66,7 +66,11 @@ _RECORDED: Final = "it has no run: recorded answers are judged"
 _TRAINED: Final = (
     "200 steps of a language model in training take minutes, and their last digits depend on torch"
 )
+_READER: Final = "the model that is prompted is trained first, which takes minutes"
 APART: Final[dict[str, str]] = {
+    "RLPrompt": _READER,
+    "TEMPERA": _READER,
+    "Prompt-OIRL": _READER,
     "DQN-Prior with a small model that writes": "the model's last digits depend on the processor",
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
     "CQL-Prior": "it learns from a recording of its own, which takes minutes to make",

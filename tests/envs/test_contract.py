@@ -23,8 +23,8 @@ FREE = (
     "hunch/WorldModelCode",
     "hunch/TextCraft",
     "hunch/Recipes",
-    "hunch/Prompts",
-)  # any text: test_design_problems, test_recipes, tests/studies/test_textcraft, tests/methods/test_tune
+    "hunch/Prompt",
+)  # test_design_problems, test_recipes, test_prompting, studies/test_textcraft, methods/test_tune
 # They need an extra and have tests of their own.
 EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]

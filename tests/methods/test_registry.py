@@ -59,6 +59,8 @@ PAGES_OF = {
     "gflan-prior": ("gflan_prior", "glam", "ppo", "dqn_prior"),
     "gif-mcts": ("gif_mcts", "funsearch"),
     "best-of-n": ("best_of_n", "rlhf"),
+    "tempera": ("tempera", "ppo"),
+    "prompt-oirl": ("prompt_oirl", "dqn_prior"),
     "offline-rlhf": ("offline_rlhf", "sft"),
     "grpo": ("grpo",),
     "rloo": ("grpo",),
@@ -76,6 +78,8 @@ def small(method, spec=None):
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
     if method.name == "algorithm-distillation":
         config = dataclasses.replace(config, episodes=2)  # what the checker records is short
+    if method.name == "rlprompt":
+        config = dataclasses.replace(config, words="drop key box", warmup=2, updates=2)
     if method.name == "rewarded":
         config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     if method.name == "alpha-proof":

@@ -94,6 +94,7 @@ _ENTRY_POINTS = {
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
+    "hunch/Prompting-v0": "hunch.envs.prompting:Prompting",
     "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",

@@ -30,6 +30,7 @@ _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
     ("decode", "best_of_n"),
+    ("prompt", "tempera rlprompt prompt_oirl"),
     ("tune", "sft rlhf offline_rlhf grpo rloo gigpo ppo_text a2c_text trpo_text nlpo"),
     ("prior", "instruct_q likelihood_value"),
     (

@@ -41,6 +41,9 @@ from hunch.methods.program.gif_mcts import GIFMCTS as GIFMCTS, GIFMCTSConfig as 
 from hunch.methods.program.song import Song as Song, SongConfig as SongConfig
 from hunch.methods.program.text2reward import Text2Reward as Text2Reward, Text2RewardConfig as Text2RewardConfig
 from hunch.methods.program.worldcoder import WorldCoder as WorldCoder, WorldCoderConfig as WorldCoderConfig
+from hunch.methods.prompt.prompt_oirl import PromptOIRL as PromptOIRL, PromptOIRLConfig as PromptOIRLConfig
+from hunch.methods.prompt.rlprompt import RLPrompt as RLPrompt, RLPromptConfig as RLPromptConfig
+from hunch.methods.prompt.tempera import TEMPERA as TEMPERA, TEMPERAConfig as TEMPERAConfig
 from hunch.methods.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonus as CountBonus, CountBonusConfig as CountBonusConfig
 from hunch.methods.reward.kwon import Kwon as Kwon, KwonConfig as KwonConfig

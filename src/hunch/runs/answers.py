@@ -1,16 +1,18 @@
 """Answers to prompts in TRL's columns as recorded data: one JSON object a line.
 
 Columns are ``prompt`` with ``chosen`` and ``rejected`` (a group of two, rewards 1 and 0), or with
-``completion`` and ``label`` (reward 1 or 0), ``reward``, or neither (reward 0).
+``completion`` and ``label`` (reward 1 or 0), ``reward``, or neither (reward 0). Recorded results of prompts
+have ``question``, ``prompt`` and ``right``; those of held-out questions are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hunch.core import UsageError
+from hunch.envs.prompting import read_questions
 from hunch.envs.prompts import read, shown
 from hunch.rl.dataset import Dataset, check, read_json_lines
 from hunch.rl.recording import Recording
@@ -22,8 +24,11 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     Raises:
         UsageError: if a line is neither; the message names it.
     """
-    if '"prompt"' not in file.read_text(errors="replace").partition("\n")[0]:
+    first = file.read_text(errors="replace").partition("\n")[0]
+    if '"prompt"' not in first:
         return read_json_lines(file, env, env_options)
+    if '"right"' in first:
+        return _dataset(file, env, env_options, _results(str(file)))
     episodes = list[Recording]()
     for number, row in enumerate(read(str(file), "chosen", "completion"), 1):
         texts = _texts(row, f"Line {number} of {file}")
@@ -33,9 +38,24 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
             Recording((prompt, prompt), (None, None), (text,), (reward,), True, False, group=group)
             for text, reward in texts
         ]
+    return _dataset(file, env, env_options, episodes)
+
+
+def _dataset(file: Path, env: str, env_options: Mapping[str, Any], episodes: Sequence[Recording]) -> Dataset:
     dataset = Dataset(env, dict(env_options), tuple(episodes), {"imported_from": file.name})
     check(dataset)
     return dataset
+
+
+def _results(file: str) -> list[Recording]:
+    """Return the results of prompts for the questions of the training, each an episode of one step."""
+    return [
+        Recording(
+            (own.text, ""), (tuple(own.right), ()), (prompt,), (right,), True, False, success=right > 0.5
+        )
+        for own in read_questions(file)[::2]
+        for prompt, right in own.right.items()
+    ]
 
 
 def _texts(row: Mapping[str, Any], where: str) -> list[tuple[str, float]]:

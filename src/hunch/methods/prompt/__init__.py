@@ -1,0 +1,1 @@
+"""Systems that change the prompt of a frozen language model."""

@@ -1,0 +1,137 @@
+"""Prompting: our questions, the kinds of play, questions and results of one's own, bad input."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hunch
+from hunch.core import UsageError
+from hunch.envs.prompting import CANDIDATES, TOPICS, Question, chance, edited, gap, questions
+from hunch.runs.answers import read_data
+
+BED = "hunch/Prompting-v0"
+
+
+@pytest.fixture
+def lines(tmp_path):
+    def write(*rows):
+        file = tmp_path / "rows.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(file)
+
+    return write
+
+
+def results(*rights):
+    return [
+        {"question": f"q{i}", "prompt": prompt, "right": right}
+        for i, own in enumerate(rights)
+        for prompt, right in zip(("think", "answer"), own, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("play", ["write", "edit", "choose", "read"])
+def test_the_contract(play):
+    hunch.envs.check(hunch.make(BED, play=play))
+
+
+def share(prompt, asked):
+    return np.mean([chance(prompt.split(), own) > 0.5 if own.answer == "south" else 1.0 for own in asked])
+
+
+def test_there_is_room_by_construction():
+    """Of the questions whose answer is not the guess: one prompt serves three topics, a word one."""
+    asked = [own for own in questions() if own.answer == "south"]
+    firsts = [words[0] for words in TOPICS.values()]
+    assert share(" ".join(firsts[:3]), asked) == pytest.approx(
+        np.mean([not own.text.startswith("drum") for own in asked])
+    )
+    for own in asked:
+        assert chance([TOPICS[own.text.split()[0]][0]], own) == 0.98
+        assert chance([TOPICS[own.text.split()[0]][4]], own) < 0.5
+    halves = questions()[::2], questions()[1::2]
+    assert not {own.text for own in halves[0]} & {own.text for own in halves[1]}
+    assert sorted(own.answer for own in halves[0]) == sorted(own.answer for own in halves[1])
+
+
+def test_edits_by_hand():
+    assert edited("a b c", "put d at 2") == "a d c"
+    assert edited("a b c", "swap 1 and 3") == "c b a"
+    assert edited("a b c", "stop") == "a b c"
+    assert gap(np.array([0.7, 0.2, 0.1]), Question("", "b", ("a", "b", "c"))) == pytest.approx(-0.5)
+
+
+def test_a_model_that_says_nothing_is_at_chance_and_is_counted():
+    env = hunch.make(BED, measure="accuracy", count=0)
+    env.reset(seed=0)
+    assert env.step("feather")[1] == 0.5
+    model = env.unwrapped.models["prompted"]
+    assert model.usage.calls > 0
+    assert hunch.make(BED).unwrapped.models["prompted"] is model
+
+
+def test_the_changes_of_edits_sum_to_the_last_score():
+    env = hunch.make(BED, play="edit", lm="pocket?corpus=walks").unwrapped
+    _, info = env.reset(seed=3)
+    first, paid = env.score, 0.0
+    for action in (info["actions"][5], info["actions"][30], "stop"):
+        _, reward, over, _, _ = env.step(action)
+        paid += reward
+    assert over
+    assert first + paid == pytest.approx(env.scores(env.prompt)[0].mean())
+
+
+def test_ones_own_questions_are_split(lines):
+    file = lines(*({"prompt": f"{i} + {i}", "answer": "even" if i % 2 else "odd"} for i in range(5)))
+    seen = [
+        {own.text for own in hunch.make(BED, file=file, split=split).unwrapped.questions}
+        for split in ("training", "held out")
+    ]
+    assert (len(seen[0]), len(seen[1])) == (3, 2)
+    assert not seen[0] & seen[1]
+
+
+def test_recorded_results_are_the_rewards_and_the_data_of_the_training_questions(lines, tmp_path):
+    file = lines(*results((1, 0), (0, 1), (1, 0)), {"question": "q0", "prompt": "think", "right": 0})
+    env = hunch.make(BED, play="choose", file=file)
+    _, info = env.reset(seed=0, options={"task_seed": 1})
+    assert info["actions"] == ("think", "answer")
+    assert env.unwrapped.models == {}
+    for right, prompt in zip(env.unwrapped.asked[0].right.values(), info["actions"], strict=True):
+        env.reset(seed=0, options={"task_seed": 1})
+        assert env.step(prompt)[1] == right
+    data = read_data(tmp_path / "rows.jsonl", BED, {})
+    assert {own.observations[0] for own in data.episodes} == {"q0", "q2"}
+    assert {own.rewards[0] for own in data.episodes} == {0.5, 0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "told"),
+    [
+        ([{"prompt": "p", "answer": "yes"}] * 2, {}, "are equal: a prompt has nothing to change"),
+        ([{"question": "q", "prompt": "p", "right": 1}] * 2, {"play": "choose"}, "one prompt only"),
+        (results((1, 1), (1, 1)), {"play": "choose"}, "All results .* are equal"),
+        ([{"prompt": "p", "right": 1}], {"play": "choose"}, "Line 1 .* has no question"),
+        (results((1, 0), (0, 1)), {}, "set play to choose"),
+        ([{"prompt": "p"}], {}, "Line 1 of .* has no answer or right"),
+        ([{"prompt": "p", "answer": "a"}, {"prompt": "q"}], {}, "Line 2"),
+    ],
+)
+def test_bad_files_are_refused_in_a_sentence(rows, options, told, lines):
+    with pytest.raises(UsageError, match=told):
+        hunch.make(BED, file=lines(*rows), **options)
+
+
+def test_other_bad_input():
+    with pytest.raises(UsageError, match="only one prompt"):
+        hunch.make(BED, play="choose", prompts="think | think")
+    assert hunch.make(BED, play="choose", prompts="a | b").reset(seed=0)[1]["actions"] == ("a", "b")
+    assert hunch.make(BED, play="choose").reset(seed=0)[1]["actions"] == CANDIDATES
+
+
+def test_a_prompt_that_leaves_no_room_is_refused():
+    env = hunch.make(BED, lm="pocket")
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="tokens, and pocket reads"):
+        env.step("word " * 5_000)
