@@ -27,7 +27,7 @@ import hunch
 from hunch import lm
 from hunch.core import State
 from hunch.methods.policy.ppo import PPO, PolicyAgent
-from hunch.rl.listed import ListedPolicy, padded
+from hunch.rl.listed import ListedPolicy
 from hunch.rl.settings import UpdateConfig
 from hunch.roles import TextTable
 
@@ -84,7 +84,7 @@ class Numbers(ListedPolicy):
 
     def logprobs(self, states: list[State]) -> torch.Tensor:
         """Log-probabilities of the actions."""
-        return padded(list(self.actor(self.read(states))))
+        return self.actor(self.read(states)).log_softmax(1)
 
     def judge(self, states: list[State]) -> torch.Tensor:
         """Values."""

@@ -83,7 +83,7 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         lines = [line for run in by[arm] for line in read_lines(run / "metrics.jsonl")]
         refused = [line["refused"] for line in lines if "refused" in line]
         shown = f"{refused[0]:.2f} to {refused[-1]:.2f}" if refused else ""
-        ahead = "" if arm.label == ALONE else "yes" if above(own, alone) else "not shown"
+        ahead = "" if arm.label == ALONE or not alone else "yes" if above(own, alone) else "not shown"
         rows.append((arm.label, over_seeds(own), ahead, shown))
     return table_of("arm | success after training | above the model alone | inadmissible texts", rows)
 
@@ -97,7 +97,13 @@ def evaluated(run: Path) -> float:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [Part("Twenty steps in a household", arms(scale), measure=judged)]
+    every = arms(scale)
+    writing = tuple(arm for arm in every if "written" in arm.config.env_options)
+    choosing = tuple(arm for arm in every if arm not in writing)
+    return [
+        Part("Writing in a household", writing, measure=judged),
+        Part("Choosing in a household", choosing, measure=judged),
+    ]
 
 
 STUDIES = {

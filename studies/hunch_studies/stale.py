@@ -84,6 +84,7 @@ APART: Final[dict[str, str]] = {
     "RLAdapter": _TRAINED,
     "AlphaProof": "one round of training takes longer, and its last digits depend on torch",
     "InstructGPT": _TRAINED,
+    "Algorithm Distillation": "it learns from recorded lives, which take minutes to make",
     "Plans of models": _RECORDED,
     "ADaPT's recorded decompositions": _RECORDED,
 }

@@ -101,9 +101,12 @@ def test_describe(folders: dict[str, Path]) -> None:
 
 
 def test_describe_a_model_that_fails(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no MiniLM weights"):
+        lm.describe("minilm", folder=tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"others")
     seen = lm.describe("minilm", folder=tmp_path)
     assert not seen.answers
-    assert "no MiniLM weights" in seen.problem
+    assert "is not the published" in seen.problem
     with pytest.raises(UsageError):
         lm.describe("minlm")
 

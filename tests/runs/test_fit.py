@@ -1,6 +1,7 @@
 """What methods need is compared with what environments offer, before anything is loaded."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +43,7 @@ PAIRS = [
 ]
 
 
-NOWHERE = "hf:/no/such/folder"
+NOWHERE = f"hf:{Path(__file__).parent}"  # a folder without a model: what loads it would fail
 """A model that cannot be loaded."""
 
 
