@@ -138,7 +138,7 @@ def known_golds(writer: Path) -> str:
 
 def _written(writer: Path, heat: float) -> str:
     trial = Trial(run=writer, options={"temperature": heat}, episodes=1_000, seed=17)
-    own = evaluate_run(trial, writer / "evaluations" / f"temperature-{heat}")
+    own = evaluate_run(trial, writer.parent / "evaluations" / f"temperature-{heat}")
     return f"{own.episode_return:.2f} ({own.success.value:.2f} valid)"
 
 
