@@ -106,7 +106,7 @@ def test_a_decision_transformer_does_what_had_the_wanted_return(data):
         agent = DecisionTransformer(**TINY, target=target, warmup=1, learning_rate=0.01)
         hunch.train(agent, room(), data=paid + moved, steps=60)
         observation, info = room().reset(seed=1)
-        [policy] = agent.player(0).policies([State.read(observation, info)])
+        [policy] = agent.player(0).policy([State.read(observation, info)])
         assert policy[info["actions"].index(action)] > 0.9
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, FloatArray, HunchError, State, UsageError, World
-from hunch.methods.in_context.lifetime import InContext, Lifetimes
+from hunch.methods.in_context.lifetime import Drawing, InContext, since, softmax
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
@@ -205,7 +205,7 @@ class AlgorithmDistillation(InContext):
         self.acting.load_state_dict(state["acting"])
 
 
-class Reader(Lifetimes):
+class Reader(Drawing):
     """A player that reads its lifetimes with the agent's weights.
 
     Args:
@@ -218,18 +218,13 @@ class Reader(Lifetimes):
         self.agent = agent
         self.cache: Cache | None = None
 
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw an action for each state, given its lifetime so far.
+    def policy(self, states: Sequence[State]) -> list[FloatArray]:
+        """Read the states, and return the probability of each of their actions.
 
         Raises:
             UsageError: if a state has something that the recorded data never show.
             HunchError: if a lifetime has more steps than the examples.
         """
-        drawn = zip(states, self.policy(states), strict=True)
-        return [state.options[int(self.rng.choice(len(p), p=p))] for state, p in drawn]
-
-    def policy(self, states: Sequence[State]) -> list[FloatArray]:
-        """Read the states, and return the probability of each of their actions."""
         words = self.agent.vocabulary
         if not words.actions:
             return [np.full(len(state.options), 1 / len(state.options)) for state in states]
@@ -237,7 +232,7 @@ class Reader(Lifetimes):
         if self.cache is None or self.cache.version != self.agent.updates:
             self._read_again()
         logits = self._read([state.stream for state in states], [state.observation for state in states])
-        return [_softmax(own[row]) for own, row in zip(logits, rows, strict=True)]
+        return [softmax(own[row]) for own, row in zip(logits, rows, strict=True)]
 
     def _read_again(self) -> None:
         """Read the lifetimes with new weights, all streams at once."""
@@ -257,7 +252,7 @@ class Reader(Lifetimes):
                 f"A lifetime has more than {model.length} steps, the most that the network was trained on: "
                 "evaluate with a smaller --lifetime."
             )
-        places = [next((n for n, step in enumerate(reversed(s)) if step.last), len(s)) for s in before]
+        places = [since(lived) for lived in before]
         steps = Steps.of(
             np.stack([words.observation(text) for text in observations])[:, None],
             np.array([[words.actions.get(steps[-1].action, 0) if steps else 0] for steps in before]),
@@ -277,11 +272,6 @@ class Reader(Lifetimes):
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.cache = None
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    shares = np.exp(logits - logits.max())
-    return np.asarray(shares / shares.sum())
 
 
 METHOD = Method(

@@ -25,7 +25,7 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, FloatArray, State, UsageError, World
 from hunch.lm import trainable
-from hunch.methods.in_context.lifetime import InContext, Lifetimes, Lived
+from hunch.methods.in_context.lifetime import Drawing, InContext, Lived, since, softmax
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import PositiveFloat, PositiveInt
@@ -72,6 +72,7 @@ class Features:
         self.plain = {"names": list(names), "scales": list(scales)}
         self.rows = {name: row for row, name in enumerate(names)}
         self.scales = np.array(scales)
+        self._known: dict[str, FloatArray] = {}  # an episode is read again at each of its steps
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Features:
@@ -87,12 +88,14 @@ class Features:
         Raises:
             UsageError: if it has a word that the recorded data never show.
         """
-        found = np.zeros(len(self.rows))
-        for name, value in _valued(text):
-            if name not in self.rows:
-                raise UsageError(f"The recorded data never show {name!r} as here: {text!r}.")
-            found[self.rows[name]] = value / self.scales[self.rows[name]]
-        return found
+        if text not in self._known:
+            found = np.zeros(len(self.rows))
+            for name, value in _valued(text):
+                if name not in self.rows:
+                    raise UsageError(f"The recorded data never show {name!r} as here: {text!r}.")
+                found[self.rows[name]] = value / self.scales[self.rows[name]]
+            self._known[text] = found
+        return self._known[text]
 
 
 def _valued(text: str) -> list[tuple[str, float]]:
@@ -231,7 +234,7 @@ class DecisionTransformer(InContext):
 
     def explain(self, state: State) -> Explanation:
         """Return the policy at the beginning of an episode."""
-        policy = Wanting(self, 0).policies([state])[0]
+        policy = Wanting(self, 0).policy([state])[0]
         return Explanation({"policy": policy}, policy, "at the beginning of an episode")
 
     # ---- state --------------------------------------------------------------------------------------
@@ -273,7 +276,7 @@ def _padded(rows: Sequence[Tensor], value: float = 0) -> Tensor:
     return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=value)
 
 
-class Wanting(Lifetimes):
+class Wanting(Drawing):
     """A player that wants the agent's target return in every episode.
 
     Args:
@@ -285,17 +288,12 @@ class Wanting(Lifetimes):
         super().__init__(seed)
         self.agent = agent
 
-    def act(self, states: Sequence[State]) -> list[str]:
-        """Draw an action for each state, given its episode so far.
+    def policy(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return the probability of each action of each state, given its episode so far.
 
         Raises:
             UsageError: if a state has something that the recorded data never show.
         """
-        drawn = zip(states, self.policies(states), strict=True)
-        return [state.options[int(self.rng.choice(len(p), p=p))] for state, p in drawn]
-
-    def policies(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the probability of each action of each state."""
         import torch
 
         agent = self.agent
@@ -311,16 +309,13 @@ class Wanting(Lifetimes):
     def _episode(self, state: State) -> list[Lived]:
         """Return the steps of the episode so far, and the one that is to come."""
         lived = self.lived.get(state.stream, [])
-        ago = next((n for n, step in enumerate(reversed(lived)) if step.last), len(lived))
-        return [*lived[len(lived) - ago :], Lived(state.observation, "", 0.0, False)]
+        return [*lived[len(lived) - since(lived) :], Lived(state.observation, "", 0.0, False)]
 
     def _policy(self, logits: FloatArray, state: State) -> FloatArray:
         for action in state.options:
             if action not in self.agent.row:
                 raise UsageError(f"The recorded data never show the action {action!r}.")
-        scores = logits[[self.agent.row[action] - 1 for action in state.options]]
-        shares = np.exp(scores - scores.max())
-        return np.asarray(shares / shares.sum())
+        return softmax(logits[[self.agent.row[action] - 1 for action in state.options]])
 
 
 METHOD = Method(

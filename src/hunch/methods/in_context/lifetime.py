@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hunch.core import Agent, Player, State, Transition, World
+from hunch.core import Agent, FloatArray, Player, State, Transition, World
 
 
 class Lived(NamedTuple):
@@ -50,6 +50,30 @@ class Lifetimes(Player):
         """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
         self.lived = {stream: [Lived(*step) for step in own] for stream, own in state["lived"]}
+
+
+class Drawing(Lifetimes):
+    """Draws each action from a policy that depends on the lifetime so far."""
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Draw an action for each state."""
+        drawn = zip(states, self.policy(states), strict=True)
+        return [state.options[int(self.rng.choice(len(p), p=p))] for state, p in drawn]
+
+    def policy(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return the probability of each action of each state."""
+        raise NotImplementedError
+
+
+def since(lived: Sequence[Lived]) -> int:
+    """Return the number of steps of the episode so far."""
+    return next((n for n, step in enumerate(reversed(lived)) if step.last), len(lived))
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Return the probabilities of logits."""
+    shares = np.exp(logits - logits.max())
+    return np.asarray(shares / shares.sum())
 
 
 class InContext(Agent):
