@@ -237,20 +237,29 @@ def test_a_budget_that_ends_leaves_a_partial_table():
 
 
 class Corridor(gymnasium.Env):
-    """Five cells without a solver; the right end is the goal."""
+    """Five cells without a solver; the right end is the goal.
+
+    Args:
+        limit: Steps after which an episode is cut; 0 for none.
+        task: What is told.
+    """
+
+    def __init__(self, limit=0, task="go right"):
+        self.limit, self.task = limit, task
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.at = 1
+        self.at, self.made = 1, 0
         return self._seen(False)
 
     def step(self, action):
         self.at = max(0, self.at + (1 if action == "right" else -1))
+        self.made += 1
         observation, info = self._seen(self.at == 4)
-        return observation, float(self.at == 4), self.at == 4, False, info
+        return observation, float(self.at == 4), self.at == 4, self.made == self.limit, info
 
     def _seen(self, success):
-        return f"cell {self.at}", {"actions": ("left", "right"), "task": "go right", "success": success}
+        return f"cell {self.at}", {"actions": ("left", "right"), "task": self.task, "success": success}
 
 
 class Nowhere(Corridor):
@@ -269,11 +278,26 @@ def test_ones_own_environment_is_searched():
     assert "no solver" in by_role["judge"].why
 
 
+def test_without_a_frontier_a_policy_plays():
+    """Its gain is the difference to an uninformed player; words find the way of this corridor, too."""
+    found = hunch.audition(["scripted:overlap", "uniform"], ["policy"], env=Corridor(4), questions=20)
+    model, chance = found.lines
+    assert (model.method, model.verdict, model.heard.ability) == ("zero-shot", "does not pay", 1)
+    assert model.gain[1] == pytest.approx(1 - chance.heard.ability)
+    lake = {"env": "hunch/FrozenLake-v0", "env_options": {"max_steps": 30}}
+    assert hunch.audition("scripted:frozenlake", ["policy"], questions=40, **lake).lines[0].verdict == "pays"
+
+
+def test_an_episode_that_never_ends_is_a_failure():
+    found = hunch.audition("scripted:overlap", ["policy"], env=Corridor(task="go left"), questions=3)
+    assert found.lines[0].heard.ability == 0
+
+
 def test_recorded_successes_count_as_right(tmp_path):
     from hunch.rl.episodes import play
 
     episodes = [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
-    found = hunch.audition("scripted:overlap", ["policy"], env=Corridor(), data=episodes, questions=12)
+    found = hunch.audition("scripted:overlap", ["prior"], env=Corridor(), data=episodes, questions=12)
     assert found.lines[0].heard.ability == 1
 
 
@@ -284,7 +308,7 @@ def test_recorded_successes_count_as_right(tmp_path):
         ({"lm": "uniform", "roles": ["jugde"]}, "did you mean 'judge'"),
         ({"lm": "uniform", "env": "hunch/FrozenLak-v0"}, "FrozenLake-v0"),
         ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
-        ({"lm": "uniform", "env": Nowhere()}, "finds no success"),
+        ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
         ({"lm": "uniform", "env_options": {"games": 3}}, "need its id"),
     ],
 )
@@ -339,7 +363,7 @@ def test_a_dry_run_asks_nothing(hunch_command, tmp_path):
         ((), "Name the models"),
         (("--lm", "uniform", "--roles", "cook"), "There is no role 'cook'"),
         (("--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
-        (("--lm", "uniform", "--env", "hunch/Pendulum-v0"), "Nothing can be judged"),
+        (("--lm", "uniform", "--env", "hunch/Recipes-v0"), "accepts any text"),
     ],
 )
 def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):

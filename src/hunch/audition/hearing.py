@@ -9,9 +9,11 @@ from math import nan
 from typing import Any
 
 from hunch.audition import frontier as frontiers
+from hunch.audition import playing
 from hunch.audition.answer import EMPTY, Audition, Heard, Line
 from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
-from hunch.audition.own import beds_of, check_env, read_data
+from hunch.audition.own import check_env, placed_in, read_data
+from hunch.audition.playing import PLAYING
 from hunch.audition.question import Bed, Role, Scores
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
@@ -70,7 +72,7 @@ def audition(
     chosen = [role_named(name) for name in roles] if roles else list(ROLES)
     models = _models(lm, join)
     recorded = read_data(data)
-    placed = [(role, *beds_of(role, env, env_options or {}, recorded)) for role in chosen]
+    placed = [placed_in(role, env, env_options or {}, recorded) for role in chosen]
     if not any(beds for _, beds, _ in placed):
         raise UsageError(f"Nothing can be judged: {'; '.join(f'{r.name}: {why}' for r, _, why in placed)}.")
     ledger = Ledger(models, budget)
@@ -94,7 +96,7 @@ def audition(
                     heard = heard if why or bed is None else hear(role, bed, spec, model, asked, seed)
                 except BudgetError as error:
                     stopped, heard = str(error), replace(heard, why="the budget ended")
-                lines += _judged(heard, stand_ins, worth)
+                lines += _judged(role, Line(heard, *stand_ins), worth)
     return Audition(tuple(lines), worth, seed, ledger.by_name(), stopped)
 
 
@@ -165,17 +167,23 @@ def _stand_ins(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Hear
     return uninformed, Heard(role.name, bed.env, "words", "L0", **_told(role.lexical(drawn, seed)))
 
 
-def _judged(heard: Heard, stand_ins: tuple[Heard | None, Heard | None], worth: float) -> list[Line]:
+def _judged(role: Role, line: Line, worth: float) -> list[Line]:
     """Return a line for each method with a frontier here, or one without."""
-    line = Line(heard, *stand_ins)
-    known = frontiers.of(heard.role, heard.env)
+    heard = line.heard
+    known = [_difference(line)] if role is PLAYING and heard.asked else frontiers.of(heard.role, heard.env)
     if not heard.asked or not known:
         return [line]
     lasting = heard.columns.get("lasting errors", nan)
-    return [_held(line, frontier, worth) for frontier in frontiers.likeliest(known, lasting)]
+    return [_held(role, line, frontier, worth) for frontier in frontiers.likeliest(known, lasting)]
 
 
-def _held(line: Line, frontier: Frontier, worth: float) -> Line:
+def _difference(line: Line) -> Frontier:
+    chance, heard = line.uninformed, line.heard
+    assert chance is not None
+    return playing.frontier(heard.env, chance.ability, round(heard.questions * heard.columns[playing.LENGTH]))
+
+
+def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:
     def foretold(heard: Heard) -> Interval:
         chance = line.uninformed.ability if line.uninformed else nan
         own = frontier.bed == heard.env or not chance < 1
@@ -184,7 +192,14 @@ def _held(line: Line, frontier: Frontier, worth: float) -> Line:
     gain = foretold(line.heard)
     above = over(gain, foretold(line.words)) if line.words and line.words.asked else None
     said = verdict(gain, above, worth) if frontier.bed == line.heard.env else _elsewhere(line)
+    if role is PLAYING and said == "may pay" and _lead(line) < worth:
+        said = "does not pay"
     return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=said)
+
+
+def _lead(line: Line) -> float:
+    """Return by how much a model is ahead of the better stand-in."""
+    return min(line.heard.ability - other.ability for other in (line.uninformed, line.words) if other)
 
 
 def _elsewhere(line: Line) -> Verdict:

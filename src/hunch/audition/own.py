@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from hunch.audition.frontier import frontiers
 from hunch.audition.goal import GOAL
 from hunch.audition.judge import JUDGE
 from hunch.audition.planner import PLANNER
+from hunch.audition.playing import PLAYING
 from hunch.audition.preference import PREFERENCE
 from hunch.audition.prior import POLICY, PRIOR
 from hunch.audition.question import SEARCHED, Bed, Role, won_by_search
@@ -24,10 +26,12 @@ from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
 
 
-def beds_of(
+def placed_in(
     role: Role, env: str | TextEnvironment | None, options: Mapping[str, Any], data: Sequence[Episode]
-) -> tuple[tuple[Bed, ...], str]:
-    """Return where a role's questions are drawn, and why nowhere.
+) -> tuple[Role, tuple[Bed, ...], str]:
+    """Return a role with where its questions are drawn, or why nowhere.
+
+    Without a stored frontier in an environment, a policy plays it instead of answering questions.
 
     Args:
         role: The role.
@@ -36,14 +40,15 @@ def beds_of(
         data: Recorded episodes of it.
     """
     if env is None:
-        return role.beds, ""
-    if isinstance(env, str) and not options and not data:
-        known = tuple(bed for bed in role.beds if bed.env == env)
-        if known:
-            return known, ""
+        return role, role.beds, ""
     bed = _bed(env, options, data)
-    why = _LACKS[role.name](bed)
-    return ((), why) if why else ((bed,), "")
+    changed = bool(options or data or bed.given)
+    known = () if changed else tuple(own for own in role.beds if own.env == env)
+    if role is POLICY and (changed or env not in {f.bed for f in frontiers() if f.role == role.name}):
+        why = _unplayable(bed)
+        return PLAYING, *(((), why) if why else (known or (bed,), ""))
+    why = "" if known else _LACKS[role.name](bed)
+    return role, *(((), why) if why else (known or (bed,), ""))
 
 
 def read_data(data: Any) -> Sequence[Episode]:
@@ -58,6 +63,15 @@ def _bed(env: str | TextEnvironment, options: Mapping[str, Any], data: Sequence[
     if isinstance(env, str):
         return Bed(env, options, data=data)
     return Bed(name_of(env), given=env, data=data)
+
+
+def _unplayable(bed: Bed) -> str:
+    """Return why no episode can be played in an environment; empty if one can."""
+    try:
+        _, info = bed.make(0).reset(seed=0)
+    except Exception as error:  # an environment of the user's may raise anything
+        return f"it cannot be played ({type(error).__name__}: {error})"
+    return "" if info.get("actions") else "it lists no actions"
 
 
 def _no_way(bed: Bed) -> str:
@@ -105,7 +119,6 @@ def _only(role: Role) -> Callable[[Bed], str]:
 
 _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
     PRIOR.name: _no_way,
-    POLICY.name: _no_way,
     JUDGE.name: _no_solver,
     PREFERENCE.name: _no_captions,
     GOAL.name: _only(GOAL),

@@ -20,6 +20,7 @@ from hunch.envs import make
 from hunch.lm.base import LanguageModel, Verb
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
+from hunch.rl.success import over_episodes
 
 POOL = 7_000
 """Added to the seed for the pool of generated games: far from the pools of tuning and of studies."""
@@ -77,8 +78,14 @@ class Scores:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the ability: a bootstrap over episodes, or over questions if there is one."""
+        """The 95 % interval of the ability: a bootstrap over episodes, or over questions if there is one.
+
+        If each episode is one success or failure, it is Wilson's.
+        """
         _, numbers = np.unique(self.groups, return_inverse=True)
+        if numbers.max() == len(numbers) - 1 and np.isin(self.values, (0, 1)).all():
+            own = over_episodes([bool(value) for value in self.values])
+            return own.low, own.high
         if numbers.max() == 0:
             numbers = np.arange(len(self.values))
         sums = np.bincount(numbers, self.values)

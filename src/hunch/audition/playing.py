@@ -1,0 +1,86 @@
+"""The policy in an environment without a frontier: how often does the model succeed if it plays alone?
+
+Its answers to single states do not tell: a model that is right in nine states of ten may be wrong in the one
+through which every episode passes. So it plays whole episodes, as the method ``zero-shot`` does, and no
+solver is needed. The gain of ``zero-shot`` is then the difference to the success of an uninformed player.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hunch.audition.frontier import Frontier, Point
+from hunch.audition.prior import POLICY
+from hunch.audition.question import Bed, Role, Scores
+from hunch.lm.base import LanguageModel
+from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
+from hunch.rl.episodes import advance
+from hunch.rl.rollout import Rollout, episode_seed
+from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+LENGTH = "steps per episode"
+STREAMS = 5
+"""Episodes that are played side by side, and all finished."""
+STEPS = 5
+"""Steps per question: as many answers as the same questions take where they are put to single states."""
+LONGER = 10
+"""The stand-ins cost nothing, so they play longer."""
+STAND_INS = ("uniform", POLICY.lexical)
+
+
+class Games(NamedTuple):
+    """Where to play, for how many steps, and the seed of the episodes, which are the same for all models."""
+
+    bed: Bed
+    steps: int
+    seed: int
+
+
+def games(bed: Bed, n: int, seed: int) -> Games:
+    """Return what is played for n questions."""
+    return Games(bed, STEPS * n, seed)
+
+
+def success(lm: LanguageModel, drawn: Games, seed: int) -> Scores:
+    """Return for each episode that the model plays whether it succeeds.
+
+    One that takes more than all steps by itself is a failure.
+    """
+    agent = ZeroShot(build_prior(PriorConfig(patience=None), lm), ZeroShotConfig())
+    player = agent.player(seed)
+    steps = drawn.steps * (LONGER if lm.name in STAND_INS else 1)
+    envs = [drawn.bed.make(drawn.seed) for _ in range(STREAMS)]
+    won, made = list[float](), 0
+    while made < steps:
+        numbers = range(len(won), len(won) + STREAMS)
+        seeds = [episode_seed(drawn.seed, 1, number) for number in numbers]
+        rollout = Rollout(envs, drawn.seed, seeds=seeds, numbers=numbers)
+        while rollout.states and rollout.steps < STREAMS * steps:
+            advance(rollout, player)
+        finished = {episode.number: episode.success for episode in rollout.take_finished()}
+        won += [float(finished.get(number, False)) for number in numbers]
+        made += rollout.steps
+    return Scores(np.array(won), list(range(len(won))), {LENGTH: made / len(won)})
+
+
+PLAYING = Role("policy", "success of the episodes that it plays", POLICY.verbs, (), games, success)
+
+
+def frontier(env: str, chance: float, steps: int) -> Frontier:
+    """Return the frontier of ``zero-shot`` where the ability is its success: the difference to chance.
+
+    Args:
+        env: Id of the environment.
+        chance: Success of an uninformed player.
+        steps: Steps that were played.
+    """
+    ends = [
+        Point("", ability, ability - chance, ability - chance, ability - chance) for ability in (0.0, 1.0)
+    ]
+    here = Point("uniform", chance, 0.0, 0.0, 0.0)
+    points = tuple(sorted({ends[0], here, ends[1]}, key=lambda point: point.ability))
+    return Frontier(
+        "zero-shot", "policy", env, env, "independent", "success of an episode", steps, 1, "", points
+    )
