@@ -25,6 +25,8 @@ from hunch.audition.roles import role_named
 from hunch.lm import load
 from hunch.methods.goal.ellm import ELLMConfig, SuggestionConfig
 from hunch.methods.in_context.icpi import ICPIConfig
+from hunch.methods.planner.inner_monologue import InnerMonologueConfig
+from hunch.methods.planner.plan import PlannerConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.prior.instruct_q import InstructQConfig
 from hunch.methods.prior.likelihood_value import LikelihoodValueConfig
@@ -41,6 +43,7 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import write_atomically
 from hunch.runs.result import Result
+from hunch_studies.planners import KITCHEN, skill_arms, skill_runs
 from hunch_studies.study import Part, Scale, Seeded, Study
 
 SEEDS: Final = 10
@@ -161,6 +164,8 @@ def _rule(name: str) -> Dialled:
     return Dialled(f"scripted:{name}?error={{error}}", f"scripted:{name}?systematic=1&error={{error}}")
 
 
+_SPEAKER = Dialled("scripted:errands?speaks=1&error={error}")
+"""Asked for one answer at a time: the best of its probabilities would be right at any rate of errors."""
 _TABLE = QLearningConfig(epsilon=(1.0, 0.05, 2_500))
 _EXPLORE = QLearningConfig(epsilon=(1.0, 0.1, 3_000))
 _JUDGED: dict[str, Any] = {
@@ -223,17 +228,37 @@ BEDS: Final = (
         "steps of balance of the best, of 500",
     ),
     Bed("worldcoder", "writer", _LAKE, _CODER, 300, WorldCoderConfig(), asked=_CODE),
+    Bed("saycan", "planner", KITCHEN, _SPEAKER, 2_000, PlannerConfig()),
+    Bed("inner-monologue", "planner", KITCHEN, _SPEAKER, 2_000, InnerMonologueConfig()),
 )
 ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting")
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
-        Part(bed.title(errors), bed.arms(errors, scale), measure=partial(_measured, bed, errors))
-        for bed in BEDS
+        Part(
+            bed.title(errors),
+            bed.arms(errors, scale),
+            measure=partial(_measured, bed, errors),
+            prepare=partial(_train, data, scale) if bed.role == "planner" else None,
+        )
+        for bed in (_skilled(bed, data, scale) for bed in BEDS)
         for errors in ERRORS
         if errors == "independent" or bed.model.lasts
     ]
+
+
+def _train(data: Path, scale: Scale) -> None:
+    """Train the skills of a planner, unless they are there."""
+    skill_runs(data, 0, scale)
+
+
+def _skilled(bed: Bed, data: Path, scale: Scale) -> Bed:
+    """Give a planner's bed trained skills, the same for every seed."""
+    if bed.role != "planner":
+        return bed
+    skills = tuple(str(jobs([arm], 1, data)[-1].folder) for arm in skill_arms(scale))
+    return replace(bed, options=replace(bed.options, skills=skills))
 
 
 def _measured(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder: Path) -> str:

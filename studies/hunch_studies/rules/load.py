@@ -41,11 +41,19 @@ def load(name: str, **dials: float) -> Model:
             f"There is no rule {name!r} for scripted models; {suggest(name, sorted([*RULES, *WRITERS]))}"
         )
     for dial in dials:
-        if dial not in DIALS:
-            raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, DIALS)}")
-    return ScriptedModel(
+        if dial not in (*DIALS, SPEAKS):
+            raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, (*DIALS, SPEAKS))}")
+    speaks = dials.pop(SPEAKS, 0)
+    model = ScriptedModel(
         RULES[name], name=f"scripted:{name}", options=OPTIONS.get(name, listed_options), **dials
     )
+    if speaks:
+        model.verbs = frozenset({"generate"})
+    return model
+
+
+SPEAKS = "speaks"
+"""At 1 a rule can only generate, like a chat model: its probabilities are shares of its answers."""
 
 
 _LOADERS = {
