@@ -119,10 +119,9 @@ class AlphaProof(Agent):
     ) -> None:
         self.config: AlphaProofConfig = configure(type(self), config, options)
         self.check(self.config, {"lm": "given"} if lm else {})
-        self.models = {"lm": lm} if lm else {}
-        self.models |= {"formaliser": formaliser} if formaliser else {}
-        own = self.config
-        self.formaliser = formaliser and Formaliser(formaliser, own.readings, own.returns)
+        given = {"lm": lm, "formaliser": formaliser}
+        self.models = {role: model for role, model in given.items() if model}
+        self.formaliser = formaliser and Formaliser(formaliser, self.config.readings, self.config.returns)
 
     @classmethod
     def check(cls, config: AlphaProofConfig, specs: Mapping[str, str]) -> None:
