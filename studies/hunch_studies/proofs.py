@@ -199,10 +199,14 @@ def test_time(scale: Scale, folder: Path) -> str:
 # ---- statements in English --------------------------------------------------------------------------------
 
 
-def read_back(error: float, readings: int, scale: Scale) -> dict[str, Any]:
+ASKED: Final = ((1, 0), (5, 0), (5, 5), (30, 0))
+"""Readings, and translations of each different one back into English: the last two take as many calls."""
+
+
+def read_back(error: float, readings: int, returns: int, scale: Scale) -> dict[str, Any]:
     """Return what became of English statements: faithful, theorems, refuted, proved by the rule."""
     goals = pool("hard", scale.episodes(200), 0)
-    reader = Formaliser(load(f"scripted:formaliser?error={error}"), readings)
+    reader = Formaliser(load(f"scripted:formaliser?error={error}"), readings, returns)
     found = [reading.goal for reading in reader.read(list(map(english, goals)))]
     usable = [goal for goal in found if goal is not None and witness(goal) is None]
     agent = control("rule", 0)
@@ -221,12 +225,14 @@ def read_back(error: float, readings: int, scale: Scale) -> dict[str, Any]:
 
 
 def formal(scale: Scale, folder: Path) -> str:
-    """Return what became of English statements by the error of the reader and the number of readings."""
-    keys = [(error, readings) for error in ERRORS for readings in (1, 5)]
+    """Return what became of English statements by the error of the reader, its readings and round trips."""
+    keys = [(error, *asked) for error in ERRORS for asked in ASKED]
     rows = kept(folder / "rows.jsonl", keys, partial(read_back, scale=scale))
     names = ("faithful", "theorem", "refuted", "proved", "proved_and_meant")
     lines = [(*key, *(f"{row[name]:.2f}" for name in names)) for key, row in zip(keys, rows, strict=True)]
-    return table("error | readings | faithful | a theorem | refuted | proved | proved and meant", lines)
+    return table(
+        "error | readings | returns | faithful | a theorem | refuted | proved | proved and meant", lines
+    )
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -156,6 +156,18 @@ def test_a_formaliser_reads_english_and_a_vote_reads_better():
     assert right(0.9, 3) == 0
 
 
+def test_a_round_trip_finds_the_reading_that_was_meant():
+    """It is above the vote of as many readings, in statements of many places that can be wrong."""
+    goals = pool("hard", 40, 0)
+    texts = list(map(english, goals))
+
+    def right(readings, returns):
+        reader = Formaliser(lm.load("scripted:formaliser?error=0.08"), readings, returns)
+        return sum(r.goal == goal for r, goal in zip(reader.read(texts), goals, strict=True))
+
+    assert right(5, 5) > right(5, 0)
+
+
 def test_what_is_proved_but_not_meant_is_counted_beside_what_is_proved():
     model = lm.load("scripted:formaliser?error=0.3")
     agent = AlphaProof(**{**SMALL, "budget": 64}, formaliser=model, readings=1)

@@ -2,7 +2,8 @@
 
     n readings of each text; those that cannot be parsed, or have other atoms than the text, are dropped
     readings that a small model refutes are dropped, unless all are
-    the reading with most votes stands
+    each of the rest is written in English again, if wanted: how often do the same words come back?
+    the reading that comes back most often stands, of equals the one with most votes
 
 A false reading is no error of the prover, and a wrong one can be provable: so whoever reports what was proved
 has to say beside it how much of that was meant.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hunch.core import UsageError
@@ -31,28 +32,49 @@ class Reading(NamedTuple):
 
 
 class Formaliser:
-    """Reads statements by a vote.
+    """Reads statements by a vote, and by a round trip back to English.
 
     Args:
         lm: A model that generates.
         readings: Readings of a text.
+        returns: Translations back into English of each different reading; 0 for a vote alone.
     """
 
-    def __init__(self, lm: LanguageModel, readings: int = 5) -> None:
-        self.lm, self.readings = lm, readings
+    def __init__(self, lm: LanguageModel, readings: int = 5, returns: int = 0) -> None:
+        self.lm, self.readings, self.returns = lm, readings, returns
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """Return the reading of each text."""
         answers = self.lm.generate([prompt(text) for text in texts], self.readings, READING)
-        return [self._voted(text, own) for text, own in zip(texts, answers, strict=True)]
+        votes = [_votes(text, own) for text, own in zip(texts, answers, strict=True)]
+        back = self._returned(texts, votes)
+        return [self._chosen(own, came) for own, came in zip(votes, back, strict=True)]
 
-    def _voted(self, text: str, answers: Sequence[str]) -> Reading:
-        found = [goal for answer in answers if (goal := _parsed(answer, text)) is not None]
-        votes = Counter([goal for goal in found if counter_model(goal) is None] or found)
+    def _returned(self, texts: Sequence[str], votes: Sequence[Mapping[Goal, int]]) -> list[dict[Goal, int]]:
+        """Return for each text and reading how many of its translations are the text in other letters."""
+        pairs = [(i, goal) for i, own in enumerate(votes) for goal in own] if self.returns else []
+        asked = [backward(goal) for _, goal in pairs]
+        told = self.lm.generate(asked, self.returns, READING) if pairs else []
+        back: list[dict[Goal, int]] = [{} for _ in texts]
+        for (i, goal), answers in zip(pairs, told, strict=True):
+            back[i][goal] = sum(_words(answer) == _words(texts[i]) for answer in answers)
+        return back
+
+    def _chosen(self, votes: Mapping[Goal, int], back: Mapping[Goal, int]) -> Reading:
         if not votes:
             return Reading(None, 0.0)
-        goal, n = votes.most_common(1)[0]
-        return Reading(goal, n / len(answers))
+        goal = max(votes, key=lambda own: (back.get(own, 0), votes[own]))
+        return Reading(goal, votes[goal] / self.readings)
+
+
+def _votes(text: str, answers: Sequence[str]) -> Mapping[Goal, int]:
+    """Count the usable readings of a text, the first one first; refuted ones only if all are."""
+    found = [goal for answer in answers if (goal := _parsed(answer, text)) is not None]
+    return Counter([goal for goal in found if counter_model(goal) is None] or found)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def _parsed(answer: str, text: str) -> Goal | None:
@@ -64,12 +86,19 @@ def _parsed(answer: str, text: str) -> Goal | None:
 
 
 _EXAMPLE = read("p & q -> r, ~s |- p | (q -> s)")
+_SYMBOLS = (
+    "in symbols: A -> B for if A then B, A & B, A | B, ~A for it is not the case that A, commas between what "
+    "is supposed, and |- before what is to be shown."
+)
 
 
 def prompt(text: str) -> str:
     """Return the prompt that a model continues with a statement in symbols."""
-    return (
-        "Write each statement in symbols: A -> B for if A then B, A & B, A | B, ~A for it is not the case "
-        "that A, commas between what is supposed, and |- before what is to be shown.\n\n"
-        f"English: {english(_EXAMPLE)}\nSymbols: {_EXAMPLE}\n\nEnglish: {text}\nSymbols: "
-    )
+    shown = f"English: {english(_EXAMPLE)}\nSymbols: {_EXAMPLE}"
+    return f"Write each statement {_SYMBOLS}\n\n{shown}\n\nEnglish: {text}\nSymbols: "
+
+
+def backward(goal: Goal) -> str:
+    """Return the prompt that a model continues with a statement in English."""
+    shown = f"Symbols: {_EXAMPLE}\nEnglish: {english(_EXAMPLE)}"
+    return f"Write each statement in English. It is {_SYMBOLS}\n\n{shown}\n\nSymbols: {goal}\nEnglish: "

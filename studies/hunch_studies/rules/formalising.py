@@ -1,6 +1,6 @@
-"""``scripted:formaliser``: reads the English of :mod:`hunch.envs.proofs.english`, with an error dial.
+"""``scripted:formaliser``: reads and writes the English of :mod:`hunch.envs.proofs.english`; it may err.
 
-It parses the words, and takes each connective for another one with probability ``error``.
+It takes each connective for another one with probability ``error``, in both directions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.proofs.logic import FALSE, Formula, Goal
+from hunch.envs.proofs.english import english
+from hunch.envs.proofs.logic import FALSE, Formula, Goal, read
 from hunch.lm.base import Model, sample_rng
 from hunch.suggest import suggest
 from hunch_studies.rules.model import RuleWriter
@@ -74,17 +75,19 @@ class FormaliserRule(RuleWriter):
             raise UsageError("The dial of scripted:formaliser must be from 0 to 1.")
         self.error = error
         self.name = "scripted:formaliser"
-        self.revision = f"1:{error}"
+        self.revision = f"2:{error}"
 
     def answer(self, prompt: str, sample: int) -> str:
-        """Return the symbols for the English in the line before the last."""
+        """Return the symbols for the English in the line before the last, or the English for its symbols."""
         rng = sample_rng(prompt, "formaliser", sample)
+        asked, _, text = prompt.split("\n")[-2].partition(": ")
         try:
-            goal = parsed(prompt.split("\n")[-2].removeprefix("English: "))
+            goal = parsed(text) if asked == "English" else read(text)
         except UsageError:
             return "unreadable"
         own = [damaged(formula, self.error, rng) for formula in goal.formulas]
-        return str(Goal.of(own[:-1], own[-1]))
+        told = Goal.of(own[:-1], own[-1])
+        return str(told) if asked == "English" else english(told)
 
 
 def load(name: str, dials: Mapping[str, float]) -> Model:

@@ -85,6 +85,8 @@ class AlphaProofConfig:
     """Model that writes English statements as formulas. Default: that of --lm."""
     readings: PositiveInt = 5
     """Readings of an English statement, which vote."""
+    returns: NonNegativeInt = 0
+    """Translations of each reading back into English; the one that comes back most often stands (ours)."""
 
 
 class AlphaProof(Agent):
@@ -117,9 +119,9 @@ class AlphaProof(Agent):
     ) -> None:
         self.config: AlphaProofConfig = configure(type(self), config, options)
         self.check(self.config, {"lm": "given"} if lm else {})
-        self.models = {"lm": lm} if lm else {}
-        self.models |= {"formaliser": formaliser} if formaliser else {}
-        self.formaliser = Formaliser(formaliser, self.config.readings) if formaliser else None
+        given = {"lm": lm, "formaliser": formaliser}
+        self.models = {role: model for role, model in given.items() if model}
+        self.formaliser = formaliser and Formaliser(formaliser, self.config.readings, self.config.returns)
 
     @classmethod
     def check(cls, config: AlphaProofConfig, specs: Mapping[str, str]) -> None:
