@@ -187,9 +187,10 @@ COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "
 
 
 def costs(found: Audition) -> list[tuple[str, ...]]:
-    """Return what each model cost in each role, the dearest role first, in the order of ``COSTS``."""
+    """Return what each model cost in each role that was asked, the dearest first, in the order of ``COSTS``."""
     spent: dict[str, dict[str, list[float]]] = {}
-    for heard in {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines}.values():
+    asked = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines if x.heard.usage}
+    for heard in asked.values():
         figures = spent.setdefault(heard.model, {}).setdefault(heard.role, [0.0] * 6)
         for i, figure in enumerate(_figures(heard)):
             figures[i] += figure
