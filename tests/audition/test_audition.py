@@ -220,7 +220,7 @@ def test_page_and_values_hold_every_line(monkeypatch):
     assert [line.method for line in held] == ["kwon", "kwon, frontier of MatrixGame-v0"]
     assert found.best("scripted:judge") == held[0]
     html = page(found)
-    assert html.count("<tr>") == len(found.lines) + 1 + 3  # and the costs of two models
+    assert html.count("<tr>") == len(found.lines) + 1 + 2  # and the costs of the model that was asked
     assert "<svg" in html
     assert "hunch run kwon --env hunch/MatrixGame-v0 --lm scripted:judge" in html
     assert json.loads(json.dumps(plain(found)))["lines"][0]["heard"]["model"] == "scripted:judge"

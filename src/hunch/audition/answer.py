@@ -187,7 +187,7 @@ COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "
 
 
 def costs(found: Audition) -> list[tuple[str, ...]]:
-    """Return what each model cost in each role that was asked, the dearest first, in the order of ``COSTS``."""
+    """Return what each model cost in each role in which it was asked, the dearest role first."""
     spent: dict[str, dict[str, list[float]]] = {}
     asked = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines if x.heard.usage}
     for heard in asked.values():
