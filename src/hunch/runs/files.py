@@ -29,8 +29,6 @@ REASONS = {
     errno.ENOTDIR: "it is not a folder",
     errno.EEXIST: "it is not a folder",
 }
-LONGEST_LINE = 65_536
-"""Number of bytes at the end of a file that are searched for its last line."""
 CHECKPOINT = Path("checkpoint") / "state.pt"
 BEST = Path("checkpoint") / "best.pt"
 """The agent of the best evaluation so far."""
@@ -182,16 +180,4 @@ def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
         raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
     if not isinstance(value, dict):
         raise HunchError(f"Line {number} of {path} is damaged: it holds no JSON object.")
-    return value
-
-
-def last_line(path: Path) -> dict[str, Any] | None:
-    """Return the last complete line of a JSON-lines file; None if there is none or it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
-            complete = file.read().split(b"\n")[:-1]
-        value: dict[str, Any] | None = read_sealed_json(complete[-1] + b"\n") if complete else None
-    except (FileNotFoundError, ValueError):
-        return None
     return value
