@@ -54,8 +54,8 @@ _OF_STUDIES = (
     *("BabyAI-PickupDist", "BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining"),
     *("Bulbs", "Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey"),
     *("Ferry", "Game24", "GameCode", "Gripper", "HomeGrid", "KeyCorridor", "Logistics", "Miconic"),
-    *("MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "RewardDesign", "SaySelect"),
-    *("SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
+    *("MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "RewardDesign"),
+    *("SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
@@ -94,11 +94,8 @@ _ENTRY_POINTS = {
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
-    "hunch/Prompting-v0": "hunch.envs.prompting:Prompting",
-    "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
-    "hunch/Recipes-v0": "hunch.envs.recipes:Recipes",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
