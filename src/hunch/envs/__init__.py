@@ -23,28 +23,7 @@ from hunch.ranges import NonNegativeInt, check_value
 from hunch.suggest import suggest
 
 if TYPE_CHECKING:
-    from hunch.envs.base import Outcome, TextEnv
-    from hunch.envs.checker import ContractError, check
-    from hunch.envs.design import DesignProblem
-    from hunch.envs.text_wrapper import TextWrapper, require_text
-    from hunch.envs.wrappers import History, Written
-
-__all__ = [
-    "ContractError",
-    "DesignProblem",
-    "History",
-    "Outcome",
-    "TextEnv",
-    "TextWrapper",
-    "Written",
-    "check",
-    "creator",
-    "describe",
-    "make",
-    "names",
-    "options_of",
-    "require_text",
-]
+    from hunch.envs.names import *  # noqa: F403 - a stub, for type checkers
 
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
@@ -70,6 +49,7 @@ _HOMES = {
     "check": "checker",
     "require_text": "text_wrapper",
 }
+__all__ = sorted((*_HOMES, "creator", "describe", "make", "names", "options_of"))
 
 _ENTRY_POINTS = {
     "hunch/FrozenLake-v0": "hunch.envs.frozen_lake:FrozenLake",
@@ -109,10 +89,12 @@ for _id, _entry_point in _ENTRY_POINTS.items():
     gymnasium.register(_id, _entry_point, disable_env_checker=True, order_enforce=False)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # so that a wrong name is an error of types
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def names() -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def about(state: State) -> dict[str, str]:
 
 
 def listed(items: Collection[str]) -> str:
-    """Return items as a list, one a line, for the field ``{actions}``."""
+    """Return items as a list, one per line, for the field ``{actions}``."""
     return "\n".join(f"- {item}" for item in items)
 
 

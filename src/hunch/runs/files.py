@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge
 
-from hunch.core import HunchError, HunchWarning
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.seal import checked, fits, read_sealed_json, seal, sealed_json
 
 REASONS = {
@@ -125,13 +125,13 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
 
 @contextmanager
 def restoring(path: Path) -> Iterator[None]:
-    """Turn the error of an agent that cannot load a checkpoint into one clear sentence."""
+    """Turn the error of an agent that cannot load a checkpoint into one clear sentence: a UsageError."""
     try:
         yield
     except HunchError:
         raise
     except Exception as error:
-        raise HunchError(
+        raise UsageError(
             f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
             f"({type(error).__name__}: {error})."
         ) from error
