@@ -23,7 +23,7 @@ from hunch.ranges import NonNegativeInt, check_value
 from hunch.suggest import suggest
 
 if TYPE_CHECKING:
-    from hunch.envs.names import *  # noqa: F403 - a stub, for type checkers
+    from hunch.envs.classes import *  # noqa: F403 - a stub, for type checkers
 
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
