@@ -17,8 +17,8 @@ def measure() -> None:
 
     import hunch
     from hunch import methods
-    from hunch.rl.episodes import advance, world_of
     from hunch.rl.rollout import Rollout
+    from hunch.rl.world import advance, world_of
 
     torch.set_num_threads(1)
     envs = [hunch.make("hunch/BabyAI-GoToRedBall-v0", history=0) for _ in range(32)]

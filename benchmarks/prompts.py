@@ -25,8 +25,8 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.icpi import ICPI
-from hunch.rl.episodes import world_of
 from hunch.rl.rollout import Rollout
+from hunch.rl.world import world_of
 from hunch_pocket import EXAMPLES
 
 EPISODES = 12

@@ -20,39 +20,13 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from hunch import core, envs, lm, methods, roles
-from hunch.envs import make
+from hunch import core, envs, lm, methods, roles  # noqa: F401 - of the package
+from hunch.envs import make as make
 
 if TYPE_CHECKING:
-    from hunch import sandbox
-    from hunch.audition.hearing import audition
-    from hunch.runs.callbacks import Callback, StopAt
-    from hunch.runs.evaluations import Evaluation
-    from hunch.runs.settings_file import read_config
-    from hunch.runs.train import evaluate, train
-    from hunch.runs.trained import Trained, load
+    from hunch.names import *  # noqa: F403 - a stub, for type checkers
 
 __version__ = version("hunch-rl")
-
-__all__ = [
-    "Callback",
-    "Evaluation",
-    "StopAt",
-    "Trained",
-    "__version__",
-    "audition",
-    "core",
-    "envs",
-    "evaluate",
-    "lm",
-    "load",
-    "make",
-    "methods",
-    "read_config",
-    "roles",
-    "sandbox",
-    "train",
-]
 
 _FILES = {
     "callbacks": "Callback StopAt",
@@ -62,14 +36,17 @@ _FILES = {
     "settings_file": "read_config",
 }
 _HOMES = {name: f"{__name__}.runs.{file}" for file, named in _FILES.items() for name in named.split()}
+_OURS = ("__version__", "audition", "core", "envs", "lm", "make", "methods", "roles", "sandbox")
+__all__ = sorted((*_OURS, *_HOMES))
 
+if not TYPE_CHECKING:  # so that a wrong name is an error of types
 
-def __getattr__(name: str) -> Any:
-    if name in ("audition", "sandbox"):
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name in ("audition", "sandbox"):
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Checks settings against their declared types and ranges, and reads numbers that programs give.
+"""Checks settings against their declared types and ranges.
 
 A range is part of the type, written with the package ``annotated_types``: ``Annotated[float, Gt(0)]``. The
 settings of your own methods are checked in the same way.
@@ -13,7 +13,6 @@ from numbers import Integral, Real
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
 from annotated_types import Ge, Gt, Interval, Le
 
 from hunch.core import UsageError
@@ -28,27 +27,6 @@ LATER: Mapping[str, Any] = MappingProxyType({"later": True})
 its default."""
 Decay: TypeAlias = tuple[Share, Share, NonNegativeInt]
 """Start value, end value, and the number of steps in between."""
-
-
-def number(value: Any, *, finite: bool = True) -> float | None:
-    """Return what a program or model gave for a number as a float; None if it is none.
-
-    A bool counts, and an array without dimensions, as ``numpy.where`` returns; an int that no float can hold
-    does not.
-
-    Args:
-        value: Anything.
-        finite: True if NaN and infinity do not count.
-    """
-    if isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iuf":
-        value = value[()]
-    if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) or not finite else None
 
 
 def stated(config: Any) -> dict[str, Any]:

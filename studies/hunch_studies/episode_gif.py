@@ -14,10 +14,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from hunch import make
 from hunch.core import UsageError
-from hunch.rl.episodes import advance
 from hunch.rl.rollout import Rollout
-from hunch.runs.config import RunConfig
+from hunch.rl.world import advance
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import read_run
 
 LINES = 52
 """Height of the words below the picture."""
@@ -30,7 +30,7 @@ def frames(run: Path, seed: int) -> Iterator[Image.Image]:
     Raises:
         UsageError: if the run's environment cannot be drawn.
     """
-    config = RunConfig.read(run)
+    config = read_run(run)
     env = make(config.env, **config.env_options)
     if "rgb_array" not in env.metadata["render_modes"]:
         raise UsageError(f"{config.env} cannot be drawn.")

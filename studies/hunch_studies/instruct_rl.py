@@ -24,8 +24,9 @@ from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
 from hunch.plugins import library
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
+from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.distribution import DistributionPrior, UniformPrior
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
 from hunch.runs.evaluations import Evaluation

@@ -1,4 +1,4 @@
-"""Study of prompts as policies in :mod:`hunch.envs.prompting`: one for many questions, and one for each.
+"""Study of prompts as policies in ``hunch/Prompting-v0``: one for many questions, and one for each.
 
 hunch study prompting
 """
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.envs.prompting import ANSWERS, CANDIDATES, MOST, WORDS, Prompting, request
 from hunch.lm import trainable
 from hunch.methods.prompt.prompt_oirl import PromptOIRLConfig
 from hunch.methods.prompt.rlprompt import RLPromptConfig
@@ -29,6 +28,7 @@ from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.record import collect, parse_mix
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.worlds.prompting import ANSWERS, CANDIDATES, MOST, WORDS, Prompting, request
 
 ENV = "hunch/Prompting-v0"
 SCRATCH = "scratch?width=64&layers=2&vocabulary=256"

@@ -19,15 +19,15 @@ import hunch
 from hunch.core import State, World
 from hunch.envs import make
 from hunch.envs.proofs.english import english
-from hunch.envs.proofs.env import Statements
 from hunch.envs.proofs.logic import Goal, counter_model, witness
-from hunch.envs.proofs.theorems import pool
+from hunch.envs.proofs.statements import Statements
 from hunch.lm import load
 from hunch.methods.solver.alpha_proof import AlphaProof, search
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.formaliser import Formaliser
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.proofs.theorems import pool
 
 ID: Final = "hunch/Proof-v0"
 TRAINED: Final = 300

@@ -1,4 +1,4 @@
-"""Study of reinforcement learning from preferences in :mod:`hunch.envs.recipes`: what the policy gains, what
+"""Study of reinforcement learning from preferences in ``hunch/Recipes-v0``: what the policy gains, what
 selection gains, and where the learned reward goes on rising while the gold one falls.
 
     hunch study rlhf
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from hunch.envs.recipes import Recipes, careful, gold, requests
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.methods.tune.rlhf import RLHFConfig
@@ -25,6 +24,7 @@ from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.files import read_lines
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.worlds.recipes import Recipes, careful, gold, requests
 
 ENV = "hunch/Recipes-v0"
 SCRATCH = "scratch?width=64&layers=2&vocabulary=128"

@@ -15,9 +15,9 @@ import numpy as np
 import hunch
 from hunch import lm
 from hunch.methods.program.worldcoder import WorldCoder, WorldCoderConfig
-from hunch.rl.episodes import advance, world_of
 from hunch.rl.rollout import Finished, Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
+from hunch.rl.world import advance, world_of
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import read_lines

@@ -123,7 +123,6 @@ BAD = [
         ("run", "motif", "--env", "hunch/DoorKey-v0"),
         "motif needs a language model: name one with --lm, such as",
     ),
-    (("run", "dqn-prior", "--preset", "released"), "the authors' protocol is the method dqn-prior-released"),
     (
         ("run", "kwon", "--env", "hunch/DoorKey-v0", "--dqn.hidden", "8"),
         "--dqn.hidden belongs to the learner dqn",

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hunch import envs, methods
-from hunch.cli.main import COMMANDS
+from hunch.cli.commands import COMMANDS
 
 LAKE = "hunch/FrozenLake-v0"
 

@@ -7,8 +7,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from hunch import methods
+from hunch.cli.commands import COMMANDS
 from hunch.cli.help import meanings, of_method, options
-from hunch.cli.main import COMMANDS
 from hunch.cli.run import RunOptions
 from hunch.core import HunchError
 

@@ -5,8 +5,8 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs import recipes
-from hunch.envs.recipes import Request, careful, careless, gold, requests
+from hunch_studies.worlds import recipes
+from hunch_studies.worlds.recipes import Request, careful, careless, gold, requests
 
 SLOW = Request("soup", "any", "slow")
 VEGAN = Request("soup", "vegan", "quick")

@@ -25,9 +25,10 @@ from hunch import lm
 from hunch.core import HunchWarning, UsageError
 from hunch.lm import Cached, OptionScores, Sampling, Store, UniformModel
 from hunch.lm.answers import memory, store
-from hunch.lm.answers.cache import REQUESTS_A_COMMIT, decode, encode
+from hunch.lm.answers.cache import REQUESTS_A_COMMIT
 from hunch.lm.answers.question import Question
 from hunch.lm.answers.store import Source
+from hunch.lm.answers.stored import decode, encode
 from hunch_studies.rules import ScriptedModel
 from hunch_studies.rules.words import overlap
 

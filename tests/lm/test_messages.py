@@ -16,7 +16,8 @@ from hunch.lm import Cached, Message, Sampling, Store
 from hunch.lm.answers.archive import Archive
 from hunch.lm.backends.bodies import CONTINUE
 from hunch.lm.backends.chat import Template
-from hunch.lm.prompts import as_prompt, extended, text_of
+from hunch.lm.prompts import as_prompt, text_of
+from hunch.lm.scoring.choose import extended
 
 ASK = (Message("system", "Be brief."), Message("user", "Where is the mug?"))
 TALK = (*ASK, Message("assistant", "In the sink."), Message("user", "And the plate?"))

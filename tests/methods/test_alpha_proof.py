@@ -10,14 +10,14 @@ from hunch import lm, methods
 from hunch.core import HunchError, State, UsageError, World
 from hunch.envs.proofs import kernel
 from hunch.envs.proofs.english import english
-from hunch.envs.proofs.env import Statements
 from hunch.envs.proofs.logic import read
+from hunch.envs.proofs.statements import Statements
 from hunch.envs.proofs.tactics import tactics
-from hunch.envs.proofs.theorems import pool
 from hunch.methods.solver.alpha_proof import AlphaProof, nodes, search
 from hunch.roles.formaliser import Formaliser
 from hunch.roles.guide import LanguageGuide, Rule
 from hunch.roles.guide_network import GuideNetwork, Lesson, features
+from hunch_studies.worlds.proofs.theorems import pool
 
 SMALL = {"budget": 16, "updates": 20, "width": 16}
 

@@ -10,8 +10,9 @@ from hunch.methods.prior.instruct_q import InstructQ
 from hunch.methods.prior.likelihood_value import LikelihoodValue
 from hunch.methods.q_learning import QLearning
 from hunch.rl.episodes import evaluate
+from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.distribution import UniformPrior
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.files import BEST, read_checkpoint, read_lines
 from hunch_studies.instruct_rl import Follower, Pair, rules, situations, trained
 

@@ -11,9 +11,9 @@ import hunch
 from hunch import methods
 from hunch.cli.main import main
 from hunch.core import Episode, HunchError, State, Transition, UsageError, World
-from hunch.envs import recipes
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.loading import load_agent
+from hunch_studies.worlds import recipes
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -13,9 +13,9 @@ from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchWarning, State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.rl.episodes import world_of
 from hunch.rl.policy import Decision, Step
 from hunch.rl.rollout import Rollout
+from hunch.rl.world import world_of
 from hunch.roles.prior.language import prompt
 
 torch = pytest.importorskip("torch")

@@ -11,8 +11,9 @@ import pytest
 import hunch
 from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.rl.episodes import advance, evaluate, name_of, play, replay, world_of
+from hunch.rl.episodes import evaluate, play, replay
 from hunch.rl.rollout import Finished, Rollout, episode_seed
+from hunch.rl.world import advance, name_of, world_of
 
 LAKE = "hunch/FrozenLake-v0"
 

@@ -10,8 +10,9 @@ from hunch.core import State, UsageError
 from hunch.lm.base import softmax
 from hunch.lm.scoring.choose import project
 from hunch.methods.prior.dqn_prior import posterior
+from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.distribution import UniformPrior, draw
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 

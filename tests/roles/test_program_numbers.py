@@ -8,7 +8,7 @@ import pytest
 from hunch.core import State, Transition, World
 from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
-from hunch.ranges import number
+from hunch.numbers import number
 from hunch.rl.world_model import Prediction
 from hunch.roles.reward.program import CodedReward
 from hunch.roles.world_model.program import CodedModel, earning

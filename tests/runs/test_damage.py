@@ -21,10 +21,12 @@ from hunch.report.gather import collect
 from hunch.runs.board import Boards
 from hunch.runs.compare import Arm, Job, compare, outcome
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import CHECKPOINT, last_line, read_lines, write_atomically
+from hunch.runs.files import CHECKPOINT, read_lines, write_atomically
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.processes import thread_limits
+from hunch.runs.shared import last_line
+from hunch.runs.stored import read_run
 
 CONFIG = RunConfig(
     method="zero-shot",
@@ -145,7 +147,7 @@ def test_what_was_evaluated_and_written_is_whole_or_not_read(tmp_path, name, sai
 def test_settings_of_another_version(run, text):
     (run / "config.json").write_text(text)
     with pytest.raises(HunchError, match="damaged or from another version"):
-        RunConfig.read(run)
+        read_run(run)
 
 
 def test_damage_in_one_run_does_not_stop_a_comparison(run, tmp_path):

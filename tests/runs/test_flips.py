@@ -19,9 +19,11 @@ from hunch.report.gather import collect
 from hunch.rl.comparison import difference
 from hunch.runs.compare import outcome
 from hunch.runs.execute import RunConfig, execute, finished
-from hunch.runs.files import BEST, CHECKPOINT, last_line, read_json, read_lines
+from hunch.runs.files import BEST, CHECKPOINT, read_json, read_lines
 from hunch.runs.folder import JOURNAL, STREAMS
 from hunch.runs.loading import load_agent
+from hunch.runs.shared import last_line
+from hunch.runs.stored import read_run
 
 SMALL = DQNPriorConfig(k=2, hidden=4, warmup=10, batch_size=4, encoder="bag-of-words?dim=8")
 LEARNER = {"method": "dqn-prior", "env": "hunch/FrozenLake-v0", "lm": "uniform", "options": SMALL}
@@ -72,7 +74,7 @@ def reported(folder):
 
 
 READERS = {
-    "settings": RunConfig.read,
+    "settings": read_run,
     "result": lambda folder: repr(vars(finished(folder))),  # a failed program's return is nan
     "last": partial(loaded, checkpoint="last"),
     "best": partial(loaded, checkpoint="best"),

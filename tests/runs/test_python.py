@@ -16,6 +16,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import BEST, read_checkpoint, read_json, read_lines
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import read_run
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"k": 2, "hidden": 16, "warmup": 20, "batch_size": 8, "encoder": "bag-of-words"}
@@ -81,7 +82,7 @@ def test_names_objects_and_the_command_write_the_same_folder(named, tmp_path):
     )
     hunch.train(lake_agent(), hunch.make(LAKE), 200, eval_every=50, eval_episodes=3, out=tmp_path / "objects")
     for other in ("command", "objects"):
-        assert RunConfig.read(tmp_path / other) == RunConfig.read(named), other
+        assert read_run(tmp_path / other) == read_run(named), other
         assert episodes(tmp_path / other) == episodes(named), other
         states = [read_checkpoint(folder)["agent"] for folder in (named, tmp_path / other)]
         assert difference(*states) is None, other
@@ -90,7 +91,7 @@ def test_names_objects_and_the_command_write_the_same_folder(named, tmp_path):
 def test_a_model_takes_the_place_of_its_spec(named, tmp_path):
     options = {**OPTIONS, "lm": hunch.lm.load("uniform")}
     hunch.train(*DQN, 200, eval_every=50, eval_episodes=3, out=tmp_path / "run", **options)
-    assert RunConfig.read(tmp_path / "run") == RunConfig.read(named)
+    assert read_run(tmp_path / "run") == read_run(named)
     assert episodes(tmp_path / "run") == episodes(named)
 
 
@@ -145,7 +146,7 @@ def test_a_prolonged_run_equals_a_long_one(tmp_path):
     for which in ({}, {"which": BEST}):
         states = [read_checkpoint(tmp_path / name, **which)["agent"] for name in "ab"]
         assert difference(*states) is None
-    assert RunConfig.read(tmp_path / "a").steps == 150
+    assert read_run(tmp_path / "a").steps == 150
     with pytest.raises(UsageError, match="steps: 150 there, 60 asked"):
         hunch.train(*DQN, 60, eval_every=40, out=tmp_path / "a", **OPTIONS)
 
@@ -160,7 +161,7 @@ def test_the_command_prolongs_a_run(tmp_path):
 
 def test_an_agent_of_ones_own_is_kept_and_filled(tmp_path):
     result = hunch.train(Rarest(), LAKE, 50, out=tmp_path / "r")
-    config = RunConfig.read(tmp_path / "r")
+    config = read_run(tmp_path / "r")
     assert (config.method, config.objects) == ("Rarest", ("agent",))
     assert Arm("Rarest", config).model == "none"
     with pytest.raises(UsageError, match=r"agent=\.\.\."):
@@ -202,7 +203,7 @@ def test_what_the_folder_says_of_a_prior_makes_it_again(prior, again, tmp_path):
     lm = hunch.lm.load("bag-of-words")
     own = prior(lm)
     hunch.train(hunch.methods.ZeroShot(own), LAKE, 20, out=tmp_path)
-    config = RunConfig.read(tmp_path)
+    config = read_run(tmp_path)
     assert config.objects == (() if again else ("agent",))
     if again:
         made = load_agent(tmp_path)[0].prior
@@ -213,7 +214,7 @@ def test_what_the_folder_says_of_a_prior_makes_it_again(prior, again, tmp_path):
 def test_environments_are_told_by_their_id_where_that_makes_them_again(tmp_path):
     def told(env):
         hunch.train(Rarest(), env, 10, out=tmp_path / str(len(list(tmp_path.iterdir()))))
-        config = RunConfig.read(max(tmp_path.iterdir(), key=lambda path: int(path.name)))
+        config = read_run(max(tmp_path.iterdir(), key=lambda path: int(path.name)))
         return config.env, config.env_options, "env" in config.objects
 
     assert told(hunch.make(LAKE, max_steps=7)) == (LAKE, {"max_steps": 7}, False)
@@ -415,7 +416,7 @@ def test_a_kept_config_of_a_wrong_type_is_named(named, tmp_path):
     with pytest.raises(
         HunchError, match="damaged or from another version: k must be a whole number or none, not 'two'"
     ):
-        RunConfig.read(tmp_path)
+        read_run(tmp_path)
 
 
 def test_without_a_model_in_a_role_the_calls_are_the_encoders():

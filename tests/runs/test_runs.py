@@ -30,6 +30,7 @@ from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.result import Result, read_episode
+from hunch.runs.stored import read_run
 
 OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2, encoder="bag-of-words")
 CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=600, seed=3, options=OPTIONS)
@@ -127,7 +128,7 @@ def test_config_repeats_the_run(whole):
     stored = json.loads((whole / "config.json").read_text())
     assert stored["evidence"] == "L3"
     assert stored["versions"]["torch"]
-    assert RunConfig.read(whole) == CONFIG
+    assert read_run(whole) == CONFIG
 
 
 def test_agent_of_a_run_can_be_loaded(whole):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hunch.runs.config import RunConfig
+from hunch.runs.stored import read_run
 
 ARCHIVES = sorted((Path(__file__).parents[2] / "docs" / "assets" / "studies").glob("*.tar.xz"))
 
@@ -17,4 +17,4 @@ def test_settings_of_archived_runs_are_read_and_written_alike(archive, tmp_path)
         configs = [tar.extractfile(entry).read() for entry in tar if entry.name.endswith("config.json")]
     for text in configs:
         (tmp_path / "config.json").write_bytes(text)
-        assert RunConfig.read(tmp_path).settings() == json.loads(text)["run"]
+        assert read_run(tmp_path).settings() == json.loads(text)["run"]

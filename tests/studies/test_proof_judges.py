@@ -13,12 +13,12 @@ import pytest
 from hunch.envs.proofs import kernel
 from hunch.envs.proofs.logic import read
 from hunch.envs.proofs.tactics import moves, tactics, term
-from hunch.envs.proofs.theorems import pool, textbook
 from hunch.rl.and_or import AndOr
 from hunch.rl.evaluator import Uniform
 from hunch_studies import proof_coq, proof_metamath
 from hunch_studies.proof_families import FAMILIES
 from hunch_studies.proof_metamath import UnwritableError
+from hunch_studies.worlds.proofs.theorems import pool, textbook
 
 INSTALL = "{} is not on the path; 'apt-get install {}' installs it"
 SWAPS = {"fst": "snd", "snd": "fst", "inl": "inr", "inr": "inl"}

@@ -21,8 +21,8 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
 from hunch.ranges import PositiveInt, check_value
-from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import name_of
 from hunch.runs.models import Join, Models, check_specs
 
 UNINFORMED = "uniform"

@@ -22,8 +22,8 @@ from hunch.envs import make
 from hunch.envs.design.problem import DesignProblem
 from hunch.envs.offers import declared
 from hunch.rl import dataset
-from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import name_of
 
 
 def placed_in(

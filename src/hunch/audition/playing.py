@@ -16,9 +16,10 @@ from hunch.audition.prior import POLICY
 from hunch.audition.question import Bed, Role, Scores
 from hunch.lm.base import LanguageModel
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
-from hunch.rl.episodes import advance
 from hunch.rl.rollout import Rollout, episode_seed
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.rl.world import advance
+from hunch.roles.prior.build import build_prior
+from hunch.roles.prior.kinds import PriorConfig
 
 LENGTH = "steps per episode"
 STREAMS = 5

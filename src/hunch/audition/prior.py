@@ -14,7 +14,8 @@ from hunch.audition.question import Bed, Moment, Role, Scores, moments
 from hunch.core import FloatArray
 from hunch.lm.base import LanguageModel
 from hunch.roles.prior.action import Proposal
-from hunch.roles.prior.kinds import NEEDS, PriorConfig, build_prior
+from hunch.roles.prior.build import build_prior
+from hunch.roles.prior.kinds import NEEDS, PriorConfig
 
 K = 5
 """Number of proposals, as in DQN-Prior."""

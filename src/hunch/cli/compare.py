@@ -39,15 +39,16 @@ from hunch.rl.dataset import as_episodes
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs import cluster
 from hunch.runs.board import BOARDS
-from hunch.runs.build import build, recorded, tasks
+from hunch.runs.build import build
 from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run, unfinished
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig, check
-from hunch.runs.fit import require_fit, require_recorded
+from hunch.runs.fit import require_fit
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.packages import board_of
 from hunch.runs.progress import Bars, note
+from hunch.runs.recorded import recorded, require_recorded, tasks
 
 
 @dataclass(frozen=True, kw_only=True)

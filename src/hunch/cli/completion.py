@@ -51,10 +51,10 @@ def completion(arguments: Sequence[str]) -> None:
 def _next(before: Sequence[str], current: str) -> Iterable[str]:
     """Return the words that may stand after these; none where a file or a free value is due."""
     from hunch import envs, lm, methods
-    from hunch.cli import main
+    from hunch.cli import commands
 
     if not before or before == ["help"]:
-        return [*main.COMMANDS, *main.added()]
+        return [*commands.COMMANDS, *commands.added()]
     command, rest, last = before[0], before[1:], before[-1]
     named = {"methods": methods.registered(), "envs": envs.names(), "lm": lm.kinds(), "completion": SCRIPTS}
     if command in named:
@@ -77,9 +77,9 @@ SECOND = {"data": ("collect", "import", "show"), "cache": ("stats", "export", "c
 def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Return the methods that a command line names, and its options with the form of their values."""
     from hunch import envs, methods
-    from hunch.cli import help, main
+    from hunch.cli import commands, help
 
-    if command not in main.COMMANDS:
+    if command not in commands.COMMANDS:
         return [], {}
     name = rest[0] if command in SECOND and rest else command
     cls = getattr(import_module(f"hunch.cli.{command}"), f"{name.capitalize()}Options", None)

@@ -16,6 +16,7 @@ from hunch.core import UsageError
 from hunch.ranges import PositiveInt
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.stored import read_run
 
 DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment that
 differ from the run's, for other tasks, are given as --env.NAME VALUE. Settings of the agent's role, such as
@@ -47,7 +48,7 @@ def evaluate(arguments: Sequence[str]) -> None:
     if not arguments or not arguments[0] or arguments[0].startswith("-"):
         raise UsageError("Name the folder of a run first, as in 'hunch evaluate runs/demo/dqn-prior/seed-0'.")
     folder = Path(arguments[0])
-    config = RunConfig.read(folder)
+    config = read_run(folder)
     own = {name: getattr(config.options, name) for name in _changeable(config)}
     rest, env_options = split_environment(arguments[1:])
     where, unknown = read(

@@ -18,9 +18,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rich.console import Console
 from rich.table import Table
 
-from hunch.cli.learner import chosen, unseen
 from hunch.lm.settings import AskConfig
-from hunch.methods import Method, registered
+from hunch.methods import Method, find, registered
 
 HELP = ("-h", "--help")
 ALL = "--help-all"
@@ -163,7 +162,12 @@ def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
     if len(own) < 4:  # a variant of another method
         own |= {name for base in cls.__mro__[1:2] for name in vars(base).get("__annotations__", ())}
     own |= {"gamma", "learning_rate", "hidden"}
-    hidden = {_typed(name) for name in unseen(method, chosen(method, arguments))}
+    unseen = [*method.agent_class.fixed, "lm"]
+    if hasattr(cls, "learner"):
+        from hunch.cli import learner
+
+        unseen += learner.unseen(learner.chosen(method, arguments))
+    hidden = set(map(_typed, unseen))
     listed = options(cls, basic=own.__contains__)
     return [o for o in listed if not hidden & set(accumulate(o.flag.split("."), "{}.{}".format))]
 
@@ -180,6 +184,18 @@ def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[O
 def method_lines() -> list[tuple[str, str]]:
     """Return each method with its summary."""
     return [(name, method.summary) for name, method in registered().items()]
+
+
+def of_run(cls: type[Any], about: str, arguments: Sequence[str]) -> None:
+    """Print the options that all methods share, and those of a method, if one is named."""
+    usage = "hunch run METHOD --env ID [options]"
+    if arguments[0].startswith("-"):
+        show(usage, about, common(cls), arguments)
+        lines(Console(highlight=False), "METHOD is one of", method_lines())
+        return
+    method = find(arguments[0])
+    groups = {**common(cls), **groups_of(method, arguments)}
+    show(usage.replace("METHOD", method.name), f"{method.summary} ({method.paper})", groups, arguments)
 
 
 # ---- printing ---------------------------------------------------------------------------------------------

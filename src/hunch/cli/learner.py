@@ -1,4 +1,4 @@
-"""Which learner a command line chooses, and the settings that are no options then."""
+"""Methods with a choice of learners: which one a command line chooses, and what are no options then."""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ from collections.abc import Sequence
 from dataclasses import fields
 from itertools import pairwise
 
+from hunch.core import UsageError
 from hunch.methods import Method
+from hunch.methods.learners import LEARNERS, OPTIONS
 
 
 def chosen(method: Method, arguments: Sequence[str]) -> str:
-    """Return the learner that a command line chooses, or else the default; empty if there are none."""
-    found = getattr(method.config_class, "learner", "")
+    """Return the learner that a command line chooses, or else the default."""
+    default: str = method.config_class.learner
+    found = default
     for before, token in pairwise(["", *arguments]):
         flag, equals, value = token.partition("=")
         if (flag if equals else before) in ("--learner", f"--{method.prefix}.learner"):
             found = value if equals else token
-    default = getattr(method.config_class, "learner", "")
-    if not default:
-        return ""
-    from hunch.methods.learners import LEARNERS
-
     return found if found in LEARNERS else default
 
 
-def unseen(method: Method, learner: str) -> list[str]:
-    """Return the settings, with dotted names, that are no options: what is fixed, and other learners'."""
-    found = [*method.agent_class.fixed, "lm"]
-    if learner:
-        from hunch.methods.learners import LEARNERS, OPTIONS
+def unseen(learner: str) -> list[str]:
+    """Return the settings of learners, with dotted names, that are no options beside this learner."""
+    every = (entry.name for entry in fields(LEARNERS[learner].config_class))
+    hidden = [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
+    return [*(name for name in LEARNERS if name != learner), *hidden]
 
-        found += [name for name in LEARNERS if name != learner]
-        every = (entry.name for entry in fields(LEARNERS[learner].config_class))
-        found += [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
-    return found
+
+def refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:
+    """Refuse an option of another learner than the one that a command line chooses.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    for token in arguments:
+        other, dot, _ = token.removeprefix("--").removeprefix(f"{method.prefix}.").partition(".")
+        if token.startswith("--") and dot and other in LEARNERS and other != learner:
+            raise UsageError(
+                f"{token.partition('=')[0]} belongs to the learner {other}, and the learner is {learner}: "
+                f"add --learner {other}."
+            )

@@ -11,57 +11,16 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from hunch import plugins
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.plugins import install
-from hunch.suggest import suggest
 
 _SHOW = warnings.showwarning
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": (
-        "METHOD --env ID --lm SPEC --steps N --seed S --out DIR",
-        "train one agent; the same command resumes it",
-    ),
-    "compare": (
-        "METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR",
-        "compare several methods",
-    ),
-    "evaluate": (
-        "RUN --lm SPEC --k N --env.NAME VALUE --out DIR",
-        "evaluate a trained agent, also with another model, other proposals or other tasks",
-    ),
-    "audition": (
-        "--lm SPEC... --roles ROLE... --env ID --questions N",
-        "ask models the questions of each role, and say which role pays",
-    ),
-    "foretell": (
-        "MODEL... --env ID --examples N --depth K",
-        "measure world models: accuracy after one step and several, calibration, speed",
-    ),
-    "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
-    "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
-    "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
-    "serve": (
-        "ENV --host ADDRESS --port N",
-        "serve an environment to other people's trainers, by the protocol of OpenEnv",
-    ),
-    "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
-    "methods": ("[NAME]", "list the published systems, or describe one"),
-    "envs": (
-        "[ID] [--check]",
-        "list the environments, show the options of one and how an episode begins, or check its contract",
-    ),
-    "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
-    "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
-    "lm": (
-        "SPEC [--ask ROLE --env ID]",
-        "test whether a language model answers, how fast, with which verbs, or how a role asks it",
-    ),
-}
-
-GROUP = "hunch.commands"
-"""Entry-point group for packages that add commands."""
+BUILT_IN = (
+    *("run", "compare", "evaluate", "audition", "foretell", "report", "sandbox", "data", "serve", "play"),
+    *("methods", "envs", "cache", "completion", "lm"),
+)
+"""The commands of this package; :mod:`hunch.cli.commands` says what each does."""
 EXTRAS = {
     "torch": "torch",
     "transformers": "hf",
@@ -73,42 +32,6 @@ EXTRAS = {
 MEMORY = "These settings need more memory than there is."
 PLAIN = ("methods", "envs", "lm", "completion")
 """Commands without options."""
-USAGE = """usage: hunch COMMAND ...
-
-  put a language model into a role of a reinforcement-learning loop, and measure how much it helps
-
-{commands}
-
-  'hunch COMMAND --help' or 'hunch help COMMAND' describes a command, 'hunch run METHOD --help' lists a
-  method's options, 'hunch --version' prints the version."""
-
-
-def added() -> dict[str, plugins.Command]:
-    """Return the commands of other packages."""
-    return {name: point.load() for name, point in plugins.installed(GROUP).items()}
-
-
-def usage() -> str:
-    """The overview of all commands."""
-    every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added().items()}
-    lines = [f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in every.items()]
-    return USAGE.format(commands="\n".join(lines))
-
-
-def command_help(name: str) -> None:
-    """Print what a command without options does.
-
-    Raises:
-        UsageError: if there is no such command.
-    """
-    does = (command(name).__doc__ or "").strip()
-    print(f"usage: hunch {name} {COMMANDS[name][0]}".rstrip() + f"\n\n{does}")
-    if name == "lm":
-        from rich.console import Console
-
-        from hunch.cli import help, lists
-
-        help.lines(Console(highlight=False), "SPEC is one of", lists.kinds())
 
 
 def command(name: str) -> Callable[[Sequence[str]], None]:
@@ -117,22 +40,13 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
     Raises:
         UsageError: if there is no such command, with similar names.
     """
-    if name not in COMMANDS:
-        return _added(name)
+    if name not in BUILT_IN:
+        from hunch.cli import commands
+
+        return commands.of_another_package(name)
     module = "lists" if name in ("methods", "envs", "lm") else name
     function: Callable[[Sequence[str]], None] = getattr(import_module(f"hunch.cli.{module}"), name)
     return function
-
-
-def _added(name: str) -> Callable[[Sequence[str]], None]:
-    """Return the function behind a command of another package."""
-    there = plugins.installed(GROUP)
-    if name not in there:
-        if name in ("pretrain", "study"):
-            raise plugins.of_studies(f"The command 'hunch {name}'")
-        raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
-    brought: plugins.Command = there[name].load()
-    return brought.load()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -145,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
+        from hunch.cli.commands import usage
+
         print(usage())
         sys.exit(0 if arguments else 2)
     if arguments[0] in ("-V", "--version"):
@@ -152,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     try:
         if arguments[0] in PLAIN and {"-h", "--help"} & set(arguments[1:]):
-            command_help(arguments[0])
+            from hunch.cli.commands import describe
+
+            describe(arguments[0], str(command(arguments[0]).__doc__))
         else:
             command(arguments[0])(arguments[1:])
     except KeyboardInterrupt as stopped:

@@ -19,7 +19,6 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 from hunch import methods
-from hunch.cli.learner import chosen, unseen
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.methods import Method
@@ -188,13 +187,14 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
             file has an option that the method lacks.
     """
     given = given or {}
-    picked = ["--learner", str(given["learner"])] if "learner" in given else []
-    learner = chosen(method, [*picked, *arguments])
-    moved: Mapping[str, str] = getattr(method.agent_class, "moved", {})
-    if gone := next((name for name in moved for token in arguments if _is(token, name)), ""):
-        raise UsageError(f"There is no option --{gone} any more: {moved[gone]}.")
-    if learner:
-        _refuse_other_learners(method, learner, arguments)
+    hidden = [*method.agent_class.fixed, "lm"]
+    if hasattr(method.config_class, "learner"):
+        from hunch.cli import learner
+
+        picked = ["--learner", str(given["learner"])] if "learner" in given else []
+        own = learner.chosen(method, [*picked, *arguments])
+        learner.refuse_other_learners(method, own, arguments)
+        hidden += learner.unseen(own)
     usual = replace(method.config_class(), **method.agent_class.fixed)
     start = usual
     if given:
@@ -202,27 +202,10 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
 
         start = changed(usual, given, method.name)
         check_settings(start)
-    hidden = unseen(method, learner)
     for name in hidden:
         if name != "lm" and attrgetter(name)(start) != attrgetter(name)(usual):
             raise UsageError(f"{method.name} has no option {name}.")
     return _without(start, hidden)
-
-
-def _refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:
-    from hunch.methods.learners import LEARNERS
-
-    for token in arguments:
-        other, dot, _ = token.removeprefix("--").removeprefix(f"{method.prefix}.").partition(".")
-        if token.startswith("--") and dot and other in LEARNERS and other != learner:
-            raise UsageError(
-                f"{token.partition('=')[0]} belongs to the learner {other}, and the learner is {learner}: "
-                f"add --learner {other}."
-            )
-
-
-def _is(token: str, name: str) -> bool:
-    return token.partition("=")[0].rpartition(".")[2].removeprefix("--") == name
 
 
 def _without(start: Any, hidden: Sequence[str]) -> Any:

@@ -25,8 +25,8 @@ from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt
 from hunch.rl.rollout import Rollout, TextEnvironment
-from hunch.runs.config import RunConfig
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import read_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def play(arguments: Sequence[str]) -> None:
     options = read(PlayOptions, prog="hunch play", args=rest)
     agent, env_id = None, options.env
     if options.run:
-        config = RunConfig.read(options.run)
+        config = read_run(options.run)
         if env_id and env_id.rpartition(":")[2] != config.env.rpartition(":")[2]:
             raise UsageError(f"The run in {options.run} uses {config.env}, not {env_id}; leave the id out.")
         env_id, env_options = config.env, env_options or config.env_options

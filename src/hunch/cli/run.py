@@ -21,7 +21,6 @@ from hunch.runs.config import check, loading
 from hunch.runs.execute import execute, interruptible
 from hunch.runs.progress import RunProgress
 
-USAGE = "hunch run METHOD --env ID [options]"
 MORE = "The same command with a larger budget continues it."
 
 
@@ -37,7 +36,9 @@ def run(arguments: Sequence[str]) -> None:
     """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
     names, rest, given = split_config(arguments)
     if {"-h", "--help", "--help-all"} & set(rest):
-        return _help([*names, *rest])
+        from hunch.cli.help import of_run
+
+        return of_run(RunOptions, str(run.__doc__), [*names, *rest])
     if not names:
         known = ", ".join(methods.registered())
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
@@ -70,19 +71,3 @@ def run(arguments: Sequence[str]) -> None:
         done = f"stopped after {result.steps:,} of {config.steps:,} steps"
         raise KeyboardInterrupt(f"{done}, saved in {out}; the same command continues the run.")
     print(f"Kept in {out}.")
-
-
-def _help(arguments: Sequence[str]) -> None:
-    """Print the options that all methods share, and those of a method, if one is named."""
-    from rich.console import Console
-
-    from hunch.cli import help
-
-    if arguments[0].startswith("-"):
-        help.show(USAGE, str(run.__doc__), help.common(RunOptions), arguments)
-        help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
-        return
-    method = methods.find(arguments[0])
-    groups = {**help.common(RunOptions), **help.groups_of(method, arguments)}
-    about = f"{method.summary} ({method.paper})"
-    help.show(USAGE.replace("METHOD", method.name), about, groups, arguments)

@@ -23,28 +23,7 @@ from hunch.ranges import NonNegativeInt, check_value
 from hunch.suggest import suggest
 
 if TYPE_CHECKING:
-    from hunch.envs.base import Outcome, TextEnv
-    from hunch.envs.checker import ContractError, check
-    from hunch.envs.design import DesignProblem
-    from hunch.envs.text_wrapper import TextWrapper, require_text
-    from hunch.envs.wrappers import History, Written
-
-__all__ = [
-    "ContractError",
-    "DesignProblem",
-    "History",
-    "Outcome",
-    "TextEnv",
-    "TextWrapper",
-    "Written",
-    "check",
-    "creator",
-    "describe",
-    "make",
-    "names",
-    "options_of",
-    "require_text",
-]
+    from hunch.envs.classes import *  # noqa: F403 - a stub, for type checkers
 
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
@@ -54,8 +33,8 @@ _OF_STUDIES = (
     *("BabyAI-PickupDist", "BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining"),
     *("Bulbs", "Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey"),
     *("Ferry", "Game24", "GameCode", "Gripper", "HomeGrid", "KeyCorridor", "Logistics", "Miconic"),
-    *("MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "RewardDesign", "SaySelect"),
-    *("SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
+    *("MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "RewardDesign"),
+    *("SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
@@ -70,6 +49,7 @@ _HOMES = {
     "check": "checker",
     "require_text": "text_wrapper",
 }
+__all__ = sorted((*_HOMES, "creator", "describe", "make", "names", "options_of"))
 
 _ENTRY_POINTS = {
     "hunch/FrozenLake-v0": "hunch.envs.frozen_lake:FrozenLake",
@@ -94,11 +74,8 @@ _ENTRY_POINTS = {
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
-    "hunch/Prompting-v0": "hunch.envs.prompting:Prompting",
-    "hunch/Proof-v0": "hunch.envs.proofs.env:Proof",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
-    "hunch/Recipes-v0": "hunch.envs.recipes:Recipes",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
@@ -112,10 +89,12 @@ for _id, _entry_point in _ENTRY_POINTS.items():
     gymnasium.register(_id, _entry_point, disable_env_checker=True, order_enforce=False)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # so that a wrong name is an error of types
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def names() -> tuple[str, ...]:

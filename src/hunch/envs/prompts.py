@@ -9,7 +9,7 @@ left to a reward source of one's own, which finds the line in ``next_state.raw``
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +118,27 @@ def _is_prompt(prompt: Any) -> bool:
         return isinstance(prompt, str) and bool(prompt)
     told = all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in prompt)
     return told and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
+
+
+def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str, float]]:
+    """Return recorded results of prompts by question; several of one prompt are averaged.
+
+    Raises:
+        UsageError: if questions are missing, there is one prompt only, or all results are equal.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    for number, row in enumerate(rows, 1):
+        if not str(row.get("question", "")).strip():
+            raise UsageError(
+                f"Line {number} of {file} has no question, without which prompts cannot be chosen."
+            )
+        results = found.setdefault(str(row["question"]), {}).setdefault(shown(row["prompt"]), [])
+        results.append(float(row["right"]))
+    if len({prompt for own in found.values() for prompt in own}) < 2:
+        raise UsageError(f"{file} holds results of one prompt only, so there is nothing to choose.")
+    if len({result for own in found.values() for results in own.values() for result in results}) < 2:
+        raise UsageError(f"All results in {file} are equal, so nothing can be learned from them.")
+    return {
+        text: {prompt: sum(all_of_it) / len(all_of_it) for prompt, all_of_it in own.items()}
+        for text, own in found.items()
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from hunch.core import State, UsageError
@@ -11,7 +12,6 @@ from hunch.lm.base import LanguageModel, Sampling
 from hunch.lm.hearing import count_fallbacks, show
 from hunch.lm.prompts import Message, Prompt
 from hunch.lm.settings import AskConfig as AskConfig
-from hunch.lm.settings import ask_config as ask_config
 from hunch.lm.template import Template
 
 ANSWER: Final = 32
@@ -119,7 +119,7 @@ def about(state: State) -> dict[str, str]:
 
 
 def listed(items: Collection[str]) -> str:
-    """Return items as a list, one a line, for the field ``{actions}``."""
+    """Return items as a list, one per line, for the field ``{actions}``."""
     return "\n".join(f"- {item}" for item in items)
 
 
@@ -129,3 +129,9 @@ def examples(pairs: Any) -> str:
     if not isinstance(pairs, many) or not all(isinstance(pair, many) and len(pair) == 2 for pair in pairs):
         return ""
     return "\n".join(f"{task}: {', '.join(map(str, plan))}" for task, plan in pairs)
+
+
+def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
+    """Return how a config asks, alone, with some settings changed."""
+    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
+    return AskConfig(**(own | changed))

@@ -9,8 +9,6 @@ computes the options of a prompt together, and sample i of a prompt has its own 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,13 +77,6 @@ class Sampling:
 
 
 ONE_LINE = Sampling()
-THOUGHTS = 2048
-"""Default tokens for the answer of a chat model, thoughts included (our choice)."""
-
-
-def room_to_think(context: int | None) -> int:
-    """Return the tokens that a chat model may need for an answer: a quarter of its context at most."""
-    return min(THOUGHTS, context // 4) if context else THOUGHTS
 
 
 class Uncached(str):
@@ -248,11 +239,6 @@ def unit(vector: Float32Array) -> Float32Array:
     return vector / max(np.float32(np.linalg.norm(vector)), np.float32(1e-12))
 
 
-def count_words(options: Sequence[str]) -> IntArray:
-    """Return the number of whitespace-separated words of each option, shape (n_options,)."""
-    return np.array([len(option.split()) for option in options], dtype=np.int64)
-
-
 @lru_cache(maxsize=1 << 16)
 def estimate_tokens(text: str) -> int:
     """Estimate the number of GPT-2 tokens of a text: the pieces into which it is split before merging.
@@ -260,32 +246,6 @@ def estimate_tokens(text: str) -> int:
     Rare words are several tokens each, so the true number is a little higher.
     """
     return len(_PIECE.findall(text))
-
-
-def sample_rng(*request: Prompt | int | Sampling) -> np.random.Generator:
-    """Return the random generator of one sample; the same request always gives the same generator."""
-    digest = hashlib.sha256(json.dumps(request, default=Sampling.named).encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
-
-
-def cut(text: str, stop: Sequence[str]) -> str:
-    """Return the text before the first occurrence of any stop string."""
-    ends = [text.find(mark) for mark in stop]
-    return text[: min((end for end in ends if end >= 0), default=len(text))]
-
-
-def listed_options(prompt: str) -> tuple[str, ...]:
-    """Return the items of the last list in a prompt: consecutive lines that begin with ``"- "``.
-
-    Models that are not language models (``uniform``, ``scripted:``) find their options in this way.
-    """
-    items: list[str] = []
-    for line in reversed(prompt.splitlines()):
-        if line.startswith("- "):
-            items.append(line[2:].strip())
-        elif items:
-            break
-    return tuple(reversed(items))
 
 
 def softmax(logits: FloatArray) -> FloatArray:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from hunch.core import UsageError
-from hunch.plugins import library
 
 Role = Literal["system", "user", "assistant"]
 
@@ -20,7 +16,7 @@ class Message(NamedTuple):
     Attributes:
         role: The speaker: ``system`` for instructions, ``user``, or ``assistant`` for the model.
         content: The text of the message.
-        images: Pictures from :func:`picture`, for models with the verb ``see``.
+        images: Pictures from :func:`hunch.lm.picture`, for models with the verb ``see``.
     """
 
     role: Role
@@ -30,7 +26,6 @@ class Message(NamedTuple):
 
 Prompt: TypeAlias = str | Sequence[Message]
 """A text or a list of messages. If the last message is the model's own, the model continues it."""
-PICTURES: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
 
 
@@ -64,38 +59,6 @@ def shown(prompt: Prompt) -> list[str]:
     return [] if isinstance(prompt, str) else [image for message in prompt for image in message.images]
 
 
-def picture(source: str | Path | bytes | Any) -> str:
-    """Return a picture as a data URL, for a message.
-
-    Args:
-        source: A file or the bytes of a PNG, JPEG, GIF or WebP picture, or a uint8 array of shape
-            (height, width, 3), which becomes a PNG.
-
-    Raises:
-        UsageError: if it is none of these, or the file does not exist.
-    """
-    if isinstance(source, str | Path):
-        try:
-            source = Path(source).expanduser().read_bytes()
-        except OSError as error:
-            raise UsageError(f"The picture {str(source)!r} cannot be read.") from error
-    data = source if isinstance(source, bytes) else _png(source)
-    kind = next((kind for kind, marks in PICTURES.items() if data[:12].startswith(marks)), None)
-    if kind is None:
-        raise UsageError(f"A picture must be one of {', '.join(PICTURES)}, and these bytes are not.")
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-
-
-def _png(pixels: Any) -> bytes:
-    images = library("PIL.Image", "Pictures from arrays need Pillow", "plot")
-    file = io.BytesIO()
-    try:
-        images.fromarray(pixels).save(file, "PNG")
-    except (TypeError, AttributeError, ValueError, OSError) as error:
-        raise UsageError("A picture as an array must be uint8 of shape (height, width, 3).") from error
-    return file.getvalue()
-
-
 def text_of(prompt: Prompt) -> str:
     """Return a prompt as one text, for models that only continue text.
 
@@ -108,11 +71,3 @@ def text_of(prompt: Prompt) -> str:
         return "\n\n".join(message.content for message in prompt)
     lines = [m.content if m.role == "system" else f"{SPEAKERS[m.role]}: {m.content}" for m in prompt]
     return "\n\n".join(lines if prompt[-1].role == "assistant" else [*lines, f"{SPEAKERS['assistant']}:"])
-
-
-def extended(prompt: Prompt, more: str) -> Prompt:
-    """Return a prompt with text added at the end, or at the end of its last message."""
-    if isinstance(prompt, str):
-        return prompt + more
-    *before, last = prompt
-    return (*before, last._replace(content=last.content + more))

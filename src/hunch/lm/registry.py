@@ -233,17 +233,6 @@ def backend_of(head: str) -> Backend:
     )
 
 
-def require_trainable(spec: str) -> None:
-    """Refuse a model without weights to train, such as one behind a server, before anything is loaded.
-
-    Raises:
-        UsageError: naming the model.
-    """
-    head, _ = split(spec)
-    if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:
-        raise UsageError(f"{head} has no weights to train here: name a model as hf:<name or folder>.")
-
-
 def require(model: M, verb: Verb, needed_by: str) -> M:
     """Return the model if it supports a verb; checked before a run starts.
 

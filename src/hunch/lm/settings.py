@@ -52,9 +52,3 @@ def with_digests(config: C) -> C:
         if (named := pinned(config.prompt)) != config.prompt:
             changed["prompt"] = named
     return cast("C", replace(cast("Any", config), **changed)) if changed else config
-
-
-def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
-    """Return how a config asks, alone, with some settings changed."""
-    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
-    return AskConfig(**(own | changed))

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hunch.core import UsageError
-from hunch.lm.registry import SCRATCH, build, check_options, kinds, require_trainable, split
+from hunch.lm.registry import SCRATCH, backend_of, build, check_options, kinds, split
 
 if TYPE_CHECKING:
     from hunch.lm.training import Trainable
@@ -59,3 +59,14 @@ def _in_folder(
     _, model = build(kind, {name: value for name, value in options.items() if name not in training})
     own = {name: value for name, value in options.items() if name in training}
     return str(getattr(model, "folder", "")), own
+
+
+def require_trainable(spec: str) -> None:
+    """Refuse a model without weights to train, such as one behind a server, before anything is loaded.
+
+    Raises:
+        UsageError: naming the model.
+    """
+    head, _ = split(spec)
+    if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:
+        raise UsageError(f"{head} has no weights to train here: name a model as hf:<name or folder>.")

@@ -15,8 +15,9 @@ import numpy as np
 from hunch.core import Agent, Episode, HunchError, Player, State, Transition, World
 from hunch.envs.checker import BrokenRuleError
 from hunch.rl.comparison import difference
-from hunch.rl.episodes import advance, evaluate, play, world_of
+from hunch.rl.episodes import evaluate, play
 from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.rl.world import advance, world_of
 
 RULES = {
     "contract": "An agent has all methods of hunch.core.Agent; its settings are plain values, learn returns "

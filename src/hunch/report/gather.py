@@ -14,10 +14,12 @@ from hunch.core import HunchError, UsageError
 from hunch.report.curves import Points, course
 from hunch.report.table import place
 from hunch.runs.compare import SEED, Arm, Job, Outcome
+from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, finished
 from hunch.runs.files import CHECKPOINT, read_json
-from hunch.runs.folder import STREAMS, kept, leaves
+from hunch.runs.folder import STREAMS, kept
 from hunch.runs.result import Result
+from hunch.runs.stored import read_run
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
 """Files that identify the folder of a run, even if it is incomplete."""
@@ -143,7 +145,7 @@ def _complete(folder: Path, name: str) -> Run:
     for file in ("config.json", "metrics.jsonl", "episodes.jsonl"):
         if not (folder / file).exists():
             raise HunchError(f"{file} is missing.")
-    config, record = RunConfig.read(folder), read_json(folder / "config.json") or {}
+    config, record = read_run(folder), read_json(folder / "config.json") or {}
     summary = read_json(folder / "summary.json")
     result = finished(folder)
     if summary is None or result is None:

@@ -15,7 +15,7 @@ from hunch.report.pack import Told, digits, pack, tell
 from hunch.report.table import Row, final_return, rows, verdict
 from hunch.rl.statistics import Estimate, contrast
 from hunch.runs.compare import Arm
-from hunch.runs.folder import leaves
+from hunch.runs.differences import leaves
 from hunch.runs.models import Loaded
 
 SCRIPTS = ("page.js", "charts.js", "viewer.js", "kept.js")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any
 
@@ -46,6 +47,7 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
+@lru_cache(maxsize=4096)  # states come again, and this is asked at every step
 def _are_texts(actions: Sequence[Any]) -> bool:
     """Return whether actions are different texts, and none is empty."""
     distinct = set(actions)

@@ -22,7 +22,7 @@ import numpy as np
 
 from hunch.core import HunchError, InadmissibleActionError, State, Transition, UsageError
 from hunch.rl import faults
-from hunch.rl.fleet import Call, Fleet
+from hunch.rl.fleet import Call, fleet
 
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
@@ -105,7 +105,7 @@ class Rollout:
         task_seed: Fixes the task over all episodes, in environments that draw a task.
         lifetime: Consecutive episodes of an environment that share a task, drawn anew for each lifetime. With
             1, an episode's own seed decides its task.
-        processes: Number of worker processes; see :class:`hunch.rl.fleet.Fleet`.
+        processes: Number of worker processes; see :func:`hunch.rl.fleet.fleet`.
         raw: Whether states have ``raw``.
         group: Neighbouring environments whose episodes of the same number have the same seed, and so the
             same beginning: several answers to one prompt. None waits for another.
@@ -131,7 +131,7 @@ class Rollout:
         require_whole_groups(len(envs), group)
         if lifetime < 1:
             raise UsageError(f"A lifetime has at least one episode, not {lifetime}.")
-        self.fleet, self.raw, self.group = Fleet(envs, processes), raw, group
+        self.fleet, self.raw, self.group = fleet(envs, processes), raw, group
         self.seed, self.task_seed, self.lifetime = seed, task_seed, lifetime
         self.limited = None if seeds is None else deque(zip(numbers or count(), seeds, strict=False))
         self.begun = [0] * len(envs)

@@ -14,16 +14,15 @@ it is learnt. This module imports torch, so import it only where it is needed.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import FloatArray, IntArray
+from hunch.core import FloatArray, IntArray, Saved
 
 
-class SoftQ:
+class SoftQ(Saved):
     """Q of the next token, and its update.
 
     Args:
@@ -35,6 +34,8 @@ class SoftQ:
         target: How far the target network moves after each update.
         seed: Seed of the weights.
     """
+
+    saved = ("network", "target", "optimiser")
 
     def __init__(
         self,
@@ -88,12 +89,3 @@ class SoftQ:
         with torch.no_grad():
             torch._foreach_lerp_(list(self.target.parameters()), list(self.network.parameters()), self.rate)
         return float(loss.detach())
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return both networks and the optimiser."""
-        return {name: getattr(self, name).state_dict() for name in ("network", "target", "optimiser")}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`."""
-        for name, own in state.items():
-            getattr(self, name).load_state_dict(copy.deepcopy(own))

@@ -83,6 +83,47 @@ class Worker:
             self.process.join()
 
 
+class Workers:
+    """Environments in worker processes, which are called in parallel; see :func:`hunch.rl.fleet.fleet`."""
+
+    def __init__(self, envs: Sequence[Any], processes: int) -> None:
+        self.envs = list(envs)
+        self.workers: list[Worker] = []
+        try:
+            self.workers = [Worker(self.envs[i::processes]) for i in range(processes)]
+            _raise_first([worker.receive() for worker in self.workers])
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, calls: Mapping[int, Any]) -> dict[int, Any]:
+        """Call one method of some environments; an error is raised after all have answered."""
+        n = len(self.workers)
+        shares = [{i // n: call for i, call in calls.items() if i % n == number} for number in range(n)]
+        asked = [(number, share) for number, share in enumerate(shares) if share]
+        for number, share in asked:
+            self.workers[number].send(share)
+        answers = [self.workers[number].receive() for number, _ in asked]
+        _raise_first(answers)
+        found = {
+            i * n + k: answer for (k, _), own in zip(asked, answers, strict=True) for i, answer in own.items()
+        }
+        return {i: found[i] for i in calls}
+
+    def close(self) -> None:
+        """Stop the workers."""
+        workers, self.workers = self.workers, []
+        for worker in workers:
+            worker.close()
+
+
+def _raise_first(answers: Sequence[Any]) -> None:
+    """Raise the first error after all workers have answered, so that no answer is left in a pipe."""
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+
+
 def _work(pipe: Connection, packed: bytes) -> None:
     """Serve a share of the environments until the pipe is closed. The first answer says that it is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business

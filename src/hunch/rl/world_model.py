@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from hunch.core import FloatArray, Transition, UsageError
-from hunch.ranges import number
+from hunch.numbers import number
 
 TOLERANCE = 1e-5
 """Tolerance for numbers, relative to their size if it is above 1 (Dainese et al. 2024)."""

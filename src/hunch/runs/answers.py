@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import UsageError
-from hunch.envs.prompting import read_questions
-from hunch.envs.prompts import read, shown
+from hunch.envs.prompts import read, results, shown
 from hunch.rl.dataset import Dataset, check, read_json_lines
 from hunch.rl.recording import Recording
 
@@ -49,12 +48,11 @@ def _dataset(file: Path, env: str, env_options: Mapping[str, Any], episodes: Seq
 
 def _results(file: str) -> list[Recording]:
     """Return the results of prompts for the questions of the training, each an episode of one step."""
+    every = list(results(list(read(file, "right")), file).items())
     return [
-        Recording(
-            (own.text, ""), (tuple(own.right), ()), (prompt,), (right,), True, False, success=right > 0.5
-        )
-        for own in read_questions(file)[::2]
-        for prompt, right in own.right.items()
+        Recording((text, ""), (tuple(own), ()), (prompt,), (right,), True, False, success=right > 0.5)
+        for text, own in every[::2]
+        for prompt, right in own.items()
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hunch.envs
@@ -64,32 +63,9 @@ def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list
     """
     if "env" in config.objects:
         raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
-    options = tasks(config, data or recorded(config))
+    options = config.env_options
+    if config.data or data:
+        from hunch.runs.recorded import recorded, tasks
+
+        options = tasks(config, data or recorded(config))
     return [hunch.envs.make(config.env, **options) for _ in range(n)]
-
-
-def recorded(config: RunConfig) -> Dataset | None:
-    """Read the data that a run learns from; None if there are none.
-
-    Raises:
-        UsageError: if the data are missing, inconsistent, or from another environment.
-    """
-    if not config.data:
-        return None
-    from hunch.rl import dataset
-
-    if Path(config.data).is_file():
-        from hunch.runs.answers import read_data
-
-        return read_data(Path(config.data), config.env, config.env_options)
-    data = dataset.load(config.data)
-    dataset.same_environment(data, config.env)
-    return data
-
-
-def tasks(config: RunConfig, data: Dataset | None) -> dict[str, Any]:
-    """Return the options of the environments of a run.
-
-    These are the run's own, and for other options those under which its data were recorded.
-    """
-    return {**(data.env_options if data else {}), **config.env_options}

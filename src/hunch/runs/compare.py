@@ -25,11 +25,11 @@ from hunch.lm.budget import Budget
 from hunch.rl.workers import without_main
 from hunch.runs.board import BOARDS
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
-from hunch.runs.files import last_line, read_json, write_atomically
+from hunch.runs.files import read_json, write_atomically
 from hunch.runs.folder import RunFolder, holds, require_folder
 from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
-from hunch.runs.shared import shares
+from hunch.runs.shared import last_line, shares
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
 
 from hunch import methods
-from hunch.core import HunchError, UsageError
+from hunch.core import UsageError
 from hunch.lm.settings import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
-from hunch.runs.files import read_json
 from hunch.runs.models import Asked, about, check_specs
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
@@ -80,29 +78,6 @@ class RunConfig(Setting):
     """The method's config dataclass."""
     objects: tuple[str, ...] = ()
     """What was passed as a Python object and cannot be rebuilt from these settings: agent, env, data."""
-
-    @classmethod
-    def read(cls, folder: str | Path) -> RunConfig:
-        """Read the settings of the run in a folder.
-
-        Raises:
-            UsageError: if the folder holds no run.
-            HunchError: if its ``config.json`` is damaged.
-        """
-        stored = read_json(Path(folder) / "config.json")
-        if stored is None:
-            raise UsageError(f"{folder} holds no run: there is no config.json.")
-        try:
-            settings = {**stored["run"], "objects": tuple(stored["run"].get("objects", ()))}
-            options = settings["options"]
-            if options is not None and "agent" not in settings["objects"]:
-                options = _rebuild(methods.find(settings["method"]).config_class, options)
-            config = cls(**{**settings, "options": options})
-            config.check_types()
-        except (KeyError, TypeError, UsageError) as error:
-            lacks = f"it has no {error}" if isinstance(error, KeyError) else error
-            raise HunchError(f"{folder}/config.json is damaged or from another version: {lacks}.") from error
-        return config
 
     def check_types(self) -> None:
         """Check the type and range of every setting, including those of the method.
@@ -204,17 +179,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
-    """Rebuild a config dataclass, including nested ones, from parsed JSON."""
-    hints = get_type_hints(cls)
-    arguments = {}
-    for entry in fields(cls):
-        if entry.name not in values and "later" in entry.metadata:
-            continue
-        value = values[entry.name]
-        if is_dataclass(hints[entry.name]):
-            value = _rebuild(hints[entry.name], value)
-        arguments[entry.name] = tuple(value) if isinstance(value, list) else value
-    return cls(**arguments)

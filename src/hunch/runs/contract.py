@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from hunch import envs as known
 from hunch.core import HunchWarning, UsageError
-from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import name_of
 from hunch.runs.models import asked_by, layers
 
 SECONDS = 5.0

@@ -20,14 +20,15 @@ from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.success import Estimate, over_episodes
-from hunch.runs.build import recorded, tasks
 from hunch.runs.config import RunConfig, Seed
+from hunch.runs.differences import differences, leaves
 from hunch.runs.evaluations import EVALUATION_SEED, Players
 from hunch.runs.files import Checkpoint, file_of, read_json, write_json, writing
-from hunch.runs.folder import differences, leaves
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
+from hunch.runs.recorded import recorded, tasks
 from hunch.runs.result import ledger, mean_return
+from hunch.runs.stored import read_run
 
 FILE = "evaluation.json"
 
@@ -103,7 +104,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
         HunchError: if the folder holds no run, or no checkpoint yet.
     """
     check_settings(trial)
-    own = RunConfig.read(trial.run)
+    own = read_run(trial.run)
     before = tasks(own, recorded(own))
     config = replace(
         refill(own, trial.lm, trial.options),

@@ -19,11 +19,11 @@ from hunch.lm.budget import Budget, Ledger
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
 from hunch.runs.board import Boards
-from hunch.runs.build import build, environments, recorded
+from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
 from hunch.runs.files import CHECKPOINT, write_json
-from hunch.runs.fit import require_fit, require_recorded
+from hunch.runs.fit import require_fit
 from hunch.runs.folder import RunFolder, kept, refuse_other
 from hunch.runs.loop import Watch
 from hunch.runs.models import Asked, Loaded, asked_by, is_ours, light, refuse_known_games
@@ -147,7 +147,12 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     Raises:
         UsageError: if it cannot, or there is nothing to learn from.
     """
-    data, stored = _data(config, given)
+    data: Sequence[Episode] = ()
+    stored = None
+    if config.data or given.data is not None:
+        from hunch.runs.recorded import episodes_of
+
+        data, stored = episodes_of(config, given.data)
     envs = [] if config.offline else list(given.envs or ())
     if not envs and not config.offline and "env" not in config.objects:
         envs = environments(config, config.streams, stored)
@@ -164,28 +169,10 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
         for env in places.all[:1]:
             require_fit(config.method, env)
         if config.offline:
+            from hunch.runs.recorded import require_recorded
+
             require_recorded(config.method, data)
     return places
-
-
-def _data(config: RunConfig, given: Given) -> tuple[Sequence[Episode], Dataset | None]:
-    """Return the recorded episodes, and the data set that they come from."""
-    found = recorded(config) if given.data is None else given.data
-    if found is None:
-        return (), None
-    from hunch.rl.dataset import Dataset, as_episodes, same_environment
-
-    if not isinstance(found, Dataset):
-        return as_episodes(found), None
-    if "env" not in config.objects:
-        same_environment(found, config.env)
-    return as_episodes(found), found
-
-
-def _without_raw(data: Sequence[Episode]) -> Sequence[Episode]:
-    from hunch.rl.dataset import without_raw
-
-    return without_raw(data)
 
 
 def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Evaluation | None:
@@ -234,7 +221,11 @@ def _run(
         ledger = Ledger(asked, budget, folder.journal() if folder and budget else None)
         with ledger.enforced():  # the first reset may ask a model
             rollout = _rollout(config, places.envs, agent) if places.envs else None
-        data = places.data if raw or not places.data else _without_raw(places.data)
+        data = places.data
+        if data and not raw:
+            from hunch.rl.dataset import without_raw
+
+            data = without_raw(data)
         env = next(iter(places.all), None)
         world = (agent, rollout, env, data, config.seed, config.steps)
         training = Training(*world, ledger, folder, asked, config.lifetime)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge
 
-from hunch.core import HunchError, HunchWarning
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.seal import checked, fits, read_sealed_json, seal, sealed_json
 
 REASONS = {
@@ -29,8 +29,6 @@ REASONS = {
     errno.ENOTDIR: "it is not a folder",
     errno.EEXIST: "it is not a folder",
 }
-LONGEST_LINE = 65_536
-"""Number of bytes at the end of a file that are searched for its last line."""
 CHECKPOINT = Path("checkpoint") / "state.pt"
 BEST = Path("checkpoint") / "best.pt"
 """The agent of the best evaluation so far."""
@@ -127,13 +125,13 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
 
 @contextmanager
 def restoring(path: Path) -> Iterator[None]:
-    """Turn the error of an agent that cannot load a checkpoint into one clear sentence."""
+    """Turn the error of an agent that cannot load a checkpoint into one clear sentence: a UsageError."""
     try:
         yield
     except HunchError:
         raise
     except Exception as error:
-        raise HunchError(
+        raise UsageError(
             f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
             f"({type(error).__name__}: {error})."
         ) from error
@@ -182,16 +180,4 @@ def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
         raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
     if not isinstance(value, dict):
         raise HunchError(f"Line {number} of {path} is damaged: it holds no JSON object.")
-    return value
-
-
-def last_line(path: Path) -> dict[str, Any] | None:
-    """Return the last complete line of a JSON-lines file; None if there is none or it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
-            complete = file.read().split(b"\n")[:-1]
-        value: dict[str, Any] | None = read_sealed_json(complete[-1] + b"\n") if complete else None
-    except (FileNotFoundError, ValueError):
-        return None
     return value

@@ -1,15 +1,12 @@
-"""Whether a method can use an environment, or recorded data: compared before anything is loaded."""
+"""Whether a method can use an environment: compared before anything is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from hunch import methods
-from hunch.core import Episode, Transition, UsageError
+from hunch.core import UsageError
 from hunch.envs.offers import acts, declared
-from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import name_of
 
 
 def require_fit(method: str, env: TextEnvironment) -> None:
@@ -27,19 +24,7 @@ def require_fit(method: str, env: TextEnvironment) -> None:
         raise UsageError(f"{method} {_ACTS[wants.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
     lacking = sorted(wants.reads - wants.optional - (wants.reads if offers is None else offers))
     if lacking:
-        raise UsageError(f"{method} reads {_READS[lacking[0]]}, and {name} offers none.")
-
-
-def require_recorded(method: str, data: Sequence[Episode]) -> None:
-    """Refuse data that hold no events, raw states or pictures, if a method reads them.
-
-    Raises:
-        UsageError: naming what is missing.
-    """
-    wants = methods.find(method)
-    for what in sorted((wants.reads - wants.optional) & _SHOWN.keys()):
-        if not any(_SHOWN[what](t) for episode in data for t in episode):
-            raise UsageError(f"{method} reads {_READS[what]}, and the recorded data hold none.")
+        raise UsageError(f"{method} reads {READS[lacking[0]]}, and {name} offers none.")
 
 
 _ACTS = {
@@ -49,14 +34,9 @@ _ACTS = {
     "any": "writes or chooses texts",
 }
 _TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
-_READS = {
+READS = {
     "events": "events (what happened, in words)",
     "raw": "raw states (the environment's own)",
     "pictures": "pictures",
     "wording": "how states and actions are written in prompts",
-}
-_SHOWN: dict[str, Callable[[Transition], Any]] = {
-    "events": lambda t: t.event,
-    "raw": lambda t: t.next_state.raw is not None,
-    "pictures": lambda t: t.next_state.pictures,
 }

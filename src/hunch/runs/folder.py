@@ -17,7 +17,6 @@ a copy of the lines, can be resumed at any moment. Every file and every line car
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -263,11 +262,11 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
             f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
             "another --out."
         )
-    _refuse_earlier(folder, known, settings)
     longer = {**known, "steps": max(known.get("steps", 0), settings["steps"])}
     if longer != settings:
-        differing = differences(leaves(known), leaves(settings))
-        raise UsageError(f"{folder} holds another run ({differing}): choose another --out.")
+        from hunch.runs.differences import other_run
+
+        raise other_run(folder, known, settings)
     done = (read_json(folder / "summary.json") or {}).get("steps", 0)
     if done < settings["steps"] and not (folder / CHECKPOINT).exists():
         raise UsageError(
@@ -275,34 +274,3 @@ def holds(folder: Path, settings: dict[str, Any]) -> bool:
             "on: choose another --out."
         )
     return True
-
-
-def _refuse_earlier(folder: Path, known: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Refuse the run of a version in which the same method had fewer settings."""
-    parts = [(known, settings), (known.get("options"), settings["options"])]
-    pairs = [(there, asked) for there, asked in parts if isinstance(there, dict) and isinstance(asked, dict)]
-    lacking = sorted(name for there, asked in pairs for name in asked.keys() - there.keys() - {"objects"})
-    if lacking and known.get("method") == settings["method"]:
-        raise UsageError(
-            f"{folder} holds a run of another version of Hunch, without {', '.join(lacking)}: choose another "
-            "--out."
-        )
-
-
-def differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
-    """Describe the differences between flat settings, in one line."""
-    keys = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
-    return "; ".join(f"{key}: {_short(there.get(key))} there, {_short(asked.get(key))} asked" for key in keys)
-
-
-def leaves(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings as flat ones with dotted names."""
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -16,10 +16,10 @@ import hunch.envs
 from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.dataset import Dataset
-from hunch.rl.episodes import advance, world_of
 from hunch.rl.recording import Recording
 from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
 from hunch.rl.workers import without_main
+from hunch.rl.world import advance, world_of
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
 from hunch.runs.fit import require_fit

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from hunch import methods
 from hunch.core import Agent, HunchError, UsageError
-from hunch.rl.episodes import world_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import world_of
 from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig
+from hunch.runs.differences import differences, leaves
 from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, read_checkpoint, restoring
-from hunch.runs.folder import differences, leaves
 from hunch.runs.models import Loaded
+from hunch.runs.stored import read_run
 from hunch.runs.training import plain, who
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def load_agent(
             it, the checkpoint does not fit, or a needed object is missing.
         HunchError: if there is no such checkpoint.
     """
-    config = RunConfig.read(folder)
+    config = read_run(folder)
     if agent is None:
         config = refill(config, lm, options or {})
     state = read_checkpoint(Path(folder), file_of(checkpoint))
@@ -149,7 +150,7 @@ def load_trained(folder: str | Path) -> Trained:
 
 
 def _subtasks(folder: str | Path) -> Sequence[Any]:
-    config = RunConfig.read(folder)
+    config = read_run(folder)
     (env,) = environments(config, 1)
     found: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
     if not found:

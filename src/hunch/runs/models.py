@@ -21,8 +21,8 @@ from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import answers_file, backend_of, build, check_spec, opened
-from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import name_of
 
 if TYPE_CHECKING:
     from hunch.lm.answers.store import Store

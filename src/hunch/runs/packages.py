@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from hunch.core import UsageError
 from hunch.plugins import install
+from hunch.runs.differences import leaves
 from hunch.runs.files import read_json
-from hunch.runs.folder import leaves
 
 
 class Board(Protocol):

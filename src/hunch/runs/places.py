@@ -12,8 +12,8 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 import hunch.envs
 from hunch.core import UsageError
 from hunch.rl.dataset import Dataset
-from hunch.rl.episodes import name_of
 from hunch.rl.rollout import TextEnvironment
+from hunch.rl.world import name_of
 from hunch.runs.models import is_written, layers
 
 Place: TypeAlias = (

@@ -21,10 +21,11 @@ from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
 from hunch.rl.recording import Recording
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.config import RunConfig, Seed
+from hunch.runs.config import Seed
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.result import read_episode
+from hunch.runs.stored import read_run
 
 Act = Callable[[State], str]
 DISCARDED = 50
@@ -229,7 +230,7 @@ def _share(text: str) -> float:
 
 def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -> Iterator[Recording]:
     """Replay the training episodes of a run, from their seeds and actions."""
-    config = RunConfig.read(folder)
+    config = read_run(folder)
     if config.env != env_id:
         raise UsageError(f"The run in {folder} used {config.env}, not {env_id}.")
     for line in read_lines(folder / "episodes.jsonl"):
@@ -240,7 +241,7 @@ def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -
 
 
 def _same_environment(folder: Path, env_id: str) -> None:
-    config = RunConfig.read(folder)
+    config = read_run(folder)
     if config.env != env_id:
         raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
 

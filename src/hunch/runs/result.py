@@ -108,30 +108,18 @@ class Result:
     def _repr_html_(self) -> str:
         from hunch.runs import tables
 
-        stopped = f": {self.stopped}" if self.stopped else ""
-        calls, hits = (self.usage.get(name, 0) for name in ("calls", "cache_hits"))
-        return tables.table(
-            {
-                "success, last quarter of the steps": str(self.success),
-                "steps": f"{self.steps:,} of {self.requested:,}",
-                "complete": "yes" if self.complete else f"no{stopped}",
-                "episodes": f"{len(self.episodes):,}",
-                "evaluation episodes": f"{len(self.evaluations):,}",
-                self._calls(): f"{calls:,.0f}, and {hits:,.0f} cache hits",
-                "wall time": f"{self.seconds:.1f} s",
-                "evidence level": self.evidence or "none: no model in a role",
-            }
-        )
+        return tables.of_summary(self.summary(), self.requested, str(self.success), self.asked)
 
     def __str__(self) -> str:
         return (
             f"{self._rate()} in the last quarter of {self.requested:,} steps, "
             f"{len(self.episodes or self.evaluations):,} episodes; "
-            f"{ledger(self.usage, self._calls())}; "
+            f"{ledger(self.usage, self.asked)}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
         )
 
-    def _calls(self) -> str:
+    @property
+    def asked(self) -> str:
         """What the calls are called: without a model in a role, only an encoder of texts was asked."""
         return "model calls" if self.evidence else "encoder calls"
 

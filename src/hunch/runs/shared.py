@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, MutableSequence, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -10,8 +11,13 @@ from typing import Any
 
 from hunch.core import HunchError
 from hunch.lm.budget import Budget
-from hunch.runs.files import last_line, read_json
+from hunch.runs.files import read_json
 from hunch.runs.folder import JOURNAL
+from hunch.seal import read_sealed_json
+
+LONGEST_LINE = 65_536
+"""Number of bytes at the end of a file that are searched for its last line."""
+
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
 
@@ -64,3 +70,15 @@ def _spent(folder: Path) -> dict[str, float]:
     usage: dict[str, float] = figures.get("usage", {})
     noted = list((journal or {}).values())
     return {name: max(usage.get(name, 0.0), sum(row.get(name, 0.0) for row in noted)) for name in SPENT}
+
+
+def last_line(path: Path) -> dict[str, Any] | None:
+    """Return the last complete line of a JSON-lines file; None if there is none or it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
+            complete = file.read().split(b"\n")[:-1]
+        value: dict[str, Any] | None = read_sealed_json(complete[-1] + b"\n") if complete else None
+    except (FileNotFoundError, ValueError):
+        return None
+    return value

@@ -42,3 +42,21 @@ def table(rows: Mapping[str, str]) -> str:
     """Return values by name as an HTML table of two columns."""
     cells = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
     return f"<table>{''.join(cells)}</table>"
+
+
+def of_summary(summary: Mapping[str, Any], requested: int, success: str, asked: str) -> str:
+    """Return the summary of a run as an HTML table; ``asked`` is what its calls are called."""
+    stopped = f": {summary['stopped']}" if summary["stopped"] else ""
+    calls, hits = (summary["usage"].get(name, 0) for name in ("calls", "cache_hits"))
+    return table(
+        {
+            "success, last quarter of the steps": success,
+            "steps": f"{summary['steps']:,} of {requested:,}",
+            "complete": "yes" if summary["complete"] else f"no{stopped}",
+            "episodes": f"{summary['episodes']:,}",
+            "evaluation episodes": f"{summary['evaluations']:,}",
+            asked: f"{calls:,.0f}, and {hits:,.0f} cache hits",
+            "wall time": f"{summary['seconds']:.1f} s",
+            "evidence level": summary["evidence"] or "none: no model in a role",
+        }
+    )

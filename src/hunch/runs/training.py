@@ -13,13 +13,13 @@ from typing import Any
 
 from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.lm.budget import Ledger
-from hunch.rl.episodes import advance, name_of, world_of
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
+from hunch.rl.world import advance, name_of, world_of
 from hunch.runs.board import Boards
 from hunch.runs.files import read_lines, restoring, write_atomically
-from hunch.runs.folder import RunFolder, differences, leaves
+from hunch.runs.folder import RunFolder
 from hunch.runs.models import Asked, shown
 from hunch.runs.result import Result, late_success, mean_return, read_episode
 
@@ -233,6 +233,8 @@ class Training:
         if state is None:
             return
         if state["identity"] != self.identity:
+            from hunch.runs.differences import differences, leaves
+
             what = differences(leaves(state["identity"]), leaves(self.identity))
             raise UsageError(f"{self.folder.path} holds another run ({what}).")
         with restoring(self.folder.path):

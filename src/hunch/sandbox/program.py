@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from hunch.core import UsageError
-from hunch.ranges import number
+from hunch.numbers import number
 from hunch.sandbox import wire
 from hunch.sandbox.errors import ArgumentError, ProgramError, ProgramRefused, ProgramTimeout, ProgramValue
 from hunch.sandbox.process import Process

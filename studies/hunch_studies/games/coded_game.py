@@ -15,7 +15,7 @@ from hunch.envs.design.code import quoted
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
 from hunch.lm.scoring.recent import Recent
-from hunch.ranges import number
+from hunch.numbers import number
 from hunch.sandbox import Program
 from hunch_studies.games.game import CHANCE, END, PLAYERS, Look, Memory, Position, View
 from hunch_studies.games.inference import same

@@ -13,7 +13,8 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import FALSE, Formula, Goal, read
-from hunch.lm.base import Model, sample_rng
+from hunch.lm.backends.sampling import sample_rng
+from hunch.lm.base import Model
 from hunch.suggest import suggest
 from hunch_studies.rules.model import RuleWriter
 

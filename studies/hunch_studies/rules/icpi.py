@@ -18,7 +18,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.icpi.base import Domain
-from hunch.lm.base import sample_rng
+from hunch.lm.backends.sampling import sample_rng
 from hunch_studies.rules import reading
 from hunch_studies.rules.model import rule
 from hunch_studies.rules.reading import DOMAINS

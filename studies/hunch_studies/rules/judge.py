@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from hunch.envs.games import CONCEPTS, JOINT, Rule, good_outcomes, wanted
-from hunch.lm.base import sample_rng
+from hunch.lm.backends.sampling import sample_rng
 from hunch_studies.rules.model import rule
 
 _PAYOFFS = re.compile(r"P1 gets (-?\d+), P2 gets (-?\d+)\.")

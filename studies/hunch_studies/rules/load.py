@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hunch.core import UsageError
-from hunch.lm.base import Model, listed_options
+from hunch.lm.backends.sampling import listed_options
+from hunch.lm.base import Model
 from hunch.ranges import check_value
 from hunch.suggest import suggest
 from hunch_studies.rules import (  # noqa: F401, each registers its rules

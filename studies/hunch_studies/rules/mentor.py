@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from hunch.core import UsageError
 from hunch.envs.craft import RULES
-from hunch.lm.base import Model, listed_options, sample_rng
+from hunch.lm.backends.sampling import listed_options, sample_rng
+from hunch.lm.base import Model
 from hunch_studies.rules.model import RuleWriter
 
 LEVELS = {"new": (0, 6), "basics": (4, 11), "experienced": (9, 16), "expert": (14, 22)}

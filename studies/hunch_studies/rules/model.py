@@ -14,18 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.lm.base import (
-    ONE_LINE,
-    Model,
-    OptionScores,
-    Sampling,
-    Verb,
-    choices,
-    count_words,
-    cut,
-    listed_options,
-    sample_rng,
-)
+from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
+from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
 from hunch.lm.scoring.choose import behind_letters
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]

@@ -27,7 +27,7 @@ from typing import cast
 
 import numpy as np
 
-from hunch.lm.base import sample_rng
+from hunch.lm.backends.sampling import sample_rng
 from hunch_studies.rules.dynamics import DYNAMICS
 from hunch_studies.rules.game_code import GAME_CODE, GAME_VALUE
 

@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.lm.base import Model, listed_options, sample_rng
+from hunch.lm.backends.sampling import listed_options, sample_rng
+from hunch.lm.base import Model
 from hunch_studies.rules.model import RuleWriter
 from hunch_studies.rules.recipes import Recipe, recipes, sources
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.lm.base import Model, sample_rng
+from hunch.lm.backends.sampling import sample_rng
+from hunch.lm.base import Model
 from hunch_studies.rules.model import REFUSAL, RuleWriter
 
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from hunch.core import UsageError
 from hunch.envs.craft import MOST, RULES, Rule
-from hunch.lm.base import Model, listed_options, sample_rng
+from hunch.lm.backends.sampling import listed_options, sample_rng
+from hunch.lm.base import Model
 from hunch_studies.rules.model import REFUSAL, RuleWriter
 
 

@@ -26,7 +26,8 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.design.code import blocks
 from hunch.envs.design.mutation import mutate
-from hunch.lm.base import ONE_LINE, Model, Sampling, Verb, cut, sample_rng
+from hunch.lm.backends.sampling import cut, sample_rng
+from hunch.lm.base import ONE_LINE, Model, Sampling, Verb
 from hunch_studies.rules import modeller
 from hunch_studies.rules.reward_feedback import repaired
 from hunch_studies.rules.reward_grammar import (

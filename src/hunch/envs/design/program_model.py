@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.ranges import number
+from hunch.numbers import number
 from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
 

@@ -282,13 +282,6 @@ def _random_world(rng: np.random.Generator, atoms: Sequence[str], true: frozense
     return World(own, tuple(_random_world(rng, atoms, own, (most - n) // 2) for _ in range(n)))
 
 
-def refutation(world: World) -> str:
-    """Say that a model refutes a statement."""
-    if world.above:
-        return f"it is no theorem: it fails in the Kripke model {world}"
-    return f"it is no theorem: it fails where {world} is true and all else false"
-
-
 def _refuted(known: frozenset[Formula], wanted: Formula) -> World | None:
     """Return the root of a model of ``known`` in which ``wanted`` does not hold; None if there is none."""
     if wanted in known or FALSE in known:

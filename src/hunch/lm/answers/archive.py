@@ -2,7 +2,7 @@
 
 An export is a file of JSON lines, gzipped if its name ends in ``.gz``. Each line is one answer, with
 ``model``, ``revision``, ``evidence``, ``verb``, ``request`` (prompt and sampling, prompt and options or
-labels, or text), ``sample``, ``value`` (as :func:`hunch.lm.answers.cache.encode` writes it), ``version`` of
+labels, or text), ``sample``, ``value`` (as :func:`hunch.lm.answers.stored.encode` writes it), ``version`` of
 this library and ``created``.
 """
 

@@ -10,7 +10,6 @@ If several threads or processes share a file and need the same answer, one asks 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -131,6 +130,8 @@ class Cached(Answering, Metered):
         if self.store is None or not questions:
             return {}
         keys = {self._key(question): question for question in questions}
+        from hunch.lm.answers.stored import decode
+
         values = self.store.read(list(keys))
         return self._remember({keys[key]: decode(keys[key].verb, value) for key, value in values.items()})
 
@@ -193,6 +194,7 @@ class Cached(Answering, Metered):
     def _store(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         if self.store is not None and answers:
             from hunch.lm.answers.store import Source
+            from hunch.lm.answers.stored import decode, encode
 
             keys = {self._key(question): question for question in answers}
             source = Source(
@@ -271,27 +273,3 @@ def _freeze(value: Any) -> None:
     for array in arrays:
         if isinstance(array, np.ndarray):
             array.flags.writeable = False
-
-
-def encode(verb: Verb, value: Any) -> str:
-    """Return an answer as JSON; embeddings as base64 of little-endian float32, -inf as null."""
-    if verb == "generate":
-        return json.dumps(value)
-    if verb == "score":
-        return json.dumps({field: getattr(value, field).tolist() for field in OptionScores.__slots__})
-    if verb == "label":
-        return json.dumps([None if x == -np.inf else x for x in value.tolist()])
-    return json.dumps({"f32": base64.b64encode(value.astype("<f4").tobytes()).decode()})
-
-
-def decode(verb: Verb, text: str) -> Any:
-    """Return the answer that :func:`encode` wrote, equal bit for bit."""
-    value = json.loads(text)
-    if verb == "generate":
-        return value
-    if verb == "score":
-        counts = {field: np.array(value[field], dtype=np.int64) for field in ("tokens", "words")}
-        return OptionScores(np.array(value["logprobs"], dtype=np.float64), **counts)
-    if verb == "label":
-        return np.array([-np.inf if x is None else x for x in value], dtype=np.float64)
-    return np.frombuffer(base64.b64decode(value["f32"]), dtype="<f4").astype(np.float32)

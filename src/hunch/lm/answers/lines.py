@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from hunch.lm.base import cut
+from hunch.lm.backends.sampling import cut
 
 T = TypeVar("T")
 LONGEST_LITERAL = 2000

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
-from hunch.lm.answers.cache import decode
 from hunch.lm.answers.question import Answering, Question
+from hunch.lm.answers.stored import decode
 from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import text_of
 

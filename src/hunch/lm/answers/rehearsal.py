@@ -17,8 +17,9 @@ from hunch.core import FloatArray
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.keys import Key
 from hunch.lm.answers.store import Source, Store
+from hunch.lm.backends.sampling import sample_rng
 from hunch.lm.backends.uniform import UniformModel
-from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, Model, OptionScores, Sampling, sample_rng
+from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, Model, OptionScores, Sampling
 from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.usage import prices
 

@@ -11,7 +11,8 @@ from hunch.lm.backends.bodies import formatted, messages_of
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import Written
-from hunch.lm.base import THOUGHTS, Sampling, Verb
+from hunch.lm.backends.sampling import THOUGHTS
+from hunch.lm.base import Sampling, Verb
 from hunch.lm.prompts import Message
 
 HOSTED = "https://api.anthropic.com"

@@ -18,18 +18,9 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import seam, weights
 from hunch.lm.backends.chat import template_of
+from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
-from hunch.lm.base import (
-    ONE_LINE,
-    OptionScores,
-    Sampling,
-    Verb,
-    choices,
-    count_words,
-    cut,
-    room_to_think,
-    sample_rng,
-)
+from hunch.lm.base import ONE_LINE, OptionScores, Sampling, Verb, choices
 from hunch.lm.prompts import Message, Prompt, shown, text_of
 
 if TYPE_CHECKING:

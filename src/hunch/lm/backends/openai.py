@@ -33,7 +33,8 @@ from hunch.lm.backends.replies import (
     spoken,
     tokens_of,
 )
-from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb, room_to_think, sample_rng
+from hunch.lm.backends.sampling import room_to_think, sample_rng
+from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb
 from hunch.lm.prompts import Message, Prompt, text_of
 from hunch.lm.usage import Usage, counters
 

@@ -20,8 +20,9 @@ from hunch.lm.backends.account import Account, is_provider
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, same_model, stated, whole
+from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
-from hunch.lm.base import Model, Sampling, Uncached, Verb, cut
+from hunch.lm.base import Model, Sampling, Uncached, Verb
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.lm.base import OptionScores, count_words
+from hunch.lm.backends.sampling import count_words
+from hunch.lm.base import OptionScores
 
 MOST_TOKENS = 10**9
 """More tokens than any request reads or writes."""

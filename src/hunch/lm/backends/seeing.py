@@ -19,18 +19,9 @@ import torch
 
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import seam, weights
+from hunch.lm.backends.sampling import count_words, cut, sample_rng
 from hunch.lm.backends.transformer import TransformerModel
-from hunch.lm.base import (
-    ONE_LINE,
-    Model,
-    OptionScores,
-    Sampling,
-    Verb,
-    choices,
-    count_words,
-    cut,
-    sample_rng,
-)
+from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
 from hunch.lm.prompts import Message, Prompt, as_prompt, shown, text_of
 from hunch.plugins import library
 

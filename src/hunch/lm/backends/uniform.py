@@ -7,18 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.lm.base import (
-    ONE_LINE,
-    Model,
-    OptionScores,
-    Sampling,
-    Verb,
-    choices,
-    count_words,
-    cut,
-    listed_options,
-    sample_rng,
-)
+from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
+from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
 from hunch.lm.prompts import Prompt, text_of
 
 

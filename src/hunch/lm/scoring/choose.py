@@ -24,17 +24,10 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
-from hunch.lm.base import (
-    LanguageModel,
-    Normalisation,
-    Sampling,
-    Verb,
-    choices,
-    listed_options,
-    softmax,
-)
+from hunch.lm.backends.sampling import listed_options
+from hunch.lm.base import LanguageModel, Normalisation, Sampling, Verb, choices, softmax
 from hunch.lm.hearing import PATIENCE, count_fallbacks, show
-from hunch.lm.prompts import Prompt, extended, text_of
+from hunch.lm.prompts import Prompt, text_of
 from hunch.lm.registry import require
 
 Estimator = Literal["scored", "labelled", "voted"]
@@ -289,3 +282,11 @@ def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Genera
     if tie == "longest":
         return max(best, key=lambda i: len(actions[i])), named
     return (best[0] if tie == "first" else best[-1]), named
+
+
+def extended(prompt: Prompt, more: str) -> Prompt:
+    """Return a prompt with text added at the end, or at the end of its last message."""
+    if isinstance(prompt, str):
+        return prompt + more
+    *before, last = prompt
+    return (*before, last._replace(content=last.content + more))

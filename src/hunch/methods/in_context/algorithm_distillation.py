@@ -17,7 +17,6 @@ order. ``labels="best"`` with shuffled histories is the Decision-Pretrained Tran
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -73,6 +72,7 @@ class AlgorithmDistillation(InContext):
     config_class: ClassVar[type[Any]] = AlgorithmDistillationConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     evidence: EvidenceLevel = "L1"
+    saved = ("model", "optimiser", "acting", "rng", "updates")
 
     def __init__(self, config: AlgorithmDistillationConfig | None = None, **options: Any) -> None:
         self.config: AlgorithmDistillationConfig = configure(type(self), config, options)
@@ -185,24 +185,13 @@ class AlgorithmDistillation(InContext):
 
     def state_dict(self) -> dict[str, Any]:
         """Return vocabulary, weights, optimiser, lifetimes and random state."""
-        return {
-            "vocabulary": self.vocabulary.plain,
-            "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "acting": self.acting.state_dict(),
-            "rng": self.rng.bit_generator.state,
-            "updates": self.updates,
-        }
+        return {"vocabulary": self.vocabulary.plain, **super().state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self._make(Vocabulary(**state["vocabulary"]))
-        self.model.load_state_dict(state["model"])
-        self.optimiser.load_state_dict(deepcopy(state["optimiser"]))  # it would share the tensors
-        self.rng.bit_generator.state = state["rng"]
-        self.updates = state["updates"]
         self.acting = self.player(self.seed)
-        self.acting.load_state_dict(state["acting"])
+        super().load_state_dict(state)
 
 
 class Reader(Drawing):

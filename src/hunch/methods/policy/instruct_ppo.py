@@ -30,8 +30,9 @@ from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.instructed import Instructed
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig
 
 if TYPE_CHECKING:
     from torch import Tensor

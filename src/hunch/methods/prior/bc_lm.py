@@ -21,7 +21,8 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.lm import trainable
-from hunch.lm.base import Normalisation, OptionScores, count_words
+from hunch.lm.backends.sampling import count_words
+from hunch.lm.base import Normalisation, OptionScores
 from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.prior.dqn_prior import YAN

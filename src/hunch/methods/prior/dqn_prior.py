@@ -51,7 +51,7 @@ from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat,
 from hunch.roles.encoder.features import StateFeatures, TextTable
 from hunch.roles.prior.action import ActionPrior, Proposal
 from hunch.roles.prior.candidates import Candidates, When
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig
 
 if TYPE_CHECKING:
     from hunch.rl.q_learning import QLearner, Row
@@ -117,7 +117,6 @@ class DQNPrior(Agent):
     saved = ("learner", "features", "rng", "steps")
     fixed: ClassVar[Mapping[str, Any]] = {}
     """Settings that define this method; they are not options of its command."""
-    moved: ClassVar[Mapping[str, str]] = {"preset": "the authors' protocol is the method dqn-prior-released"}
 
     def __init__(
         self,
@@ -139,6 +138,8 @@ class DQNPrior(Agent):
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQNPrior:
         """Make the prior from the model ``lm``, and embed with ``encoder``."""
+        from hunch.roles.prior.build import build_prior
+
         table = TextTable(models["encoder"])
         return cls(build_prior(config.prior, models["lm"], table), table, config)
 

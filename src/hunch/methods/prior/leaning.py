@@ -22,8 +22,9 @@ from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
 from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.instructed import Instructed
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig
 
 LEANING: Mapping[str, Any] = {
     **{"leaf": "LLM4RL / policy", "environments": "small text environments", "control": "uninformed prior"},

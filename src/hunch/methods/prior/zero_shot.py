@@ -16,7 +16,8 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.build import build_prior
+from hunch.roles.prior.kinds import PriorConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ The bonus is the error of predicting a random network (Burda et al., ICLR 2019).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -47,6 +46,7 @@ class RandomDistillation(RewardSource):
     """
 
     evidence = None
+    saved = ("target", "predictor", "optimiser", "steps", "due", "ahead")
 
     def __init__(
         self,
@@ -145,18 +145,14 @@ class RandomDistillation(RewardSource):
 
     def state_dict(self) -> dict[str, Any]:
         """Return networks, optimiser, and statistics of inputs and errors."""
-        parts = {name: getattr(self, name).state_dict() for name in ("target", "predictor", "optimiser")}
         figures = [[s.mean.tolist(), s.var.tolist(), float(s.count)] for s in (self.inputs, self.sums)]
-        own = {"steps": self.steps, "due": list(self.due), "ahead": dict(self.ahead)}
-        return {**copy.deepcopy(parts), **own, "figures": figures}
+        return {**super().state_dict(), "figures": figures}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        for name in ("target", "predictor", "optimiser"):
-            getattr(self, name).load_state_dict(copy.deepcopy(state[name]))  # it would share the tensors
+        super().load_state_dict(state)
         for running, (mean, var, count) in zip((self.inputs, self.sums), state["figures"], strict=True):
             running.mean, running.var, running.count = np.asarray(mean), np.asarray(var), count
-        self.steps, self.due, self.ahead = state["steps"], list(state["due"]), dict(state["ahead"])
 
 
 @dataclass(frozen=True, kw_only=True)

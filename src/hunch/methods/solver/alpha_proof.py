@@ -27,10 +27,9 @@ import numpy as np
 
 from hunch.core import Agent, HunchError, Memoryless, State, Transition, UsageError, World, weakest
 from hunch.envs.proofs import kernel
-from hunch.envs.proofs.env import Statements
 from hunch.envs.proofs.logic import Goal, counter_model, read
+from hunch.envs.proofs.statements import Statements, variants
 from hunch.envs.proofs.tactics import accepted, moves, tactics
-from hunch.envs.proofs.theorems import variants
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.settings import configure

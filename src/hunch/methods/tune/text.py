@@ -12,7 +12,7 @@ import numpy as np
 from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, World, weakest
 from hunch.lm import trainable
 from hunch.lm.prompts import text_of
-from hunch.lm.registry import require_trainable
+from hunch.lm.tuning import require_trainable
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt

@@ -15,8 +15,8 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, FloatArray, HunchError, Player, State, Transition
 from hunch.rl.calibration import Calibration
-from hunch.rl.episodes import advance
 from hunch.rl.rollout import Rollout, TextEnvironment, episode_seed
+from hunch.rl.world import advance
 from hunch.roles.wrapper import worth
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
-from hunch.lm.base import count_words
+from hunch.lm.backends.sampling import count_words
 from hunch.lm.training import Answer, Start, Trainable
 from hunch.lm.training.texts import texts
 from hunch.rl.listed import ListedPolicy

@@ -37,12 +37,12 @@ class Proposal:
 
     def __post_init__(self) -> None:
         """Check that there is a candidate, and that the weights are those of draws."""
-        shares = np.asarray(self.weights)
-        usual = len(self.indices) == len(shares) > 0 and abs(shares.sum() - 1) < ROUNDING
-        if not (usual and shares.min() > 0):
+        shares = np.asarray(self.weights).tolist()  # in every step: of a few numbers, lists are faster
+        usual = len(self.indices) == len(shares) > 0 and abs(sum(shares) - 1) < ROUNDING
+        if not (usual and min(shares) > 0):
             raise UsageError(
                 f"A prior's proposal needs candidates, and a weight for each, which sum to one; it has "
-                f"{len(self.indices)} candidates with the weights {shares.tolist()[:SHOWN]}."
+                f"{len(self.indices)} candidates with the weights {shares[:SHOWN]}."
             )
 
 

@@ -12,7 +12,8 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import Asking
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import show
-from hunch.lm.prompts import Prompt, extended
+from hunch.lm.prompts import Prompt
+from hunch.lm.scoring.choose import extended
 
 CHOICES: Final = ("1", "2", "none")
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}

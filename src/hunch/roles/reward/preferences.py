@@ -112,7 +112,7 @@ class Judged(Preferences):
 
 
 def read_principles(file: str) -> tuple[str, ...]:
-    """Read principles, one a line.
+    """Read principles, one per line.
 
     Raises:
         UsageError: if there are none.
@@ -122,7 +122,7 @@ def read_principles(file: str) -> tuple[str, ...]:
     except (OSError, UnicodeError) as error:
         raise UsageError(f"{file} cannot be read: name a file with a principle a line.") from error
     if not lines:
-        raise UsageError(f"{file} holds no principle: write one a line.")
+        raise UsageError(f"{file} holds no principle: write one per line.")
     return lines
 
 

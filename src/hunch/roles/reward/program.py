@@ -14,7 +14,7 @@ from hunch.core import EvidenceLevel, Transition, UsageError, World
 from hunch.envs.design.code import flaw
 from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
-from hunch.ranges import number
+from hunch.numbers import number
 from hunch.rl.world_model import frozen
 from hunch.roles.reward.rewarded import RewardSource
 from hunch.sandbox import ProgramError

@@ -23,7 +23,7 @@ class RewardModelConfig:
     judge: str = "uniform"
     """labels=judge: the model that compares."""
     principles: str = ""
-    """labels=judge: file with principles, one a line, of which one is drawn for each pair."""
+    """labels=judge: file with principles, one per line, of which one is drawn for each pair."""
     ensemble: PositiveInt = 1
     """Reward models, each with its own chance (Coste et al., ICLR 2024: 5)."""
     combine: Literal["mean", "worst"] = "mean"

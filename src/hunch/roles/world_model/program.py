@@ -12,7 +12,7 @@ from hunch.envs.design.code import quoted
 from hunch.envs.design.problem import Problem
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
-from hunch.ranges import number
+from hunch.numbers import number
 from hunch.rl.world_model import Prediction, Step, alike
 from hunch.roles.writer.programs import Attempt
 from hunch.roles.writer.search import Thompson

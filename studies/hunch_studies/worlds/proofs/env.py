@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.proofs import kernel
 from hunch.envs.proofs.english import english
-from hunch.envs.proofs.logic import Goal, read, refutation, witness
+from hunch.envs.proofs.logic import Goal, World, read, witness
+from hunch.envs.proofs.statements import Statements
 from hunch.envs.proofs.tactics import named, shown, tactics
-from hunch.envs.proofs.theorems import Pool, pool
 from hunch.ranges import NonNegativeInt, PositiveInt
+from hunch_studies.worlds.proofs.theorems import Pool, pool
 
 MANUAL: Final = "A proof is an expression of these rules:\n" + (kernel.__doc__ or "").partition(":\n\n")[2]
-
-
-@dataclass(frozen=True)
-class Statements:
-    """What is to be proved in an environment: the texts of its statements, in order."""
-
-    texts: tuple[str, ...]
 
 
 class Proof(TextEnv):
@@ -144,3 +137,10 @@ def _theorem(text: str) -> Goal:
     if (world := witness(goal)) is not None:
         raise UsageError(f"{text!r} cannot be proved: {refutation(world)}.")
     return goal
+
+
+def refutation(world: World) -> str:
+    """Say that a model refutes a statement."""
+    if world.above:
+        return f"it is no theorem: it fails in the Kripke model {world}"
+    return f"it is no theorem: it fails where {world} is true and all else false"

@@ -24,7 +24,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
-from hunch.envs.prompts import read, shown
+from hunch.envs.prompts import read, results, shown
 from hunch.lm import Cached, choose, load
 from hunch.ranges import NonNegativeInt, PositiveInt
 
@@ -317,24 +317,5 @@ def read_questions(file: str) -> list[Question]:
 
 
 def recorded(rows: Sequence[Mapping[str, Any]], file: str) -> list[Question]:
-    """Return recorded results by question; several of one prompt are averaged.
-
-    Raises:
-        UsageError: if questions are missing, there is one prompt only, or all results are equal.
-    """
-    found: dict[str, dict[str, list[float]]] = {}
-    for number, row in enumerate(rows, 1):
-        if not str(row.get("question", "")).strip():
-            raise UsageError(
-                f"Line {number} of {file} has no question, without which prompts cannot be chosen."
-            )
-        results = found.setdefault(str(row["question"]), {}).setdefault(shown(row["prompt"]), [])
-        results.append(float(row["right"]))
-    if len({prompt for own in found.values() for prompt in own}) < 2:
-        raise UsageError(f"{file} holds results of one prompt only, so there is nothing to choose.")
-    if len({result for own in found.values() for results in own.values() for result in results}) < 2:
-        raise UsageError(f"All results in {file} are equal, so nothing can be learned from them.")
-    return [
-        Question(text, "", (), {prompt: float(np.mean(results)) for prompt, results in own.items()})
-        for text, own in found.items()
-    ]
+    """Return recorded results as questions; a UsageError if nothing can be learned from them."""
+    return [Question(text, "", (), own) for text, own in results(rows, file).items()]

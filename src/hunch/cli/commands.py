@@ -1,0 +1,99 @@
+"""What the commands are: the overview, their help, and those that other packages add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hunch import plugins
+from hunch.core import UsageError
+from hunch.suggest import suggest
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": (
+        "METHOD --env ID --lm SPEC --steps N --seed S --out DIR",
+        "train one agent; the same command resumes it",
+    ),
+    "compare": (
+        "METHOD METHOD... --env ID --lm SPEC --steps N --seeds K --out DIR",
+        "compare several methods",
+    ),
+    "evaluate": (
+        "RUN --lm SPEC --k N --env.NAME VALUE --out DIR",
+        "evaluate a trained agent, also with another model, other proposals or other tasks",
+    ),
+    "audition": (
+        "--lm SPEC... --roles ROLE... --env ID --questions N",
+        "ask models the questions of each role, and say which role pays",
+    ),
+    "foretell": (
+        "MODEL... --env ID --examples N --depth K",
+        "measure world models: accuracy after one step and several, calibration, speed",
+    ),
+    "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
+    "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
+    "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
+    "serve": (
+        "ENV --host ADDRESS --port N",
+        "serve an environment to other people's trainers, by the protocol of OpenEnv",
+    ),
+    "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
+    "methods": ("[NAME]", "list the published systems, or describe one"),
+    "envs": (
+        "[ID] [--check]",
+        "list the environments, show the options of one and how an episode begins, or check its contract",
+    ),
+    "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
+    "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
+    "lm": (
+        "SPEC [--ask ROLE --env ID]",
+        "test whether a language model answers, how fast, with which verbs, or how a role asks it",
+    ),
+}
+GROUP = "hunch.commands"
+"""Entry-point group for packages that add commands."""
+USAGE = """usage: hunch COMMAND ...
+
+  put a language model into a role of a reinforcement-learning loop, and measure how much it helps
+
+{commands}
+
+  'hunch COMMAND --help' or 'hunch help COMMAND' describes a command, 'hunch run METHOD --help' lists a
+  method's options, 'hunch --version' prints the version."""
+
+
+def added() -> dict[str, plugins.Command]:
+    """Return the commands of other packages."""
+    return {name: point.load() for name, point in plugins.installed(GROUP).items()}
+
+
+def usage() -> str:
+    """The overview of all commands."""
+    every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added().items()}
+    lines = [f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in every.items()]
+    return USAGE.format(commands="\n".join(lines))
+
+
+def describe(name: str, does: str) -> None:
+    """Print what a command without options does."""
+    print(f"usage: hunch {name} {COMMANDS[name][0]}".rstrip() + f"\n\n{does.strip()}")
+    if name == "lm":
+        from rich.console import Console
+
+        from hunch.cli import help, lists
+
+        help.lines(Console(highlight=False), "SPEC is one of", lists.kinds())
+
+
+def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
+    """Return the function behind a command of another package.
+
+    Raises:
+        UsageError: if there is no such command, with similar names.
+    """
+    there = plugins.installed(GROUP)
+    if name not in there:
+        if name in ("pretrain", "study"):
+            raise plugins.of_studies(f"The command 'hunch {name}'")
+        raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
+    found: plugins.Command = there[name].load()
+    return found.load()

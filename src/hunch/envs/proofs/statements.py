@@ -1,0 +1,58 @@
+"""Statements to prove, and variants of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hunch.envs.proofs.logic import Formula, Goal
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What is to be proved in an environment: the texts of its statements, in order."""
+
+    texts: tuple[str, ...]
+
+
+def variants(goal: Goal, n: int, rng: np.random.Generator) -> list[Goal]:
+    """Return different statements that differ from a goal by one to three changes; not all are theorems.
+
+    A change drops a hypothesis, or puts another part of the statement or another atom in the place of a part.
+    """
+    found: dict[Goal, None] = {}
+    for _ in range(20 * n):
+        changed = goal
+        for _ in range(int(rng.integers(1, 4))):
+            changed = _changed(changed, rng)
+        if changed != goal and not changed.closed:
+            found[changed] = None
+        if len(found) == n:
+            break
+    return list(found)
+
+
+def _changed(goal: Goal, rng: np.random.Generator) -> Goal:
+    formulas = list(goal.formulas)
+    i = int(rng.integers(len(formulas)))
+    if i < len(formulas) - 1 and rng.random() < 0.3:
+        return Goal.of(formulas[:i] + formulas[i + 1 : -1], goal.conclusion)
+    old = list(_inside(formulas[i]))
+    new = [part for formula in formulas for part in _inside(formula)]
+    chosen = (parts[int(rng.integers(len(parts)))] for parts in (old, new))
+    formulas[i] = _replaced(formulas[i], *chosen)
+    return Goal.of(formulas[:-1], formulas[-1])
+
+
+def _inside(formula: Formula) -> Iterator[Formula]:
+    yield formula
+    for part in formula.parts:
+        yield from _inside(part)
+
+
+def _replaced(formula: Formula, old: Formula, new: Formula) -> Formula:
+    if formula == old:
+        return new
+    return Formula(formula.op, tuple(_replaced(part, old, new) for part in formula.parts))

@@ -1,0 +1,45 @@
+"""Pictures for messages to a model with eyes."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any, Final
+
+from hunch.core import UsageError
+from hunch.plugins import library
+
+PICTURES: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
+
+
+def picture(source: str | Path | bytes | Any) -> str:
+    """Return a picture as a data URL, for a message.
+
+    Args:
+        source: A file or the bytes of a PNG, JPEG, GIF or WebP picture, or a uint8 array of shape
+            (height, width, 3), which becomes a PNG.
+
+    Raises:
+        UsageError: if it is none of these, or the file does not exist.
+    """
+    if isinstance(source, str | Path):
+        try:
+            source = Path(source).expanduser().read_bytes()
+        except OSError as error:
+            raise UsageError(f"The picture {str(source)!r} cannot be read.") from error
+    data = source if isinstance(source, bytes) else _png(source)
+    kind = next((kind for kind, marks in PICTURES.items() if data[:12].startswith(marks)), None)
+    if kind is None:
+        raise UsageError(f"A picture must be one of {', '.join(PICTURES)}, and these bytes are not.")
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _png(pixels: Any) -> bytes:
+    images = library("PIL.Image", "Pictures from arrays need Pillow", "plot")
+    file = io.BytesIO()
+    try:
+        images.fromarray(pixels).save(file, "PNG")
+    except (TypeError, AttributeError, ValueError, OSError) as error:
+        raise UsageError("A picture as an array must be uint8 of shape (height, width, 3).") from error
+    return file.getvalue()

@@ -1,0 +1,71 @@
+"""What an agent may know about where it plays, and one pass of the loop there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+
+from hunch.core import Episode, Player, Transition, World
+from hunch.rl.rollout import Rollout, TextEnvironment
+
+
+def advance(rollout: Rollout, player: Player) -> list[Transition]:
+    """Make one pass of the loop in :mod:`hunch.core` without learning: act, step, observe.
+
+    At the end of a lifetime, ``player.forget(streams)`` is called if there is such a method.
+    """
+    transitions = rollout.step(player.act(rollout.states))
+    player.observe(transitions)
+    if rollout.forgotten and hasattr(player, "forget"):
+        player.forget(rollout.forgotten)
+    return transitions
+
+
+def world_of(
+    rollout: Rollout | None,
+    env: TextEnvironment | None,
+    steps: int,
+    data: Sequence[Episode],
+    lifetime: int = 1,
+) -> World:
+    """Return what an agent may know about the streams of a rollout, or the environment of its data.
+
+    Without streams, ``lifetime`` is that of the evaluations.
+    """
+    if env is None:
+        task = data[0][0].state.task if data else ""
+        return World(task=task, streams=0, steps=steps, data=data, lifetime=lifetime)
+    inner = env.unwrapped
+    return World(
+        env=name_of(env),
+        task=rollout.states[0].task if rollout else "",
+        streams=rollout.streams if rollout else 0,
+        steps=steps,
+        data=data,
+        copy=_Copies(env, rollout.seed if rollout else 0),
+        lifetime=rollout.lifetime if rollout else lifetime,
+        **{name: getattr(inner, name) for name in _TOLD if hasattr(inner, name)},
+    )
+
+
+_TOLD = ("code", "problem", "wording", "examples", "things", "manual", "prompts", "models")
+"""What an environment may tell agents, as attributes; see :class:`hunch.core.World`."""
+
+
+def name_of(env: TextEnvironment) -> str:
+    """Return the id of an environment, or the name of its class if it has no id."""
+    return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+
+class _Copies:
+    """Makes copies of an environment, each with its own randomness."""
+
+    def __init__(self, env: TextEnvironment, seed: int) -> None:
+        self.env, self.seeds = env, np.random.SeedSequence([seed, 2**31])
+
+    def __call__(self) -> TextEnvironment:
+        twin = copy.deepcopy(self.env)
+        twin.reset(seed=int(self.seeds.spawn(1)[0].generate_state(1)[0]))
+        return twin

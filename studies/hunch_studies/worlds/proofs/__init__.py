@@ -1,0 +1,1 @@
+"""Theorems of intuitionistic propositional logic as environments."""
