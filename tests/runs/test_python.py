@@ -325,6 +325,13 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train("dqn", LAKE, lm=hunch.lm.load("uniform")), "uses no language model"),
         (lambda: hunch.train("zero-shot", LAKE, lm="uniform", callbacks=[print]), "must be a hunch.Callback"),
         (lambda: hunch.Trained(None), "None is not an agent"),
+        (lambda: hunch.Trained(hunch.methods.DQN()), "DQN has no 'features' yet"),
+        (lambda: hunch.evaluate(hunch.methods.CountBonus(), LAKE), "CountBonus has no 'table' yet"),
+        (
+            lambda: hunch.Trained(hunch.methods.PPO()).predict("x", {"actions": ("a",)}),
+            "PPO has no 'policy' yet",
+        ),
+        (lambda: hunch.train("dqn", LAKE, keep_last=2), "--keep-last needs --keep-every"),
         (
             lambda: hunch.make(LAKE, history="x"),
             "history, the number of earlier observation-action pairs, must be a whole number",
