@@ -12,11 +12,10 @@ from importlib.metadata import version
 from typing import Any
 
 from hunch import plugins
-from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.core import HunchError, UsageError
 from hunch.plugins import install
+from hunch.runs.processes import warn
 from hunch.suggest import suggest
-
-_SHOW = warnings.showwarning
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": (
@@ -138,7 +137,7 @@ def _added(name: str) -> Callable[[Sequence[str]], None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    warnings.showwarning = _warn
+    warnings.showwarning = warn
     if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it
         sys.path.append(os.getcwd())
     arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
@@ -184,14 +183,6 @@ def _is_memory(error: BaseException | None) -> bool:
     torch: Any = sys.modules.get("torch")
     on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
     return on_device or isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error)
-
-
-def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Print our own warnings as sentences; leave other warnings unchanged."""
-    if issubclass(category, HunchWarning):
-        print(f"hunch: {message}", file=sys.stderr)
-    else:
-        _SHOW(message, category, *place, **more)
 
 
 def _leave(sentence: str, code: int) -> None:
