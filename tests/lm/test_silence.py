@@ -52,6 +52,9 @@ def test_a_row_of_useless_answers_is_warned_of_once_with_an_example_and_a_remedy
         propose(own, SILENT)
     assert sum(issubclass(warning.category, HunchWarning) for warning in told) == 1
     assert own.lm.usage.silent == own.lm.usage.fallbacks == 2 * SILENT - 1
+    with warnings.catch_warnings(action="error"):  # a second row is only counted
+        count_fallbacks(own.lm, [("go left", True), *[("The sea.", False)] * SILENT])
+    assert own.lm.usage.silent == 3 * SILENT - 1
 
 
 def test_longer_rows_stop_the_run_unless_a_setting_says_otherwise():
@@ -123,12 +126,15 @@ def test_a_silent_model_ends_a_run_in_a_sentence(tmp_path, capsys):
     assert "so the run stops" in ended
 
 
-def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path, capsys):
+def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path, capfd):
     out = tmp_path / "runs"
     command = ["compare", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:first?refusal=0.97"]
     command += ["--steps", "150", "--seeds", "1", "--workers", "1", "--prior.patience", "None"]
     main([*command, "--out", str(out)])
-    assert "answers in long rows could not be used" in capsys.readouterr().out
+    told = capfd.readouterr()
+    assert "answers in long rows could not be used" in told.out
+    warned = [line for line in told.err.splitlines() if "in a row" in line]
+    assert [line.partition(": ")[0] for line in warned] == ["hunch"]  # a sentence, of the run's own process
     assert "long rows" in (out / "verdict.txt").read_text()
     assert json.loads((out / "table.json").read_text())[0]["silent"] >= SILENT
 

@@ -15,6 +15,8 @@ from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.lm.base import Model
 from hunch.lm.hearing import ANSWERS
+from hunch.lm.settings import check_prompts
+from hunch.methods.planner.skill_graph import EntryConfig
 from hunch.roles import Judge, PriorConfig, build_prior
 
 LAKE = "hunch/FrozenLake-v0"
@@ -187,6 +189,17 @@ def test_a_wrong_or_changed_template_is_one_sentence(thinker, tmp_path):
     file.write_text("{task}")
     with pytest.raises(UsageError, match="has changed"):
         proposal(thinker, prompt=f"{file}#0123456789ab")
+
+
+def test_an_unknown_field_is_refused_before_the_model_is_asked_for(tmp_path):
+    file = tmp_path / "prompt.txt"
+    file.write_text("{task} {skill}")
+    nowhere = "openai:x?base_url=http://127.0.0.1:1/v1"
+    wrong = {"prompt": str(file)}
+    for method, own in (("zero-shot", {"prior": wrong}), ("spring", wrong), ("motif", {"preference": wrong})):
+        with pytest.raises(UsageError, match=r"has a field \{skill\}"):
+            hunch.train(method, "hunch/Craft-v0", lm=nowhere, **own)
+    check_prompts(hunch.methods.Plan4MC.config_class(graph=EntryConfig(prompt=str(file))))
 
 
 def test_the_digest_of_the_template_is_in_the_settings_of_a_run(tmp_path):

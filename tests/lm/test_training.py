@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -294,16 +293,14 @@ def test_what_a_model_in_training_refuses(folders: dict[str, Path], tmp_path: Pa
     assert model.write([], []) == []
 
 
-def test_without_peft_one_sentence_names_the_extra(folders: dict[str, Path]) -> None:
-    script = (
-        "import sys; sys.modules['peft'] = None\n"
-        "from hunch import lm\n"
-        f"lm.trainable('hf:{folders['gpt2']}')\n"
-        "try: lm.trainable('hf:anything?train=lora')\n"
-        "except ValueError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"Low-rank adapters need peft: {install('tune')}."
+def test_without_peft_one_sentence_names_the_extra(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    lm.trainable(f"hf:{folders['gpt2']}")
+    with pytest.raises(UsageError) as refused:
+        lm.trainable("hf:anything?train=lora")
+    assert str(refused.value) == f"Low-rank adapters need peft: {install('tune')}."
 
 
 # ---- a new model over words -------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
 PAIRS = {"pairs": 2, "reward_epochs": 1, "n": 2}
 SMALL = {**Q_SMALL, **PAIRS, "horizon": 8, "width": 8, "episodes": 4, "max_tokens": 4, "refresh": 1}
+TWINS = ("rloo", "ppo-text", "a2c-text", "nlpo", "twosome")
+"""Methods that differ in the loss from one that is always checked: grpo, trpo-text, glam."""
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -114,7 +116,13 @@ def test_every_method_builds_its_agent(method):
     assert type(agent.config) is getattr(methods, method.config_class.__name__)
 
 
-@pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(m, marks=pytest.mark.thorough if m.name in TWINS else (), id=m.name)
+        for m in methods.METHODS.values()
+    ],
+)
 def test_every_method_keeps_the_contract(method, tmp_path):
     """Same seed, resume, no trace, batch, streams, data: the rules of hunch.methods.checker.RULES."""
     where = "hunch/Chain-v0" if "ICPI" in method.environments else "hunch/FrozenLake-v0"

@@ -196,11 +196,16 @@ SMALL = {"pairs": 4, "reward_epochs": 1}
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("sft", {"batch_size": 8}),
-        ("rlhf", {**SMALL, "advantage": "leave_one_out", "group": 2, "rounds": 2, "ptx": 0.5}),
         ("rlhf", {**SMALL, "demonstrations": 5, "ensemble": 2}),
-        ("best-of-n", {**SMALL, "n": 3}),
         ("offline-rlhf", {"loss": "kto", "batch_size": 4}),
+        *(
+            pytest.param(name, options, marks=pytest.mark.thorough)
+            for name, options in (
+                ("sft", {"batch_size": 8}),
+                ("rlhf", {**SMALL, "advantage": "leave_one_out", "group": 2, "rounds": 2, "ptx": 0.5}),
+                ("best-of-n", {**SMALL, "n": 3}),
+            )
+        ),
     ],
 )
 def test_every_method_keeps_the_contract_from_a_model_that_writes(name, options, writer):

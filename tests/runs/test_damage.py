@@ -9,10 +9,10 @@ import sys
 import threading
 import warnings
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 import torch
+from tests import started
 
 from hunch.core import HunchError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
@@ -213,8 +213,8 @@ except HunchError as error:
 def test_a_run_on_a_full_disk_ends_with_a_sentence(tmp_path, size):
     """Its figures for TensorBoard do not fit either, and no thread of its prints a traceback."""
     pytest.importorskip("tensorboard")
-    command = [sys.executable, "-c", LIMITED, str(tmp_path / "run"), str(size)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    (tmp_path / "limited.py").write_text(LIMITED)
+    done = started.run(tmp_path, "limited.py", str(tmp_path / "run"), str(size))
     assert "Cannot write" in done.stdout
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
@@ -223,10 +223,11 @@ def test_a_run_on_a_full_disk_ends_with_a_sentence(tmp_path, size):
 
 def test_a_file_that_does_not_fit_leaves_the_old_one(tmp_path):
     write_atomically(tmp_path / "state.pt", b"good")
-    command = [sys.executable, "-c", FULL, str(tmp_path / "state.pt")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (tmp_path / "full.py").write_text(FULL)
+    done = started.run(tmp_path, "full.py", "state.pt")
+    assert done.returncode == 0, done.stderr
     assert "larger than this process may write. Everything saved before is intact" in done.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
+    assert {path.name for path in tmp_path.iterdir()} == {"state.pt", "full.py"}
     assert (tmp_path / "state.pt").read_bytes() == b"good"
 
 

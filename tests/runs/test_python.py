@@ -3,11 +3,11 @@
 import json
 import os
 import select
-import subprocess
 import sys
 
 import gymnasium as gym
 import pytest
+from tests.started import server
 
 import hunch
 from hunch.core import Agent, HunchError, UsageError
@@ -326,6 +326,13 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train("dqn", LAKE, lm=hunch.lm.load("uniform")), "uses no language model"),
         (lambda: hunch.train("zero-shot", LAKE, lm="uniform", callbacks=[print]), "must be a hunch.Callback"),
         (lambda: hunch.Trained(None), "None is not an agent"),
+        (lambda: hunch.Trained(hunch.methods.DQN()), "DQN has no 'features' yet"),
+        (lambda: hunch.evaluate(hunch.methods.CountBonus(), LAKE), "CountBonus has no 'table' yet"),
+        (
+            lambda: hunch.Trained(hunch.methods.PPO()).predict("x", {"actions": ("a",)}),
+            "PPO has no 'policy' yet",
+        ),
+        (lambda: hunch.train("dqn", LAKE, keep_last=2), "--keep-last needs --keep-every"),
         (
             lambda: hunch.make(LAKE, history="x"),
             "history, the number of earlier observation-action pairs, must be a whole number",
@@ -384,18 +391,26 @@ def test_one_thread_during_the_run_and_as_before_after_it():
         torch.set_num_threads(before)
 
 
-def in_a_terminal(command):
+def in_a_terminal(program):
     """What a program prints to a terminal. Its process tells the end: not every system tells it there."""
     master, slave = os.openpty()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave)
+    process = server().Process(target=shown_at, args=(os.ttyname(slave), program))
+    process.start()
     shown, ended = b"", False
     while not ended:
-        ended = process.poll() is not None
+        ended = not process.is_alive()
         while select.select([master], [], [], 0.05)[0]:
             shown += os.read(master, 1 << 16)
     os.close(slave)
     os.close(master)
-    return process.returncode, shown.decode()
+    return process.exitcode, shown.decode()
+
+
+def shown_at(terminal, program):
+    screen = os.open(terminal, os.O_RDWR)
+    for stream in (1, 2):
+        os.dup2(screen, stream)
+    exec(program)
 
 
 def test_progress_is_shown_in_a_terminal_and_not_elsewhere(capsys):
@@ -403,7 +418,7 @@ def test_progress_is_shown_in_a_terminal_and_not_elsewhere(capsys):
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
     program = "import hunch; hunch.train('zero-shot', 'hunch/FrozenLake-v0', 400, lm='uniform')"
-    code, shown = in_a_terminal([sys.executable, "-c", program])
+    code, shown = in_a_terminal(program)
     assert code == 0
     assert "zero-shot" in shown
     assert "100%" in shown

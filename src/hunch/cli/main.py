@@ -11,10 +11,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.core import HunchError, UsageError
 from hunch.plugins import install
-
-_SHOW = warnings.showwarning
+from hunch.runs.processes import warn
 
 BUILT_IN = (
     *("run", "compare", "evaluate", "audition", "foretell", "report", "sandbox", "data", "serve", "play"),
@@ -52,7 +51,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    warnings.showwarning = _warn
+    warnings.showwarning = warn
     if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it
         sys.path.append(os.getcwd())
     arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
@@ -102,14 +101,6 @@ def _is_memory(error: BaseException | None) -> bool:
     torch: Any = sys.modules.get("torch")
     on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
     return on_device or isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error)
-
-
-def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Print our own warnings as sentences; leave other warnings unchanged."""
-    if issubclass(category, HunchWarning):
-        print(f"hunch: {message}", file=sys.stderr)
-    else:
-        _SHOW(message, category, *place, **more)
 
 
 def _leave(sentence: str, code: int) -> None:

@@ -33,7 +33,6 @@ class Asking:
         temperature: Temperature, if the config does not say.
         top_p: See :class:`~hunch.lm.base.Sampling`.
         stop: What ends the answer of a model that continues text.
-        fields: Fields of a prompt that only this role has.
         role: The role, of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
@@ -49,7 +48,6 @@ class Asking:
         temperature: float = 1.0,
         top_p: float = 1.0,
         stop: tuple[str, ...] = ("\n",),
-        fields: Collection[str] = (),
         role: str = "prior",
     ) -> None:
         self.lm, self.role = lm, role
@@ -60,7 +58,7 @@ class Asking:
         self.sampling = Sampling(most, heat, top_p, ends, config.effort or "")
         if config.effort:
             require_knows(lm, "effort", "reasoning effort")
-        self.template = Template.read(config.prompt, fields) if config.prompt else None
+        self.template = Template.read(config.prompt, config.prompt_fields) if config.prompt else None
         self.patience = config.patience
 
     def hear(

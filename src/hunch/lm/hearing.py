@@ -78,7 +78,7 @@ def count_fallbacks(
         hopeless = heard.mute >= row or heard.useless > USELESS * heard.answers
         if patience is not None and row >= patience and hopeless:
             raise HunchError(f"{_row(model, text)}, so the run stops: {remedy(role)}.")
-        if row == SILENT:
+        if row == model.usage.silent == SILENT:  # the first such row; later ones are in the figure
             warnings.warn(f"{_row(model, text)}: {remedy(role)}.", HunchWarning, stacklevel=3)
 
 

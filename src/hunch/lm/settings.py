@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
 
@@ -15,8 +15,13 @@ PATIENCE: Final = 50
 
 @dataclass(frozen=True, kw_only=True)
 class AskConfig:
-    """How a model is asked."""
+    """How a model is asked.
 
+    Attributes:
+        prompt_fields: Fields that a prompt of one's own may have in this role besides those of every role.
+    """
+
+    prompt_fields: ClassVar[tuple[str, ...]] = ()
     max_tokens: PositiveInt | None = field(default=None, metadata=LATER)
     """Maximum tokens per answer, thoughts included. Default: 32, or 2048 for a chat model (at most a quarter
     of its context)."""
@@ -33,6 +38,21 @@ class AskConfig:
     patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
     """Answers in a row without a usable one after which the run stops, if they are empty or most answers so
     far were of no use; none for no limit."""
+
+
+def check_prompts(config: Any) -> None:
+    """Read each prompt of one's own in some settings.
+
+    Raises:
+        UsageError: if it cannot be read, has changed, has no field, or one that the role lacks.
+    """
+    from hunch.lm.template import Template
+
+    if isinstance(config, AskConfig) and config.prompt:
+        Template.read(config.prompt, config.prompt_fields)
+    for entry in fields(config):
+        if is_dataclass(value := getattr(config, entry.name)):
+            check_prompts(value)
 
 
 def with_digests(config: C) -> C:

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver
@@ -27,7 +28,7 @@ from hunch.runs.board import BOARDS
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.folder import RunFolder, holds, require_folder
-from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
+from hunch.runs.processes import end_with_parent, environment, processors, thread_limits, warn
 from hunch.runs.result import Result
 from hunch.runs.shared import last_line, shares
 
@@ -297,7 +298,7 @@ def _end(processes: Iterable[BaseProcess]) -> None:
 
 def _work(job: Job, budget: Budget | None, boards: str) -> None:
     """Execute a run in a separate process, which ends at once when the comparison has ended."""
-    os.environ[BOARDS] = boards
+    os.environ[BOARDS], warnings.showwarning = boards, warn
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()

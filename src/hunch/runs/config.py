@@ -11,7 +11,7 @@ from annotated_types import Interval
 
 from hunch import methods
 from hunch.core import UsageError
-from hunch.lm.settings import with_digests
+from hunch.lm.settings import check_prompts, with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
@@ -140,6 +140,9 @@ def check(config: RunConfig) -> None:
         UsageError: with the name of the wrong setting.
     """
     config.check_types()
+    check_prompts(config)
+    if config.keep_last and not config.keep_every:
+        raise UsageError("--keep-last needs --keep-every; without it no checkpoint is kept.")
     if not 0 <= config.processes <= config.envs:
         raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
     require_whole_groups(config.streams, group_of(config.options))

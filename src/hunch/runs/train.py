@@ -26,7 +26,7 @@ from hunch.runs.execute import threads as limited
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.settings_file import changed
-from hunch.runs.trained import Trained, require_agent
+from hunch.runs.trained import Trained, begun, require_agent
 
 Data: TypeAlias = str | Path | Recorded | None
 
@@ -178,10 +178,11 @@ def evaluate(
         The episodes, in the order of their seeds.
 
     Raises:
-        UsageError: if the environment does not exist, or a number is out of range.
+        UsageError: if the environment does not exist, a number is out of range, or the agent was never
+            trained.
     """
     who = _agent(agent)
-    with limited(threads):
+    with limited(threads), begun(who):
         return whole.evaluate(
             who.player,
             places(env),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +37,7 @@ class Trained:
         seed: Seed of the random choices.
 
     Raises:
-        UsageError: if ``agent`` is not an agent.
+        UsageError: if ``agent`` is not an agent, or was never trained and cannot act before.
     """
 
     def __init__(
@@ -48,7 +49,8 @@ class Trained:
         config: RunConfig | None = None,
     ) -> None:
         self.agent, self._env, self._config = require_agent(agent), env, config
-        self._player = agent.player(seed)
+        with begun(agent):
+            self._player = agent.player(seed)
 
     def predict(self, observation: str, info: Mapping[str, Any]) -> str:
         """Choose an action, given what ``reset`` or ``step`` of a text environment returned.
@@ -56,24 +58,27 @@ class Trained:
         The choice is random if the agent's choices in evaluations are. Nothing is learnt or remembered.
 
         Raises:
-            UsageError: if the observation is not text, or ``info`` does not name the admissible actions.
+            UsageError: if the observation is not text, ``info`` does not name the admissible actions, or the
+                agent was never trained.
         """
         state = State.read(observation, info)
         if not isinstance(observation, str):
             raise UsageError(f"An observation is a text, not {observation!r}.")
         if state.actions == ():
             raise UsageError("There is no admissible action to choose: the episode is over.")
-        return self._player.act([state])[0]
+        with begun(self.agent):
+            return self._player.act([state])[0]
 
     def explain(self, observation: str, info: Mapping[str, Any]) -> Explanation:
         """Explain the choice; see :class:`hunch.core.Explanation`."""
-        return self.agent.explain(State.read(observation, info))
+        with begun(self.agent):
+            return self.agent.explain(State.read(observation, info))
 
     def save(self, path: str | Path) -> None:
         """Write a folder that :func:`hunch.load`, ``hunch play --run`` and ``hunch evaluate`` can read.
 
         Raises:
-            UsageError: if the folder holds a run or other files.
+            UsageError: if the folder holds a run or other files, or the agent was never trained.
             HunchError: if the folder cannot be written.
         """
         path = Path(path)
@@ -81,10 +86,11 @@ class Trained:
         if (path / "summary.json").exists() or (path / "episodes.jsonl").exists():
             raise UsageError(f"{path} holds a run with its own checkpoint: choose another folder.")
         config = self._config or self._describe()
+        with begun(self.agent):
+            state = {"agent": self.agent.state_dict(), "identity": plain(who(self.agent))}
         folder = RunFolder(path, lines=False)
         try:
             write_json(path / "config.json", config.record(Asked(self.agent, {}, ())))
-            state = {"agent": self.agent.state_dict(), "identity": plain(who(self.agent))}
             write_checkpoint(path / CHECKPOINT, state)
         finally:
             folder.close()
@@ -101,6 +107,24 @@ class Trained:
             env_options=options,
             objects=objects,
         )
+
+
+@contextmanager
+def begun(agent: Agent) -> Iterator[None]:
+    """Say so if an agent cannot do something because it was never trained.
+
+    Raises:
+        UsageError: if it, or an agent within it, lacks an attribute.
+    """
+    try:
+        yield
+    except AttributeError as error:
+        if not isinstance(error.obj, Agent):
+            raise
+        raise UsageError(
+            f"{type(agent).__name__} has no {error.name!r} yet, which an agent gets when its training "
+            "begins: train it first, as in hunch.train(agent, env)."
+        ) from error
 
 
 def require_agent(agent: Any) -> Agent:

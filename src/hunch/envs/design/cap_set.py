@@ -75,7 +75,7 @@ class CapSet(DesignProblem):
         return box().load(program, "priority", returns=float, finite=False)
 
     def run(self, program: str, seed: int) -> Trial:
-        """Rank all vectors, and grow the set here."""
+        """Rank all vectors in the sandbox, and grow the set outside it."""
         elements = np.array(list(itertools.product((0, 1, 2), repeat=self.n)))
         with self.opened(program) as priority:
             values = np.array(priority.map([(element, self.n) for element in elements]))

@@ -170,7 +170,7 @@ def _tried(
 
 
 def _other(place: str, rng: np.random.Generator) -> str:
-    """Another place to lie on."""
+    """Return another place on which a thing can lie."""
     others = [surface for surface in SURFACES if surface != place]
     return others[rng.integers(len(others))]
 

@@ -39,7 +39,31 @@ MOVES: Final = frozenset(
     for form in ("", "e", "s", "es", "ing")
 )
 HEDGES: Final = re.compile(r"\b(?:either|whether|both|could|might|may|thought)\b", _I)
-LATER: Final = re.compile(r"\b(?:then|afterwards?|after that|later|before|because|since|as|to avoid)\b", _I)
+REASON: Final = re.compile(
+    r"\b(?:before|because|since|as|to avoid|so that|so (?:i|we|you) (?:can|could)|to then|"
+    r"(?:then|later) (?:i|we|you) (?:can|could))\b",
+    _I,
+)
+THEN: Final = re.compile(
+    r"\b(?:then(?! (?:i|we|you) (?:can|could)\b)|afterwards?|after that|later|followed by|next|step [2-9])\b",
+    _I,
+)
+SEQUENCE: Final = re.compile(rf"\W*(?:and\b\W*)?(?:{THEN.pattern})", _I)
+"""What stands between two actions, one after the other."""
+FIRST: Final = re.compile(r"\b(?:first|step (?:1|one)|start (?:by|with)|begin (?:by|with))\b", _I)
+OTHER: Final = re.compile(
+    r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
+    r"prior|wrong|bad|worst|blocked|dangerous|unsafe|rejected|excluded)(?:[ _]\w+){0,2}[*_\"'` ]*(?::.*$|\Z)",
+    _I,
+)
+"""A line, or its label, that names an action which is not the choice."""
+LABELLED: Final = re.compile(
+    r"\A\W*+(?:(?:the|my|your|best|next|chosen|selected|final|recommended|optimal|correct|new|this|direction|heading|"
+    r"turn|way|step|pick|selection|suggestion|recommendation|motion|movement|walk|result|solution|reply|agent|"
+    r"player|robot|to|of|go|is)\b[*_ ]*)+(?::|=|->|→|-(?!\w))",
+    _I,
+)
+"""A label before an action, such as "Direction:"."""
 ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 AFTER_A: Final = re.compile(r" (?!(?:is|because|since|or|and|would|seems|as)\b)[a-z]")
 GOES_ON: Final = re.compile(r" (?:for|at|around|into|like|through|over)\b", _I)

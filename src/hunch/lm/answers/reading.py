@@ -130,6 +130,7 @@ class Reader:
         held = as_json(text)
         if isinstance(held, (dict, list)) and held:
             return self._held(held)
+        text = english.OTHER.sub("", text)
         if _MARK.search(text):
             text = _OBSERVED.split(text)[0]
         marks = list(_FINAL.finditer(text))[-1:] or list(_MARK.finditer(text))[-MARKS:]
@@ -156,7 +157,8 @@ class Reader:
             key = next((key for key in _KEYS if key in named), None)
             if key:
                 return self._held(named[key])
-        values = {self._held(value) for value in (held.values() if isinstance(held, dict) else held)} - {None}
+            held = [value for key, value in named.items() if not english.OTHER.match(key)]
+        values = {self._held(value) for value in held} - {None}
         return values.pop() if len(values) == 1 else None
 
     def short(self, text: str) -> int | None:
@@ -174,7 +176,7 @@ class Reader:
             return self.options.index(bare)
         if " " not in bare:
             bare = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare)
-        for plain in (bare, BULLET.sub("", bare)):
+        for plain in (bare, BULLET.sub("", bare), english.LABELLED.sub("", bare, 1)):
             words = self._words(plain)
             for known in (self.words, self.ends):
                 if words and known.count(words) == 1:
@@ -214,11 +216,18 @@ class Reader:
             or not english.ADMITS.match(text, named[0].end)
         ):
             return None
-        listed = len(named) > 1 and english.JOINT.fullmatch(
-            text[named[0].end : named[1].start].replace("\n", ",")
-        )
         new_line = "\n" in text[named[0].end :][:2]
-        return None if listed or new_line else named[0].option
+        return None if self._goes_on(text, named) or new_line else named[0].option
+
+    @staticmethod
+    def _goes_on(text: str, named: Sequence[Mention]) -> bool:
+        """Return whether a list or a sequence of options goes on with another one."""
+        other = next((mention for mention in named if mention.option != named[0].option), None)
+        if other is None:
+            return False
+        gap = text[named[0].end : other.start]
+        bare = not re.search(r"\w", gap + text[other.end :])
+        return bare or bool(english.JOINT.fullmatch(gap.replace("\n", ",")) or english.SEQUENCE.match(gap))
 
     def _prose(self, text: str) -> int | None:
         """Return the only option that sentences name and do not deny, or that the last ones conclude on."""
@@ -231,6 +240,8 @@ class Reader:
             return stressed.pop()
         for sentence, meant in reversed(sentences):
             if meant and _concludes(sentence):
+                if english.SEQUENCE.match(sentence):
+                    return None
                 return meant.pop() if len(meant) == 1 else None
         return None
 
@@ -240,8 +251,8 @@ class Reader:
             return set()
         named = self._upheld(sentence)
         every = {mention.option for mention in named}
-        if len(every) < 2:
-            return every
+        if len(every) < 2 or english.THEN.search(sentence[named[-2].end : named[-1].start]):
+            return every  # one, or one after the other
         cuts = [0, *(pause.start() for pause in english.PAUSE.finditer(sentence)), len(sentence)]
         clauses = dict[int, set[int]]()  # options by the number of their clause
         for mention in named:
@@ -267,7 +278,9 @@ class Reader:
                 english.DENIES.search(english.clause(gap))
             )
             put_off = bool(found) and (
-                (put_off and not english.TURN.search(gap)) or bool(english.LATER.search(gap))
+                (put_off and not english.TURN.search(gap))
+                or bool(english.REASON.search(gap))
+                or bool(english.THEN.search(gap) and english.FIRST.search(sentence[: mention.start]))
             )
             if not (denied or put_off or english.DENIED.match(sentence, mention.end)):
                 found.append(mention)

@@ -56,6 +56,7 @@ SUMMARIES = (
 class MentorConfig(AskConfig):
     """How sub-goals are chosen."""
 
+    prompt_fields = ("player", "summary")
     adapter: Literal["trained", "frozen", "none"] = "trained"
     """Train the adapter between stages (paper), keep its random weights, or leave it out."""
     start: str = ""
@@ -123,7 +124,7 @@ class Mentor(GoalSource):
         self, lm: LanguageModel, encoder: LanguageModel, config: MentorConfig, threshold: float
     ) -> None:
         self.lm, self.config = lm, config
-        self._asking = Asking(lm, config, tokens=64, stop=(), fields=("player", "summary"), role="goal")
+        self._asking = Asking(lm, config, tokens=64, stop=(), role="goal")
         self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
         self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)

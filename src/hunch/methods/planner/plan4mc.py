@@ -29,13 +29,12 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError, World, weakest
-from hunch.lm.asking import AskConfig
 from hunch.lm.base import LanguageModel
 from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
-from hunch.methods.planner.skill_graph import Entry, SkillGraph, extract, question
+from hunch.methods.planner.skill_graph import Entry, EntryConfig, SkillGraph, extract, question
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import FixedAction, Skill
 from hunch.roles.prior.distribution import UniformPrior
@@ -137,7 +136,7 @@ class Plan4MCConfig(PlannerConfig):
     """Replan after each skill (paper), keep the plan and retry what failed, or execute the plan once."""
     find: bool = True
     """Run skills that find things, or leave them out (released ablation)."""
-    graph: AskConfig = field(default_factory=lambda: AskConfig(temperature=0.0))
+    graph: EntryConfig = field(default_factory=EntryConfig)
     """How the model is asked for the skill graph; max_tokens is 120 by default, or more for a chat model."""
 
 

@@ -18,10 +18,22 @@ from hunch.lm import require
 from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
+from hunch.ranges import NonNegativeFloat
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
 """Items with their numbers."""
-ASKS: Final = AskConfig(temperature=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryConfig(AskConfig):
+    """How a model is asked for the entry of a skill."""
+
+    prompt_fields = ("manual", "skill")
+    temperature: NonNegativeFloat | None = 0.0
+    """Sampling temperature."""
+
+
+ASKS: Final = EntryConfig()
 """Sampling of the answers: greedy, with several lines."""
 FIELDS: Final = {
     "consumes": "numbers and things that are used up, such as 2 eggs",
@@ -129,7 +141,7 @@ def _counts(text: str) -> Counts:
     return tuple(found.items())
 
 
-def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: AskConfig = ASKS) -> SkillGraph:
+def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: EntryConfig = ASKS) -> SkillGraph:
     """Ask a model for the entry of every skill; skills without an answer are left out.
 
     Args:
@@ -143,7 +155,7 @@ def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: AskConf
         HunchError: if too many answers in a row are empty.
     """
     require(lm, "generate", needed_by="A skill graph")
-    asking = Asking(lm, asks, tokens=120, stop=("\n\n",), fields=("manual", "skill"), role="planner")
+    asking = Asking(lm, asks, tokens=120, stop=("\n\n",), role="planner")
     prompts = [asking.prompt(question(manual, name), manual=manual, skill=name) for name in skills]
     answers = [spoken(answer) for (answer,) in lm.generate(prompts, 1, asking.sampling)]
     entries = [read_entry(answer) for answer in answers]

@@ -100,6 +100,7 @@ def ordered(questions: Mapping[str, Question]) -> list[str]:
 class SPRINGConfig(AskConfig):
     """SPRING."""
 
+    prompt_fields = ("manual", "answers", "question")
     ask: Literal["graph", "direct"] = "graph"
     """Ask the nine questions (paper), or only the last one."""
     window: PositiveInt = 2
@@ -140,8 +141,7 @@ class SPRING(Agent):
         self.lm, self.models, self.given = lm, {"lm": lm}, questions
         self.questions = questions or (GRAPH if self.config.ask == "graph" else DIRECT)
         self.order = ordered(self.questions)
-        own = ("manual", "answers", "question")
-        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), fields=own, role="policy")
+        self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), role="policy")
 
     @property
     def wording(self) -> str:

@@ -56,6 +56,7 @@ ALIKE: Final = 20
 class PreferenceConfig(AskConfig):
     """How pairs are drawn and judged, and how the reward is fitted."""
 
+    prompt_fields = ("first", "second")
     goal: str | None = None
     """Goal that the judge looks for. Default: the environment's task."""
     collect: PositiveInt = 1_000
@@ -108,8 +109,7 @@ class Preference(RewardSource):
         self.config = config or PreferenceConfig()
         self.lm, self.table = lm, TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
-        own, role = ("first", "second"), "preference"
-        asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), fields=own, role=role)
+        asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), role="preference")
         self.comparer = Comparer(lm, asking, self.config.last)
 
     @property
