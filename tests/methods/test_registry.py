@@ -21,7 +21,16 @@ from hunch.runs.loading import load_agent
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
 PAIRS = {"pairs": 2, "reward_epochs": 1, "n": 2}
-SMALL = {**Q_SMALL, **PAIRS, "horizon": 8, "width": 8, "episodes": 4, "max_tokens": 4, "refresh": 1}
+SMALL = {
+    **Q_SMALL,
+    **PAIRS,
+    "horizon": 8,
+    "width": 8,
+    "episodes": 4,
+    "max_tokens": 4,
+    "refresh": 1,
+    "drafts": 2,
+}
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -65,6 +74,8 @@ PAGES_OF = {
     "grpo": ("grpo",),
     "rloo": ("grpo",),
     "gigpo": ("grpo",),
+    "compress": ("compress", "grpo"),
+    "constitutional": ("constitutional", "rlhf"),
     **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
 }
 """Pages on which the settings of a method are; a page may refer to another for those that they share."""
@@ -80,6 +91,8 @@ def small(method, spec=None):
         config = dataclasses.replace(config, episodes=2)  # what the checker records is short
     if method.name == "rlprompt":
         config = dataclasses.replace(config, words="drop key box", warmup=2, updates=2)
+    if method.name == "constitutional":
+        config = dataclasses.replace(config, compare=False)  # after imitation all texts are equal
     if method.name == "rewarded":
         config = dataclasses.replace(config, reward="hunch.methods.reward.count_bonus:Counts")
     if method.name == "alpha-proof":
@@ -95,7 +108,8 @@ def small(method, spec=None):
         default = method.suggested[-1]
     model = lm.load(spec or (default if generates else "uniform"))
     if method.acts in ("text", "any"):
-        return method.build(config, {})
+        critic = {"judge": lm.load("scripted:critic")} if method.name == "constitutional" else {}
+        return method.build(config, critic)
     models = {
         "lm": model,
         "policy_lm": model,

@@ -31,7 +31,7 @@ _FOLDERS = (
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
     ("decode", "best_of_n"),
     ("prompt", "tempera rlprompt prompt_oirl"),
-    ("tune", "sft rlhf offline_rlhf grpo rloo gigpo ppo_text a2c_text trpo_text nlpo"),
+    ("tune", "compress constitutional sft rlhf offline_rlhf grpo rloo gigpo ppo_text a2c_text trpo_text nlpo"),
     ("prior", "instruct_q likelihood_value"),
     (
         "in_context",

@@ -52,6 +52,8 @@ from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, Re
 from hunch.methods.reward.rnd import RND as RND, RNDConfig as RNDConfig
 from hunch.methods.solver.alpha_proof import AlphaProof as AlphaProof, AlphaProofConfig as AlphaProofConfig
 from hunch.methods.tune.a2c_text import A2CText as A2CText, A2CTextConfig as A2CTextConfig
+from hunch.methods.tune.compress import Compress as Compress, CompressConfig as CompressConfig
+from hunch.methods.tune.constitutional import Constitutional as Constitutional, ConstitutionalConfig as ConstitutionalConfig
 from hunch.methods.tune.gigpo import GiGPO as GiGPO, GiGPOConfig as GiGPOConfig
 from hunch.methods.tune.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
 from hunch.methods.tune.nlpo import NLPO as NLPO, NLPOConfig as NLPOConfig

@@ -8,6 +8,7 @@ from hunch.ranges import check_value
 from hunch.suggest import suggest
 from hunch_studies.rules import (  # noqa: F401, each registers its rules
     captions,
+    critic,
     errands,
     examiner,
     formalising,
@@ -49,6 +50,7 @@ def load(name: str, **dials: float) -> Model:
 
 
 _LOADERS = {
+    "critic": critic.load,
     "formaliser": formalising.load,
     "suggest": suggestions.load,
     "mentor": mentor.load,
