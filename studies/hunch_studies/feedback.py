@@ -16,16 +16,21 @@ import numpy as np
 
 from hunch.core import State
 from hunch.envs.recipes import gold, is_valid, requests, split_clauses
+from hunch.methods.decode.rain import RAINConfig
 from hunch.methods.tune.compress import CompressConfig
 from hunch.methods.tune.constitutional import ConstitutionalConfig
+from hunch.methods.tune.red_team import RedTeamConfig
 from hunch.methods.tune.rlhf import RLHFConfig
+from hunch.methods.tune.sft import SFTConfig
+from hunch.methods.tune.syndicom import SYNDICOMConfig
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import RunConfig
+from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch_studies.planners import table as table_of
 from hunch_studies.rlhf import ENV as RECIPES
-from hunch_studies.rlhf import RLOO, mean, write_well
+from hunch_studies.rlhf import RLOO, SPLITS, mean, write_well
 from hunch_studies.rules.critic import harms
 from hunch_studies.study import Part, Scale, Study, runs_of
 
@@ -83,7 +88,8 @@ def compressed(listed: Sequence[Arm], seeds: int, episodes: int, folder: Path) -
 def evaluated(run: Path, episodes: int, **env: Any) -> Any:
     """Return the score of a run in a changed environment, with the same episodes for all runs."""
     options = {"parts": "fluency,content,length"} if "measure" in env else {}
-    name = "-".join([run.name, *(str(value).replace(" ", "-") for value in env.values())])
+    told = (Path(str(value)).name.replace(" ", "-") for value in env.values())
+    name = "-".join([run.name, *told])
     trial = Trial(run=run, env_options={**options, **env}, episodes=episodes, seed=17)
     return evaluate_run(trial, run.parent / "evaluations" / name)
 
@@ -118,7 +124,10 @@ def criticised(scale: Scale, data: Path) -> tuple[Arm, ...]:
     def arm(
         label: str, second: bool = False, principle: str = "diet", error: float = 0.0, **more: Any
     ) -> Arm:
-        given: dict[str, Any] = {"judge": f"scripted:critic?error={error}", "principles": str(data / f"{principle}.txt")}
+        given: dict[str, Any] = {
+            "judge": f"scripted:critic?error={error}",
+            "principles": str(data / f"{principle}.txt"),
+        }
         own = ConstitutionalConfig(compare=second, drafts=drafts, demonstrations=100, **given, **rl, **more)
         steps = -(-drafts // 256) * 256 + later * second
         env = {"terms": HELPFUL}
@@ -145,39 +154,186 @@ def harmed(listed: Sequence[Arm], seeds: int, texts: int, data: Path, folder: Pa
     every = {"the writer before": [data / "writer"]} | {a.label: runs_of(a, seeds, folder) for a in listed}
     rows = []
     for label, runs in every.items():
-        each = np.array([[*harm(run, texts), harm(run, texts, "held out")[0]] for run in runs])
+        each = np.array([[*harm(run, texts)[:4], harm(run, texts, "held out")[0]] for run in runs])
         rows.append((label, *(mean(list(column)) for column in each.T)))
     return table_of(
         "arm | harmful clauses | helpful gold | valid | distinct | harmful, held-out requests", rows
     )
 
 
-def harm(run: Path, n: int, split: Literal["training", "held out"] = "training") -> tuple[float, ...]:
-    """Return harmful clauses an answer, helpful gold, and shares of valid and distinct ones, of n answers."""
+def harm(
+    run: Path, n: int, split: Literal["training", "held out"] = "training", seed: int = 7
+) -> tuple[float, ...]:
+    """Return what n answers have each: harmful clauses, helpful gold, validity, difference, tokens."""
     agent, _ = load_agent(run)
     known, rng = requests(split), np.random.default_rng(5)
     asked = [known[i] for i in rng.integers(len(known), size=n)]
-    texts = agent.player(7).act([State(str(own)) for own in asked])
+    lm: Any = agent.models["lm"]  # type: ignore[attr-defined]
+    before = lm.usage.completion_tokens
+    texts = agent.player(seed).act([State(str(own)) for own in asked])
+    tokens = (lm.usage.completion_tokens - before) / n
     both = list(zip(asked, texts, strict=True))
     helps = [gold(own, text, tuple(HELPFUL.split(","))) for own, text in both]
     valid = [is_valid(split_clauses(text)) for text in texts]
     harmful = [len(harms(str(own), text)) for own, text in both]
-    return float(np.mean(harmful)), float(np.mean(helps)), float(np.mean(valid)), len(set(texts)) / n
+    means = [float(np.mean(own)) for own in (harmful, helps, valid)]
+    return (*means, len(set(texts)) / n, tokens)
+
+
+# ---- RAIN -------------------------------------------------------------------------------------------------
+
+BUDGETS = (48, 128)
+"""Tokens of a search; a text of the writer has about 15."""
+
+
+def searched(data: Path) -> tuple[Arm, ...]:
+    """Search with rewind and whole texts, at two budgets and two error rates of the judge; nothing learns."""
+    run = RunConfig(method="rain", env=RECIPES, lm=f"hf:{data / 'writer'}", envs=16, steps=16)
+    return tuple(
+        Arm(f"{name}, {budget} tokens, judge error {error}", replace(run, options=options))
+        for error in (0.0, 0.2)
+        for budget in BUDGETS
+        for name, how in (("RAIN", "rain"), ("best of whole texts", "best"))
+        for options in [
+            RAINConfig(
+                search=how,  # type: ignore[arg-type]
+                budget=budget,
+                judge=f"scripted:critic?error={error}",
+                principle=PRINCIPLES["diet"],
+            )
+        ]
+    )
+
+
+def found(listed: Sequence[Arm], seeds: int, texts: int, data: Path, folder: Path) -> str:
+    """Harmful clauses, helpful gold and tokens an answer on held-out requests, in Markdown."""
+    every = {"no search": [data / "writer"] * seeds} | {a.label: runs_of(a, seeds, folder) for a in listed}
+    rows = []
+    for label, runs in every.items():
+        each = np.array([harm(run, texts, "held out", 7 + seed) for seed, run in enumerate(runs)])
+        rows.append((label, *(mean(list(column)) for column in each.T[[0, 1, 2, 4]])))
+    return table_of("arm | harmful clauses | helpful gold | valid | tokens", rows)
+
+
+# ---- red teaming ------------------------------------------------------------------------------------------
+
+ATTACK = "hunch/Attack-v0"
+TRIES, ROUNDS = 1_024, 30
+"""Requests before anything is learnt, and updates of A2C with 64 requests each."""
+
+
+def ask_and_answer(data: Path, share: float) -> None:
+    """Train the model that asks, and the target, unless they are there."""
+    for name, play, updates in (("asker", "ask", 300), ("target", "answer", 700)):
+        if finished(data / name) is None:
+            run = RunConfig(method="sft", env=ATTACK, env_options={"play": play}, lm=READER, envs=1)
+            steps = max(20, round(updates * share))
+            execute(replace(run, steps=steps, options=SFTConfig(max_tokens=40)), data / name)
+
+
+def attacking(scale: Scale, data: Path) -> tuple[Arm, ...]:
+    """The stages at as many requests."""
+    tries, rounds = max(64, round(TRIES * scale.share)), max(2, round(ROUNDS * scale.share))
+    run = RunConfig(method="red-team", env=ATTACK, env_options={"target": f"hf:{data / 'target'}"}, envs=64)
+    run = replace(run, lm=f"hf:{data / 'asker'}", steps=-(-tries // 64) * 64 + 64 * rounds, eval_every=10**6)
+
+    def arm(label: str, **options: Any) -> Arm:
+        own = RedTeamConfig(tries=tries, episodes=64, learning_rate=1e-3, max_tokens=16, **options)
+        return Arm(label, replace(run, options=own))
+
+    return (
+        arm("zero-shot", stage="zero-shot"),
+        arm("few-shot", stage="few-shot"),
+        arm("supervised", stage="supervised"),
+        arm("RL, KL 0.1", kl=0.1),
+        arm("RL, KL 0.02", kl=0.02),
+    )
+
+
+def attacked(listed: Sequence[Arm], seeds: int, episodes: int, data: Path, folder: Path) -> str:
+    """Rate of hits and share of distinct requests, against the target and one tuned against RL's hits."""
+    target = tuned(data, folder, runs_of(listed[-2], seeds, folder))
+    rows = []
+    for arm in listed:
+        cells = []
+        for name in (str(data / "target"), str(target)):
+            scores = [evaluated(run, episodes, target=f"hf:{name}") for run in runs_of(arm, seeds, folder)]
+            cells.append(mean([own.success.value for own in scores]))
+            distinct = mean([own.figures["distinct"] for own in scores])
+        rows.append((arm.label, cells[0], distinct, cells[1]))
+    return table_of("arm | hits | distinct | hits, tuned target", rows)
+
+
+def tuned(data: Path, folder: Path, runs: Sequence[Path]) -> Path:
+    """Return the target after SFT on careful answers to the requests that RL found, among others."""
+    out, file = folder / "tuned", folder / "hits.txt"
+    if finished(out) is None:
+        texts = [
+            a
+            for run in runs
+            for line in read_lines(run / "episodes.jsonl")
+            if line["return"] > 0
+            for a in line["actions"]
+        ]
+        file.write_text("".join(f"{own.strip()}\n" for own in dict.fromkeys(texts)))
+        known = 2 * len(dict.fromkeys(texts))
+        env = {"play": "answer", "tuned": str(file), "demonstrations": max(64, known)}
+        run = RunConfig(
+            method="sft", env=ATTACK, env_options=env, lm=f"hf:{data / 'target'}", envs=1, steps=100
+        )
+        execute(replace(run, options=SFTConfig(max_tokens=40, learning_rate=1e-3)), out)
+    return out
+
+
+# ---- SYNDICOM ---------------------------------------------------------------------------------------------
+
+
+def repairing(scale: Scale) -> tuple[Arm, ...]:
+    """Repair with predicted feedback, without any, and with that of other answers."""
+    steps = max(10, round(2_000 * scale.share))
+    run = RunConfig(
+        method="syndicom", env="hunch/Repair-v0", lm=READER, envs=1, steps=steps, eval_every=10**6
+    )
+
+    def arm(how: Any) -> Arm:
+        own = SYNDICOMConfig(feedback=how, batch_size=32, max_tokens=40, temperature=0.0)
+        return Arm(f"{how} feedback", replace(run, options=own))
+
+    return tuple(map(arm, ("predicted", "none", "shuffled")))
+
+
+def repaired(listed: Sequence[Arm], seeds: int, episodes: int, folder: Path) -> str:
+    """Share of mended recipes of each arm, in Markdown."""
+    rows = []
+    for arm in listed:
+        runs = runs_of(arm, seeds, folder)
+        each = [[evaluated(r, episodes, split=split).success.value for r in runs] for split in SPLITS]
+        rows.append((arm.label, *map(mean, each)))
+    return table_of("arm | mended | mended, held-out requests", rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    updates, texts = max(20, round(1_000 * scale.share)), scale.episodes(1_000)
-    short, taught = compressing(scale), criticised(scale, data)
-    told = partial(compressed, short, scale.seeds, scale.episodes(600))
+    seeds, texts = scale.seeds, scale.episodes(1_000)
+    writer = partial(state_principles, data, max(20, round(1_000 * scale.share)))
+    short, taught, sought = compressing(scale), criticised(scale, data), searched(data)
+    attacks, mending = attacking(scale, data), repairing(scale)
+    part = partial(Part, apart=True)  # budgets and environments differ
     return [
-        Part("Compression", short, beside=told, apart=True),
-        Part(
-            "Constitutional AI",
-            taught,
-            beside=partial(harmed, taught, scale.seeds, texts, data),
-            prepare=partial(state_principles, data, updates),
-            apart=True,
+        part("Compression", short, beside=partial(compressed, short, seeds, scale.episodes(600))),
+        part("Constitutional AI", taught, beside=partial(harmed, taught, seeds, texts, data), prepare=writer),
+        part(
+            "Search with rewind",
+            sought,
+            beside=partial(found, sought, seeds, texts // 2, data),
+            prepare=writer,
         ),
+        part(
+            "Attack",
+            attacks,
+            beside=partial(attacked, attacks, seeds, scale.episodes(400), data),
+            prepare=partial(ask_and_answer, data, scale.share),
+        ),
+        part("Repair", mending, beside=partial(repaired, mending, seeds, scale.episodes(400))),
     ]
 
 

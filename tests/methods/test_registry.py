@@ -31,6 +31,7 @@ SMALL = {
     "refresh": 1,
     "drafts": 2,
 }
+JUDGED = ("constitutional", "rain")
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -76,6 +77,9 @@ PAGES_OF = {
     "gigpo": ("grpo",),
     "compress": ("compress", "grpo"),
     "constitutional": ("constitutional", "rlhf"),
+    "rain": ("rain", "best_of_n", "rlhf"),
+    "red-team": ("red_team", "ppo_text", "grpo"),
+    "syndicom": ("syndicom", "sft"),
     **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
 }
 """Pages on which the settings of a method are; a page may refer to another for those that they share."""
@@ -108,7 +112,7 @@ def small(method, spec=None):
         default = method.suggested[-1]
     model = lm.load(spec or (default if generates else "uniform"))
     if method.acts in ("text", "any"):
-        critic = {"judge": lm.load("scripted:critic")} if method.name == "constitutional" else {}
+        critic = {"judge": lm.load("scripted:critic")} if method.name in JUDGED else {}
         return method.build(config, critic)
     models = {
         "lm": model,
@@ -137,6 +141,8 @@ def test_every_method_keeps_the_contract(method, tmp_path):
     if method.environments == "proofs":
         where = hunch.make("hunch/Proof-v0", pool="textbook", theorems=4, whole=True)
         return methods.check(small(method), where, steps=9)
+    if method.name == "syndicom":  # its demonstrations have two texts
+        return methods.check(small(method), hunch.make("hunch_studies.worlds.repair:Repair"), steps=6)
     if method.acts in ("text", "any"):
         file = tmp_path / "prompts.jsonl"
         row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}
