@@ -97,7 +97,6 @@ def evaluated(run: Path, episodes: int, **env: Any) -> Any:
 # ---- Constitutional AI ------------------------------------------------------------------------------------
 
 HELPFUL = "foods,spice,close,length"
-"""What people label in this part; harm is the judge's alone."""
 PRINCIPLES = {
     "diet": "The answer uses no food that the diet of the request forbids.",
     "sea": "The answer sounds like the sea.",
@@ -183,7 +182,6 @@ def harm(
 # ---- RAIN -------------------------------------------------------------------------------------------------
 
 BUDGETS = (48, 128)
-"""Tokens of a search; a text of the writer has about 15."""
 
 
 def searched(data: Path) -> tuple[Arm, ...]:
