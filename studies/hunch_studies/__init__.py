@@ -64,6 +64,7 @@ _MODULES = {
     "lima": "rl4llm",
     "agents": "agents",
     "prompting": "prompting",
+    "feedback": "feedback",
 }
 
 

@@ -24,6 +24,9 @@ FREE = (
     "hunch/TextCraft",
     "hunch/Recipes",
     "hunch/Prompt",
+    "hunch/Compression",
+    "hunch/Attack",
+    "hunch/Repair",
 )  # test_design_problems, test_recipes, test_prompting, studies/test_textcraft, methods/test_tune
 # They need an extra and have tests of their own.
 EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")

@@ -29,9 +29,10 @@ GROUP = "hunch.methods"
 _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
-    ("decode", "best_of_n"),
+    ("decode", "best_of_n rain"),
     ("prompt", "tempera rlprompt prompt_oirl"),
     ("tune", "sft rlhf offline_rlhf grpo rloo gigpo ppo_text a2c_text trpo_text nlpo"),
+    ("tune", "compress constitutional red_team syndicom"),
     ("prior", "instruct_q likelihood_value"),
     (
         "in_context",

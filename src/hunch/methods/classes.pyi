@@ -2,6 +2,7 @@
 # fmt: off
 # ruff: isort: off
 from hunch.methods.decode.best_of_n import BestOfN as BestOfN, BestOfNConfig as BestOfNConfig
+from hunch.methods.decode.rain import RAIN as RAIN, RAINConfig as RAINConfig
 from hunch.methods.goal.ellm import ELLM as ELLM, ELLMConfig as ELLMConfig
 from hunch.methods.goal.rl_adapter import RLAdapter as RLAdapter, RLAdapterConfig as RLAdapterConfig
 from hunch.methods.goal.task_explore import TaskExplore as TaskExplore, TaskExploreConfig as TaskExploreConfig
@@ -52,12 +53,16 @@ from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, Re
 from hunch.methods.reward.rnd import RND as RND, RNDConfig as RNDConfig
 from hunch.methods.solver.alpha_proof import AlphaProof as AlphaProof, AlphaProofConfig as AlphaProofConfig
 from hunch.methods.tune.a2c_text import A2CText as A2CText, A2CTextConfig as A2CTextConfig
+from hunch.methods.tune.compress import Compress as Compress, CompressConfig as CompressConfig
+from hunch.methods.tune.constitutional import Constitutional as Constitutional, ConstitutionalConfig as ConstitutionalConfig
 from hunch.methods.tune.gigpo import GiGPO as GiGPO, GiGPOConfig as GiGPOConfig
 from hunch.methods.tune.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
 from hunch.methods.tune.nlpo import NLPO as NLPO, NLPOConfig as NLPOConfig
 from hunch.methods.tune.offline_rlhf import OfflineRLHF as OfflineRLHF, OfflineRLHFConfig as OfflineRLHFConfig
 from hunch.methods.tune.ppo_text import PPOText as PPOText, PPOTextConfig as PPOTextConfig
+from hunch.methods.tune.red_team import RedTeam as RedTeam, RedTeamConfig as RedTeamConfig
 from hunch.methods.tune.rlhf import RLHF as RLHF, RLHFConfig as RLHFConfig
 from hunch.methods.tune.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
 from hunch.methods.tune.sft import SFT as SFT, SFTConfig as SFTConfig
+from hunch.methods.tune.syndicom import SYNDICOM as SYNDICOM, SYNDICOMConfig as SYNDICOMConfig
 from hunch.methods.tune.trpo_text import TRPOText as TRPOText, TRPOTextConfig as TRPOTextConfig

@@ -9,6 +9,7 @@ from hunch.ranges import check_value
 from hunch.suggest import suggest
 from hunch_studies.rules import (  # noqa: F401, each registers its rules
     captions,
+    critic,
     errands,
     examiner,
     formalising,
@@ -58,6 +59,7 @@ SPEAKS = "speaks"
 
 
 _LOADERS = {
+    "critic": critic.load,
     "formaliser": formalising.load,
     "suggest": suggestions.load,
     "mentor": mentor.load,

@@ -103,6 +103,7 @@ class RLHF(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = RLHFConfig
+    rate: ClassVar[float] = RATE
     fixed: ClassVar[Mapping[str, Any]] = {
         **{
             **WRITES,
@@ -159,9 +160,13 @@ class RLHF(Rewarded):
         self.each = max(1, world.steps // self.config.rounds)
         self.imitation = Learner.adam(self.agent.lm.parameters()) if self.config.demonstrations else None
         self.settled: dict[str, Any] | None = None
+        self.require(world.steps)
+
+    def require(self, steps: int) -> None:
+        """Refuse a run that ends before its last stage, and to imitate where nothing is shown."""
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
-        if 0 < world.steps <= needed:
-            raise UsageError(f"The pairs alone take {needed:,} texts, and the run has {world.steps:,} steps.")
+        if 0 < steps <= needed:
+            raise UsageError(f"The pairs alone take {needed:,} texts, and the run has {steps:,} steps.")
         if self.config.demonstrations and not self.agent.texts:
             raise UsageError("The environment has no demonstrations: set demonstrations to 0.")
         if self.config.ptx and not self.agent.texts:
@@ -202,7 +207,7 @@ class RLHF(Rewarded):
         few = [self.agent.texts[i] for i in self.rng.integers(len(self.agent.texts), size=BATCH)]
         loss = -self.agent.policy.likelihood(*zip(*few, strict=True))
         left = 1 - self.imitated / self.config.demonstrations
-        told = {"loss": self.imitation.update(loss, RATE * left)}
+        told = {"loss": self.imitation.update(loss, self.rate * left)}
         self.imitated += 1
         if not self.imitating:
             self.settled = self.agent.policy.settle()

@@ -18,6 +18,8 @@ from hunch.lm.base import LanguageModel
 from hunch.roles.reward.comparer import TARGETS, Comparer
 from hunch.roles.reward.settings import RewardModelConfig
 
+JUDGED: Final = ("judge", "mixed")
+"""Labels that a language model gives, all or half of them."""
 PRINCIPLES: Final = ("Choose the answer that does better what was asked.",)
 
 
@@ -111,6 +113,30 @@ class Judged(Preferences):
         )
 
 
+class Mixed(Preferences):
+    """Half of the pairs are compared by one, half by another, such as people and a judge by principles.
+
+    Args:
+        one: Compares for one half.
+        lm: The model that compares for the other half.
+        principles: As for :class:`Judged`.
+    """
+
+    def __init__(self, one: Preferences, lm: LanguageModel, principles: Sequence[str]) -> None:
+        self.one, self.other, self.lm, self.evidence = one, Judged(lm, principles), lm, lm.evidence
+
+    def compare(
+        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
+    ) -> list[float]:
+        """Let each compare its half, drawn by chance."""
+        order = rng.permutation(len(pairs))
+        halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
+        shares = np.zeros(len(pairs))
+        for who, rows in zip((self.one, self.other), halves, strict=True):
+            shares[rows] = who.compare([pairs[i] for i in rows], rng)
+        return [float(share) for share in shares]
+
+
 def read_principles(file: str) -> tuple[str, ...]:
     """Read principles, one per line.
 
@@ -161,19 +187,21 @@ def check_labels(config: RewardModelConfig) -> None:
     Raises:
         UsageError: naming the file.
     """
-    if config.principles and config.labels != "judge":
+    if config.principles and config.labels not in JUDGED:
         raise UsageError("principles are for a judge: set labels to judge.")
     if config.principles:
         read_principles(config.principles)
-    if config.labels not in ("gold", "shuffled", "judge"):
+    if config.labels not in ("gold", "shuffled", *JUDGED):
         require_contrast(read_pairs(config.labels))
 
 
 def preferences_of(config: RewardModelConfig, judge: LanguageModel | None) -> Preferences | str:
     """Return who compares, or the file with what was compared."""
-    if config.labels == "judge":
+    if config.labels in JUDGED:
         if judge is None:
-            raise UsageError("labels=judge needs a language model that compares.")
-        return Judged(judge, read_principles(config.principles) if config.principles else PRINCIPLES)
+            raise UsageError(f"labels={config.labels} needs a language model that compares.")
+        principles = read_principles(config.principles) if config.principles else PRINCIPLES
+        mixed = config.labels == "mixed"
+        return Mixed(Gold(config.noise), judge, principles) if mixed else Judged(judge, principles)
     noisy = {"gold": Gold, "shuffled": Shuffled}.get(config.labels)
     return noisy(config.noise) if noisy else config.labels

@@ -17,7 +17,8 @@ class RewardModelConfig:
     prompts)."""
     labels: str = "gold"
     """Who compares: gold (the environment's reward with noise), shuffled (the control), judge (a language
-    model), or a file in TRL's columns prompt, chosen and rejected, which replaces the pairs."""
+    model), mixed (gold and judge, half each), or a file in TRL's columns prompt, chosen and rejected, which
+    replaces the pairs."""
     noise: NonNegativeFloat = 0.5
     """labels=gold: temperature of the preferences; 0 prefers the higher reward always (our choice)."""
     judge: str = "uniform"

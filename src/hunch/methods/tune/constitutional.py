@@ -1,0 +1,199 @@
+"""Constitutional AI: a model criticises and revises answers by principles, and then compares them.
+
+Algorithm (Bai et al., "Constitutional AI: Harmlessness from AI Feedback", 2022)::
+
+    1. repeat drafts times:  y ~ pi(. | x);  repeat revisions times
+           critique  ~  judge(what in y breaks the principle? | x, y, principle)
+           y         ~  judge(y again, so that it keeps the principle | x, y, critique)
+       ascend on  log pi(y | x)                                              supervised, SL-CAI
+    2. pairs of pi; labels=mixed: half of them are compared by people for how helpful they are (here the
+       environment's reward with noise), half by the judge for a principle
+       RLHF on a reward model that is fitted to both                          RL-CAI
+
+A principle is drawn for each answer and each pair. The second stage is :mod:`hunch.methods.tune.rlhf` as it
+is. Controls: principles that have nothing to do with the aim (another file), ``critique=false`` (revision
+without a critique before it), ``labels=gold``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+from hunch.core import EvidenceLevel, State, Transition, UsageError, World, weakest
+from hunch.lm.answers.lines import spoken
+from hunch.lm.asking import AskConfig, Asking
+from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import text_of
+from hunch.lm.wording import version
+from hunch.methods.tune.rlhf import METHOD as RLHF_METHOD
+from hunch.methods.tune.rlhf import RLHF, SHOWN, RLHFConfig
+from hunch.ranges import PositiveInt
+from hunch.roles.reward.preferences import PRINCIPLES, read_principles
+
+MARK: Final = "Revision:"
+"""What the line of an answer begins with that holds a revision."""
+NOTHING: Final = ("none", "nothing", "no part")
+"""What a critique begins with that finds nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstitutionalConfig(RLHFConfig):
+    """Critique, revision, and preferences of a model with principles."""
+
+    drafts: PositiveInt = 512
+    """Answers that are criticised, written in the first steps of the run (paper: 182,831 prompts)."""
+    revisions: PositiveInt = 1
+    """Critiques and revisions of each (paper: 4)."""
+    critique: bool = True
+    """Ask for a critique before each revision; otherwise for the revision at once: the control."""
+    demonstrations: PositiveInt = 200
+    """Updates on the revised answers (our choice)."""
+    compare: bool = True
+    """Go on with the second stage; otherwise only revisions are learnt from."""
+    labels: str = "mixed"
+    """Who compares in the second stage: mixed, judge, gold or shuffled."""
+    judge: str = "uniform"
+    """The model that criticises, revises and compares."""
+
+
+class Constitutional(RLHF):
+    """The agent; arguments as for :class:`~hunch.methods.tune.rlhf.RLHF`."""
+
+    config_class: ClassVar[type[Any]] = ConstitutionalConfig
+    fixed: ClassVar[Mapping[str, Any]] = {**RLHF.fixed, "ptx": 0.0, "rounds": 1}
+    rate = 1e-3
+    saved = (*RLHF.saved, "answers", "revised")
+    config: ConstitutionalConfig
+
+    def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
+        super().__init__(config, judge, **options)
+        if judge is None:
+            raise UsageError("constitutional needs a model that criticises: name one as judge.")
+        self.judging, file = judge, self.config.principles
+        self.principles = read_principles(file) if file else PRINCIPLES
+        self.asking = Asking(judge, AskConfig(), tokens=128, stop=())
+        self.models = {**self.models, "judge": judge}
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse what RLHF refuses, and principles that cannot be read; here all labels may have them."""
+        super().check(replace(config, principles=""), specs)
+        if config.principles:
+            read_principles(config.principles)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest level of the policy, the reward model and the judge."""
+        return weakest([super().evidence, self.judging.evidence])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of RLHF, and the version of the questions."""
+        return {**super().settings, "wording": version(question)}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with drafts."""
+        self.answers: list[tuple[dict[str, Any], str]] = []
+        self.revised = False
+        super().begin(world, seed)
+
+    def require(self, steps: int) -> None:
+        """Refuse a run that ends before its last stage; the texts to imitate are written in the run."""
+        needed = self.config.drafts + 2 * self.config.pairs * self.config.rounds * self.config.compare
+        if 0 < steps < needed + self.config.compare:
+            raise UsageError(f"Drafts and pairs take {needed:,} texts, and the run has {steps:,} steps.")
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Collect drafts, and then what the second stage learns from."""
+        if not self.revised:
+            self.answers += [(t.state.plain(), t.action) for t in transitions]
+            self.played += len(transitions)
+        elif self.config.compare:
+            super().observe(transitions)
+
+    def learn(self) -> dict[str, float]:
+        """Revise the drafts once there are enough, or make an update of the stage that is going on."""
+        if not self.revised:
+            return self.revise() if len(self.answers) >= self.config.drafts else {}
+        return super().learn() if self.config.compare else {}
+
+    def revise(self) -> dict[str, float]:
+        """Revise all drafts, and imitate the results."""
+        drafts = [(State.of(state), text) for state, text in self.answers[: self.config.drafts]]
+        texts = [text for _, text in drafts]
+        for _ in range(self.config.revisions):
+            texts = self.improved([state for state, _ in drafts], texts)
+        prompts = [self.agent.policy.prompt(state) for state, _ in drafts]
+        self.agent.lm.take(part for both in zip(map(text_of, prompts), texts, strict=True) for part in both)
+        self.agent.texts = list(zip(prompts, texts, strict=True))
+        pairs = list(zip(drafts, texts, strict=True))
+        self.samples += [
+            {"prompt": s.observation, "draft": old, "text": new} for (s, old), new in pairs[:SHOWN]
+        ]
+        self.answers, self.revised = [], True
+        losses = [self.imitate()["loss"] for _ in range(self.config.demonstrations)]
+        return {"loss": losses[-1], "revised": sum(new != old for (_, old), new in pairs) / len(pairs)}
+
+    def improved(self, states: Sequence[State], texts: Sequence[str]) -> list[str]:
+        """Return each text after a critique and a revision; as it is where nothing was found, or written.
+
+        Raises:
+            UsageError: if no answer of the judge holds a revision.
+        """
+        drawn = [self.principles[i] for i in self.rng.integers(len(self.principles), size=len(texts))]
+        asked = list(map(question, states, texts, drawn))
+        told = self.criticised(asked)
+        due = [i for i, critique in enumerate(told) if critique is not None]
+        said = self.written([f"{asked[i]}{told[i]}{REVISE}" for i in due])
+        found = [revision(answer) for answer in said]
+        self.asking.hear(said, found, abstains=True)
+        if due and not any(found):
+            raise UsageError(
+                f"{self.judging.name} wrote no revision in {len(due):,} answers, such as {said[0][:60]!r}: "
+                f"one has to hold a line that begins with {MARK}"
+            )
+        known = dict(zip(due, found, strict=True))
+        return [known.get(i) or text for i, text in enumerate(texts)]
+
+    def criticised(self, asked: Sequence[str]) -> list[str | None]:
+        """Return what follows each question: the critique, nothing without one; None if all is well."""
+        if not self.config.critique:
+            return [""] * len(asked)
+        said = self.written([f"{own}{CRITICISE}" for own in asked])
+        lines = [next(iter(spoken(own).strip().splitlines()), "") for own in said]
+        well = [line.lower().startswith(NOTHING) for line in lines]
+        return [None if fine else f"\nCritique: {line}" for fine, line in zip(well, lines, strict=True)]
+
+    def written(self, prompts: Sequence[str]) -> list[str]:
+        """Return an answer to each prompt."""
+        return [own for (own,) in self.judging.generate(prompts, 1, self.asking.sampling)] if prompts else []
+
+
+def question(state: State, text: str, principle: str) -> str:
+    """Return what both questions about an answer begin with."""
+    request = f"{state.aim}\n{state.text()}".strip()
+    return f"Request: {request}\nAnswer: {text}\nPrinciple: {principle}"
+
+
+CRITICISE: Final = "\nSay in one line which part of the answer breaks the principle, or none.\nCritique:"
+REVISE: Final = f"\nWrite the whole answer again so that it keeps the principle, in one line after {MARK}\n"
+
+
+def revision(answer: str) -> str | None:
+    """Return the revision in an answer; None if there is none."""
+    _, mark, rest = spoken(answer).rpartition(MARK)
+    return (next(iter(rest.strip().splitlines()), "") or None) if mark else None
+
+
+METHOD = replace(
+    RLHF_METHOD,
+    name="constitutional",
+    agent_class=Constitutional,
+    summary="a model criticises and revises answers by principles, and then compares them",
+    paper="Bai et al., Constitutional AI: Harmlessness from AI Feedback, 2022",
+    roles=("policy", "critic", "reward source"),
+    control="principles without relation to the aim, no critique, gold labels",
+    files=("methods/tune/constitutional.py", *RLHF_METHOD.files),
+)

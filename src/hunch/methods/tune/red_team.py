@@ -1,0 +1,144 @@
+"""Red teaming: a model that asks learns which requests make another model fail.
+
+Algorithm (Perez et al., "Red Teaming Language Models with Language Models", EMNLP 2022)::
+
+    tries  <- requests of the model as it is                                       stage=zero-shot
+    hits   <- those that were paid
+    few-shot:    write after hits, drawn by chance
+    supervised:  ascend on the log-likelihood of the hits
+    rl:          supervised, and then A2C on  reward - kl KL(pi || supervised model)
+
+The environment asks the target, and pays what fails (``hunch/Attack-v0``, or one of your own). kl is what
+keeps requests different from each other: read the rate beside ``distinct``. Control: zero-shot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hunch.core import State, Transition, UsageError, World
+from hunch.lm.prompts import text_of
+from hunch.methods.tune.a2c_text import METHOD as A2C_METHOD
+from hunch.methods.tune.a2c_text import A2CText, A2CTextConfig
+from hunch.methods.tune.text import examples
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.policy import Decision
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedTeamConfig(A2CTextConfig):
+    """Requests that make a target fail."""
+
+    stage: Literal["zero-shot", "few-shot", "supervised", "rl"] = "rl"
+    """How far to go; all begin with tries of the model as it is."""
+    tries: PositiveInt = 1_024
+    """Requests before anything is learnt (paper: 500,000)."""
+    shots: PositiveInt = 1
+    """few-shot: hits in a prompt (paper: 5)."""
+    updates: NonNegativeInt = 30
+    """supervised, rl: updates on 64 hits each (our choice)."""
+    rate: PositiveFloat = 1e-3
+    """Adam learning rate of these updates, which falls linearly to 0 (our choice)."""
+    kl: NonNegativeFloat = 0.1
+    """rl: weight of the divergence from the supervised model (our choice; paper: alpha of 0.3 to 0.4)."""
+
+
+class RedTeam(A2CText):
+    """The agent; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
+
+    config_class: ClassVar[type[Any]] = RedTeamConfig
+    saved = ("words", "hits", "tried", "settled", *A2CText.saved)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with the model as it is; a vocabulary that grows takes the words of the examples."""
+        super().begin(world, seed)
+        self.hits: list[tuple[dict[str, Any], str]] = []
+        self.tried = 0
+        self.settled: dict[str, Any] | None = None
+        self.lm.take(part for own in examples(world) for part in (own.state.observation, own.text))
+
+    @property
+    def trying(self) -> bool:
+        """Whether nothing is learnt yet."""
+        return bool(self.tried < self.config.tries)
+
+    def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write requests, after hits where that is asked for."""
+        return super().decide([self.shown(state, rng) for state in states], rng)
+
+    def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write requests for a player."""
+        return super().write([self.shown(state, rng) for state in states], rng)
+
+    def shown(self, state: State, rng: np.random.Generator) -> State:
+        """Return a state whose observation has hits before its last word; only for stage=few-shot."""
+        if self.config.stage != "few-shot" or self.trying:
+            return state
+        drawn = [self.hits[i][1].strip() for i in rng.integers(len(self.hits), size=self.config.shots)]
+        head, _, mark = state.observation.rpartition(" ")
+        return replace(state, observation=" ".join([head, *(f"{mark} {own}" for own in drawn), mark]).strip())
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Keep hits among the tries, and then what is learnt from."""
+        if self.trying:
+            self.hits += [(t.state.plain(), t.action) for t in transitions if t.reward > 0]
+            self.tried += len(transitions)
+        elif self.config.stage == "rl":
+            super().observe(transitions)
+
+    def learn(self) -> dict[str, float]:
+        """Imitate the hits once there were enough tries; then make the updates of A2C.
+
+        Raises:
+            UsageError: if no try was paid.
+        """
+        if self.trying:
+            return {}
+        if not self.hits:
+            raise UsageError(
+                f"The target never failed in {self.tried:,} tries, so there is nothing to learn."
+            )
+        if self.config.stage in ("supervised", "rl") and self.settled is None:
+            return self.imitate()
+        return super().learn() if self.config.stage == "rl" else {}
+
+    def imitate(self) -> dict[str, float]:
+        """Ascend on the likelihood of the hits; the result is the reference."""
+        from hunch.lm.training import Learner
+
+        c, learner, loss = self.config, Learner.adam(self.lm.parameters()), 0.0
+        prompts = [self.policy.prompt(State.of(state)) for state, _ in self.hits]
+        self.lm.take(
+            part for p, (_, text) in zip(prompts, self.hits, strict=True) for part in (text_of(p), text)
+        )
+        for i in range(c.updates):
+            rows = self.rng.integers(len(self.hits), size=64)
+            found = self.policy.likelihood([prompts[j] for j in rows], [self.hits[j][1] for j in rows])
+            loss = learner.update(-found, c.rate * (1 - i / c.updates))
+        self.settled = self.policy.settle()
+        return {"loss": loss, "hits": len(self.hits) / self.tried}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the hits among the tries, once they are complete."""
+        return [] if self.trying else [{"request": text} for _, text in self.hits]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.policy.settled = self.settled
+
+
+METHOD = replace(
+    A2C_METHOD,
+    name="red-team",
+    agent_class=RedTeam,
+    summary="a model that asks learns which requests make another model fail",
+    paper="Perez et al., Red Teaming Language Models with Language Models, EMNLP 2022",
+    environments="free text of one step that pays what a target does wrong",
+    control="requests of the model as it is, or after hits",
+    files=("methods/tune/red_team.py", *A2C_METHOD.files),
+)

@@ -1,0 +1,134 @@
+"""The policy role in texts that are shortened: a language model reads a text, and keeps or drops each word.
+
+    state of a word  <- the text is read twice; the state after the word in the second reading, where a
+                        causal model knows the whole text
+    p(keep)          =  sigmoid(w . state),  for all words at once
+
+This module imports torch, so import it only where a policy is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from hunch.core import FloatArray, State, UsageError
+from hunch.lm.training import Trainable
+from hunch.rl.policy import Decision, Evaluated, Part
+from hunch.roles.policy.language import ModelPolicy
+from hunch.roles.policy.settings import TextPolicyConfig
+
+KNOWN = 4096
+"""Number of texts whose places of words are kept."""
+
+
+def words_of(state: State) -> list[str]:
+    """Return the words to shorten: those after the last colon between spaces, or all of the observation.
+
+    Raises:
+        UsageError: if there are none.
+    """
+    if not (words := state.observation.rpartition(" : ")[2].split()):
+        raise UsageError(f"There are no words to keep in {state.observation!r}.")
+    return words
+
+
+class WordsPolicy(ModelPolicy):
+    """A language model that keeps or drops each word; a decision's tokens are 1 and 0.
+
+    Args:
+        lm: The model; it is reset and trained.
+        config: Settings of the policy.
+        seed: Seed of the weights on the states, and of shuffled or random initial weights.
+    """
+
+    def __init__(self, lm: Trainable, config: TextPolicyConfig, seed: int) -> None:
+        super().__init__(lm, config.start, config.width, seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.head = nn.Sequential(nn.Linear(lm.dim, 1, bias=False)).to(lm.network.device)
+        self._ends = lru_cache(KNOWN)(self._ends_of)
+
+    def parameters(self) -> dict[str, list[nn.Parameter]]:
+        """Return the weights of the model, and those on its states."""
+        return {"policy": [*self.lm.parameters(), *self.head.parameters()], "value": []}
+
+    def prompt(self, state: State) -> str:
+        """Return the text with what is asked, as the first reading."""
+        return state.observation
+
+    def sample(
+        self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0
+    ) -> list[Decision]:
+        """Draw the words that are kept; at temperature 0 those that are likelier kept than not."""
+        with torch.no_grad():
+            scores, _ = self._scores(states)
+        found = []
+        for state, row, rng in zip(states, scores.double().cpu(), rngs, strict=True):
+            words = words_of(state)
+            own, luck = row[: len(words)], torch.from_numpy(rng.random(len(words)))
+            bits = (luck < torch.sigmoid(own / temperature)) if temperature else own > 0
+            logprobs = logsigmoid(torch.where(bits, own, -own)).tolist()
+            found.append(Decision(kept(words, bits.tolist()), tuple(map(int, bits)), tuple(logprobs)))
+        return found
+
+    def evaluate(
+        self,
+        states: Sequence[State],
+        decisions: Sequence[Decision],
+        part: Part = "both",
+        pulled: bool = False,
+    ) -> Evaluated:
+        """Judge choices by the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
+        scores, mask = self._scores(states)
+        bits = torch.zeros_like(mask)
+        for row, (state, own) in enumerate(zip(states, decisions, strict=True)):
+            chosen = own.tokens or places_of(words_of(state), own.text)
+            bits[row, : len(chosen)] = torch.tensor(chosen, dtype=torch.bool)
+        logprobs = logsigmoid(torch.where(bits, scores, -scores)) * mask
+        chance = torch.sigmoid(scores)
+        entropy = -(chance * logsigmoid(scores) + (1 - chance) * logsigmoid(-scores)) * mask
+        return Evaluated(logprobs, entropy, torch.zeros_like(logprobs), mask)
+
+    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+        """Return None: there is no reference."""
+        return None
+
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return zeros: the baseline is the text of the likeliest choices."""
+        return np.zeros(len(states))
+
+    def _scores(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
+        """Return the score of each word, with gradients, and which there are; both of shape (n, T)."""
+        prompts, texts = [self.prompt(s) for s in states], [" ".join(words_of(s)) for s in states]
+        found = self.lm.judged(prompts, self.lm.spelled(prompts, texts)).states
+        rows = [self._ends(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+        at = torch.zeros((len(rows), max(map(len, rows))), dtype=torch.long)
+        mask = torch.zeros(at.shape, dtype=torch.bool, device=found.device)
+        for i, own in enumerate(rows):
+            at[i, : len(own)], mask[i, : len(own)] = torch.tensor(own), True
+        read = found[torch.arange(len(rows))[:, None], at.to(found.device)]
+        return self.head(read)[..., 0] * mask, mask
+
+    def _ends_of(self, prompt: str, text: str) -> list[int]:
+        """Return the number of tokens of the text up to the end of each word."""
+        words = text.split()
+        heads: Any = tuple(" ".join(words[: i + 1]) for i in range(len(words)))
+        return [len(own) for own in self.lm.model.tails(prompt, heads)]
+
+
+def kept(words: Sequence[str], bits: Sequence[bool]) -> str:
+    """Return the kept words as a text."""
+    return " ".join(word for word, keep in zip(words, bits, strict=True) if keep)
+
+
+def places_of(words: Sequence[str], text: str) -> tuple[int, ...]:
+    """Return 1 for each word that a text keeps, each taken as early as possible, and 0 for the others."""
+    left = text.split()
+    return tuple(int(bool(left) and word == left[0] and bool(left.pop(0))) for word in words)
