@@ -64,6 +64,7 @@ _MODULES = {
     "lima": "rl4llm",
     "agents": "agents",
     "prompting": "prompting",
+    "vision-facts": "vision",
 }
 
 

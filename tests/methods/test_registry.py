@@ -41,6 +41,7 @@ PAGES_OF = {
     "matching": ("icpi",),
     "tabular-q": ("icpi",),
     "kwon": ("kwon", "q_learning"),
+    "vlm-rm": ("vlm_rm", "q_learning"),
     "motif": ("motif", "q_learning"),
     "count-bonus": ("q_learning",),
     "ellm": ("ellm", "q_learning"),

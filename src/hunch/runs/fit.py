@@ -52,7 +52,7 @@ _TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
 _READS = {
     "events": "events (what happened, in words)",
     "raw": "raw states (the environment's own)",
-    "pictures": "pictures",
+    "pictures": "pictures (--env.picture)",
     "wording": "how states and actions are written in prompts",
 }
 _SHOWN: dict[str, Callable[[Transition], Any]] = {

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 COLOURS: Final = ("red", "green", "blue", "purple", "yellow", "grey")
 KINDS: Final = ("ball", "box", "key")
 PIXELS: Final = 64
+PATCH: Final = 16
+"""Pixels of the side of a patch, which is two cells. One of few patches stands out more than one of many."""
+SPREAD: Final = 0.25
+"""What pixels from 0 to 1 are divided by. Bare floor is nearly black, so that things stand out."""
 SCENES: Final = 8_000
 """Scenes that are rendered once, and trained on in ever new skins."""
 HELD_OUT: Final = 5
@@ -47,15 +51,17 @@ Pixels = NDArray[np.uint8]
 class ClipConfig:
     """Settings of the training."""
 
-    updates: PositiveInt = 3000
+    updates: NonNegativeInt = 2000
     """Updates of the weights."""
     batch: PositiveInt = 128
     """Pictures with captions per update."""
     width: PositiveInt = 64
-    """Width of the hidden states, and dimensions of the vectors."""
+    """Width of the hidden states of texts, and dimensions of the vectors."""
+    seen: PositiveInt = 96
+    """Width of the hidden states of pictures."""
     layers: PositiveInt = 2
     """Layers of each of both networks."""
-    learning_rate: PositiveFloat = 2e-3
+    learning_rate: PositiveFloat = 4e-3
     """Maximum learning rate of AdamW."""
     warmup: NonNegativeInt = 100
     """Warm-up steps of the learning rate."""
@@ -66,14 +72,16 @@ class ClipConfig:
 
 
 class Scene(NamedTuple):
-    """A room: its picture, (64, 64, 3), the true sentences, and the facts if there is a red ball."""
+    """A room: its picture, (height, width, 3), the true sentences, and the facts if there is a red ball."""
 
     picture: Pixels
     sentences: tuple[str, ...]
     facts: dict[str, str]
 
 
-def scenes(seed: str, n: int, unseen: bool = False, things: tuple[int, ...] = (1, 1, 2)) -> Iterator[Scene]:
+def scenes(
+    seed: str, n: int, unseen: bool = False, things: tuple[int, ...] = (1, 1, 2), whole: bool = False
+) -> Iterator[Scene]:
     """Draw rooms, all of them of unseen layouts or none.
 
     Args:
@@ -81,6 +89,7 @@ def scenes(seed: str, n: int, unseen: bool = False, things: tuple[int, ...] = (1
         n: Number of scenes.
         unseen: Draw only layouts that are not trained on: all pairs of the agent's cell and a thing's are.
         things: How many things there may be; a number that is named twice is twice as likely.
+        whole: Pictures in the size in which they are drawn.
     """
     rng, inside = Random(seed), [(x, y) for x in range(1, 7) for y in range(1, 7)]
     while n:
@@ -90,7 +99,8 @@ def scenes(seed: str, n: int, unseen: bool = False, things: tuple[int, ...] = (1
             names[0] = 0  # the red ball, which most levels name, is in half of the scenes and more
         if len({*names}) == len(names) and all(_unseen(agent, cell) is unseen for cell in cells):
             n -= 1
-            yield _scene(agent, heading, dict(zip(cells, names, strict=True)))
+            drawn = _scene(agent, heading, dict(zip(cells, names, strict=True)))
+            yield drawn if whole else drawn._replace(picture=small(drawn.picture))
 
 
 def _unseen(agent: tuple[int, int], cell: tuple[int, int]) -> bool:
@@ -113,11 +123,10 @@ def _scene(agent: tuple[int, int], heading: int, things: dict[tuple[int, int], i
         name = name_of(thing)
         sentences += [at(name, "column", cell[0]), at(name, "row", cell[1]), steps_from(name, away)]
     level.agent_pos, level.agent_dir = agent, heading
-    ball = [cell for cell, number in things.items() if number == 0]
-    known = (
-        dict(zip(SCHEMA.fields, map(str, (*agent, FACING[heading], *ball[0])), strict=True)) if ball else {}
-    )
-    return Scene(small(level.get_frame()), tuple(sentences), known)
+    known = dict[str, str]()
+    if ball := [cell for cell, number in things.items() if number == 0]:
+        known = dict(zip(SCHEMA.fields, map(str, (*agent, FACING[heading], *ball[0])), strict=True))
+    return Scene(level.get_frame(), tuple(sentences), known)
 
 
 @cache
@@ -143,14 +152,14 @@ def caption(sentences: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def skinned(pixels: Any, rng: np.random.Generator) -> Any:
-    """Return pictures in skins: colours weakened and mixed, and noise; shapes (n, 3, 64, 64), values 0 to 1."""
+    """Return pictures in skins, colours weakened and mixed, and noise: (n, 3, 64, 64), values 0 to 1."""
     import torch
 
     n = len(pixels)
     mix = np.eye(3) * rng.uniform(0.6, 1.1, (n, 3, 1)) + rng.uniform(0, 0.15, (n, 3, 3))
     seen = torch.einsum("nij,njhw->nihw", torch.from_numpy(mix).float(), pixels)
     noise = torch.from_numpy(rng.standard_normal(seen.shape, dtype=np.float32))
-    strength = torch.from_numpy(rng.uniform(0, 0.12, (n, 1, 1, 1))).float()
+    strength = torch.from_numpy(rng.uniform(0, 0.1, (n, 1, 1, 1))).float()
     return (seen + noise * strength).clamp(0, 1)
 
 
@@ -180,17 +189,20 @@ def build(config: ClipConfig, vocabulary: int) -> Any:
     """Make the two networks with random weights from torch's generator."""
     from transformers import CLIPConfig, CLIPModel
 
-    sizes = {
-        "hidden_size": config.width,
-        "intermediate_size": 2 * config.width,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.width // 16,
-    }
+    def sizes(width: int) -> dict[str, int]:
+        layers = {"num_hidden_layers": config.layers, "num_attention_heads": width // 16}
+        return {**layers, "hidden_size": width, "intermediate_size": 2 * width}
+
     marks = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
     network = CLIPModel(
         CLIPConfig(
-            text_config={**sizes, **marks, "vocab_size": vocabulary, "max_position_embeddings": 32},
-            vision_config={**sizes, "image_size": PIXELS, "patch_size": 8},
+            text_config={
+                **sizes(config.width),
+                **marks,
+                "vocab_size": vocabulary,
+                "max_position_embeddings": 32,
+            },
+            vision_config={**sizes(config.seen), "image_size": PIXELS, "patch_size": PATCH},
             projection_dim=config.width,
             hunch_evidence="L1",
         )
@@ -241,7 +253,7 @@ class Training:
         drawn = rng.integers(SCENES, size=c.batch)
         texts = [caption(self.sentences[i], rng) for i in drawn]
         read = self.tokenizer(texts, padding=True, return_tensors="pt")
-        pixels = (skinned(self.pictures[drawn].float() / 255, rng) - 0.5) / 0.5
+        pixels = skinned(self.pictures[drawn].float() / 255, rng) / SPREAD
         loss = self.network(
             input_ids=read["input_ids"],
             attention_mask=read["attention_mask"],
@@ -278,12 +290,12 @@ def held_out(network: Any, tokenizer: Any, n: int = 400, skin: bool = False) -> 
     pixels = torch.from_numpy(np.stack([room.picture for room in rooms])).permute(0, 3, 1, 2).float() / 255
     pixels = skinned(pixels, np.random.default_rng(0)) if skin else pixels
     with torch.no_grad():
-        seen = network.get_image_features(pixel_values=(pixels - 0.5) / 0.5).pooler_output
+        seen = network.get_image_features(pixel_values=pixels / SPREAD).pooler_output
         right = {}
         for field, values in SCHEMA.fields.items():
-            read = tokenizer(list(values.values()), padding=True, return_tensors="pt")
+            ids = tokenizer(list(values.values()), padding=True, return_tensors="pt")
             said = network.get_text_features(
-                **{k: read[k] for k in ("input_ids", "attention_mask")}
+                **{k: ids[k] for k in ("input_ids", "attention_mask")}
             ).pooler_output
             best = (seen @ torch.nn.functional.normalize(said, dim=-1).T).argmax(-1).tolist()
             names = list(values)
@@ -322,9 +334,14 @@ def save(training: Training, folder: Path) -> Path:
     import torch
     from transformers import CLIPImageProcessorPil, CLIPProcessor
 
-    square, half = {"height": PIXELS, "width": PIXELS}, [0.5] * 3
+    square = {"height": PIXELS, "width": PIXELS}
     eyes = CLIPImageProcessorPil(
-        size=square, crop_size=square, do_center_crop=False, resample=2, image_mean=half, image_std=half
+        size=square,
+        crop_size=square,
+        do_center_crop=False,
+        resample=2,
+        image_mean=[0.0] * 3,
+        image_std=[SPREAD] * 3,
     )
     with quietly():
         copy.deepcopy(training.network).to(torch.bfloat16).save_pretrained(str(folder))

@@ -77,12 +77,12 @@ def told(known: Mapping[str, str]) -> str:
 
 
 def at_dusk(pixels: Pixels) -> Pixels:
-    """Return a picture in another skin: colours weakened and mixed, and noise that the picture itself fixes."""
-    noise = np.random.default_rng(zlib.crc32(pixels.tobytes())).normal(
-        0, 20, (*(-(-n // 4) for n in pixels.shape[:2]), 3)
-    )
-    grain = noise.repeat(4, 0).repeat(4, 1)[: pixels.shape[0], : pixels.shape[1]]
-    return (pixels @ _DUSK + grain).clip(0, 255).astype(np.uint8)
+    """Return a picture in another skin: colours weakened and mixed, and noise that the picture fixes."""
+    height, width, _ = pixels.shape
+    noise = np.random.default_rng(zlib.crc32(pixels.tobytes())).normal(0, 20, (height, width, 3))
+    grain = noise[::4, ::4].repeat(4, 0).repeat(4, 1)[:height, :width]
+    seen: Pixels = (pixels @ _DUSK + grain).clip(0, 255).astype(np.uint8)
+    return seen
 
 
 def _lines(what: str, line: str) -> dict[str, str]:
