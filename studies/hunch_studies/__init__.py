@@ -65,6 +65,7 @@ _MODULES = {
     "agents": "agents",
     "prompting": "prompting",
     "vision-facts": "vision",
+    "vision-rewards": "vision",
 }
 
 

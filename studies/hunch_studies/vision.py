@@ -11,21 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from hunch.core import FloatArray, Picture, State, Transition
 from hunch.lm import Cached, Message, load, picture
+from hunch.lm.prompts import png
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.reward.vlm_rm import Likeness
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.laboratory import clip
 from hunch_studies.study import Part, Scale, Study
-from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, at_dusk
+from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, SIDE, TARGET, at_dusk, steps_from
+from hunch_studies.worlds.babyai.words import HEADINGS
 
 EYES: Final = "pocket?corpus=clip"
 ENV: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
-PLAYED: Final = 1_500
+GOAL, BASELINE = steps_from(TARGET, 1), steps_from(TARGET, 8)
+PLAYED: Final = 600
 """Steps of a run."""
 SHOWN: Final = 400
 """Pictures of unseen layouts on which the facts are measured."""
@@ -105,15 +110,47 @@ def facts_table(folder: Path, models: Mapping[str, Callable[[], Reads]], shown: 
     return "\n".join([*lines, "", f"{len(rooms)} pictures of unseen layouts with one or two things."])
 
 
-def control(data: Path, name: str, config: clip.ClipConfig) -> Path:
-    """Train a control by the recipe of the model, unless it is there; return its folder."""
-    folder = data / name / "model"
-    if not (folder / "config.json").exists():
-        clip.train(config, data / name, lambda line: None)
-    return folder
+def likeness_table(folder: Path, models: Mapping[str, str]) -> str:
+    """Return how well likeness to the goal agrees with the true distance, by model and alpha, in Markdown."""
+    rooms = list(clip.unseen_states())
+    apart = [actions_away(room.facts) for room in rooms]
+    blank = State("", actions=())
+    states = [State("", actions=(), pictures=(Picture.read(png(room.picture)),)) for room in rooms]
+    steps = [Transition(blank, "", 0.0, state, False, False) for state in states]
+    lines = ["| model | alpha 0 | alpha 0.5 | alpha 1 |", "|---|---|---|---|"]
+    for name, spec in models.items():
+        model = load(spec, cache=None)
+        found = [Likeness(model, GOAL, BASELINE, alpha).rewards(steps) for alpha in (0.0, 0.5, 1.0)]
+        agree = [-spearman(np.array(own), np.array(apart, float)) for own in found]
+        lines.append(f"| {name} | {' | '.join(f'{value:.2f}' for value in agree)} |")
+    return "\n".join([*lines, "", f"Spearman's correlation over all {len(rooms)} states of unseen layouts."])
 
 
-def arms(scale: Scale, data: Path) -> tuple[Arm, ...]:
+def spearman(x: FloatArray, y: FloatArray) -> float:
+    """Return the rank correlation of two series; equal values share their mean rank."""
+    ranks = [np.unique(values.round(6), return_inverse=True, return_counts=True)[1:] for values in (x, y)]
+    first, second = ((np.cumsum(counts) - counts / 2)[place] for place, counts in ranks)
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def actions_away(facts: Mapping[str, str]) -> int:
+    """Return how many actions the agent needs until it faces the ball in a room with nothing else."""
+    start = (int(facts["agent's column"]), int(facts["agent's row"]), FACING.index(facts["agent's heading"]))
+    ball, seen, frontier = (int(facts["ball's column"]), int(facts["ball's row"])), {start}, [start]
+    for n in range(99):
+        following = []
+        for x, y, way in frontier:
+            ahead = x + HEADINGS[way][0], y + HEADINGS[way][1]
+            if ahead == ball:
+                return n
+            inside = all(0 < place < SIDE - 1 for place in ahead)
+            following += [(x, y, (way + 1) % 4), (x, y, (way - 1) % 4), *([(*ahead, way)] if inside else ())]
+        frontier = [own for own in dict.fromkeys(following) if own not in seen]
+        seen |= set(frontier)
+    raise AssertionError("every cell of a room can be reached")
+
+
+def arms(scale: Scale, models: Mapping[str, str]) -> tuple[Arm, ...]:
     """DQN-Prior and DQN on true facts, and on what readers read."""
     steps = scale.steps(PLAYED)
 
@@ -129,38 +166,49 @@ def arms(scale: Scale, data: Path) -> tuple[Arm, ...]:
         arm("true facts"),
         arm("facts read by clip", EYES),
         arm("facts read by clip, dusk", EYES, skin="dusk"),
-        arm("shuffled captions", f"pocket?folder={data / 'shuffled' / 'model'}"),
-        arm("untrained", f"pocket?folder={data / 'untrained' / 'model'}"),
+        arm("shuffled captions", models["shuffled captions"]),
+        arm("untrained", models["untrained"]),
         arm("true facts, uniform prior", lm="uniform"),
-        arm("facts read by clip, uniform prior", EYES, lm="uniform"),
     )
+
+
+def controls(scale: Scale, data: Path) -> tuple[Callable[[], None], dict[str, str]]:
+    """Return what trains the controls, unless they are there, and the spec of each model."""
+    updates = max(1, round(clip.ClipConfig().updates * scale.share))
+    recipes = {
+        "shuffled captions": clip.ClipConfig(updates=updates, shuffled=True),
+        "untrained": clip.ClipConfig(updates=0),
+    }
+    places = {name: data / name.partition(" ")[0] for name in recipes}
+
+    def prepare() -> None:
+        for name, config in recipes.items():
+            if not (places[name] / "model" / "config.json").exists():
+                clip.train(config, places[name], lambda line: None)
+
+    return prepare, {"clip": EYES} | {name: f"pocket?folder={at / 'model'}" for name, at in places.items()}
+
+
+def rewards(scale: Scale, data: Path) -> Sequence[Part]:
+    """How well likeness agrees with the true distance."""
+    prepare, models = controls(scale, data)
+    told = partial(likeness_table, models=models)
+    return (Part("Likeness and distance", (), beside=told, prepare=prepare),)
 
 
 def parts(scale: Scale, data: Path) -> Sequence[Part]:
     """The facts, and a text method on them."""
-    updates = max(1, round(clip.ClipConfig().updates * scale.share))
-    controls = {
-        "shuffled": clip.ClipConfig(updates=updates, shuffled=True),
-        "untrained": clip.ClipConfig(updates=0),
-    }
-
-    def prepare() -> None:
-        for name, config in controls.items():
-            control(data, name, config)
+    prepare, models = controls(scale, data)
 
     def reader(spec: str) -> Reads:
         return by_likeness(load(spec, cache=None))
 
-    models: dict[str, Callable[[], Any]] = {
-        "clip": partial(reader, EYES),
-        "shuffled captions": partial(reader, f"pocket?folder={data / 'shuffled' / 'model'}"),
-        "untrained": partial(reader, f"pocket?folder={data / 'untrained' / 'model'}"),
-        "nearest tile of the plain skin": lambda: by_tiles,
-    }
-    told = partial(facts_table, models=models, shown=scale.episodes(SHOWN))
+    readers: dict[str, Callable[[], Reads]] = {name: partial(reader, spec) for name, spec in models.items()}
+    readers["nearest tile of the plain skin"] = lambda: by_tiles
+    told = partial(facts_table, models=readers, shown=scale.episodes(SHOWN))
     return (
         Part("Facts of unseen layouts", (), beside=told, prepare=prepare),
-        Part("A text method on what is read", arms(scale, data)),
+        Part("A text method on what is read", arms(scale, models)),
     )
 
 
@@ -170,8 +218,17 @@ STUDIES = {
         "Does a small model with eyes read the facts that a policy needs, and does a text method run on "
         "them?",
         "None; the reader is ours. RL-VLM-F and VLM-RM use such models for rewards and read no facts.",
-        "The model is our own, of 0.16 million weights, trained on rendered rooms and captions that we "
-        "generate ([the eyes](../pocket.md#the-eyes)). Evidence is L1: it says nothing about other models that see.",
+        "The model is our own, trained on rendered rooms and captions that we generate ([the "
+        "eyes](../pocket.md#the-eyes)). Evidence is L1: it says nothing about other models that see.",
         parts,
-    )
+    ),
+    "vision-rewards": Study(
+        "vision-rewards",
+        "Is the likeness of a picture to a sentence about the goal a good reward?",
+        "With the largest CLIP a humanoid learns to kneel from a sentence, and goal-baseline regularisation "
+        "helps small models most (Rocamonde et al., ICLR 2024).",
+        "The model is our own, in rooms of its own kind. No policy is trained here: the table says how well "
+        "the reward orders states, not what it teaches.",
+        rewards,
+    ),
 }

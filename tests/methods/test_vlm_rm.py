@@ -92,7 +92,10 @@ def test_bad_input_is_refused(eyes: Any, steps: list[Transition]) -> None:
     [
         (("--env", BED), "vlm-rm reads pictures (--env.picture)"),
         (("--env", "hunch/Craft-v0", "--env.picture"), "draws no pictures"),
-        (("--env", BED, "--env.picture", "--goal", "a ball", "--baseline", "a ball"), "The goal is the baseline"),
+        (
+            ("--env", BED, "--env.picture", "--goal", "a ball", "--baseline", "a ball"),
+            "The goal is the baseline",
+        ),
     ],
 )
 def test_the_command_refuses(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -40,8 +41,6 @@ PATCH: Final = 16
 """Pixels of the side of a patch, which is two cells. One of few patches stands out more than one of many."""
 SPREAD: Final = 0.25
 """What pixels from 0 to 1 are divided by. Bare floor is nearly black, so that things stand out."""
-SCENES: Final = 8_000
-"""Scenes that are rendered once, and trained on in ever new skins."""
 HELD_OUT: Final = 5
 """One of so many pairs of cells is unseen."""
 Pixels = NDArray[np.uint8]
@@ -53,6 +52,8 @@ class ClipConfig:
 
     updates: NonNegativeInt = 2000
     """Updates of the weights."""
+    pool: PositiveInt = 8000
+    """Scenes that are drawn once, and trained on in ever new skins."""
     batch: PositiveInt = 128
     """Pictures with captions per update."""
     width: PositiveInt = 64
@@ -101,6 +102,14 @@ def scenes(
             n -= 1
             drawn = _scene(agent, heading, dict(zip(cells, names, strict=True)))
             yield drawn if whole else drawn._replace(picture=small(drawn.picture))
+
+
+def unseen_states() -> Iterator[Scene]:
+    """Draw every room with nothing but a red ball whose layout is not trained on."""
+    inside = [(x, y) for x in range(1, 7) for y in range(1, 7)]
+    for agent, ball in product(inside, inside):
+        if agent != ball and _unseen(agent, ball):
+            yield from (_scene(agent, heading, {ball: 0}) for heading in range(4))
 
 
 def _unseen(agent: tuple[int, int], cell: tuple[int, int]) -> bool:
@@ -240,17 +249,17 @@ class Training:
         torch.manual_seed(config.seed)
         self.network = build(config, len(self.tokenizer))
         self.learner = _learner(self.network, config)
-        rooms = list(scenes(f"scenes-{config.seed}", SCENES))
+        rooms = list(scenes(f"scenes-{config.seed}", config.pool))
         self.pictures = torch.from_numpy(np.stack([room.picture for room in rooms])).permute(0, 3, 1, 2)
         self.sentences = [room.sentences for room in rooms]
         if config.shuffled:
-            order = np.random.default_rng([config.seed, 1]).permutation(SCENES)
+            order = np.random.default_rng([config.seed, 1]).permutation(config.pool)
             self.sentences = [self.sentences[i] for i in order]
 
     def advance(self) -> float:
         """Make one update; return its loss."""
         c, rng = self.config, np.random.default_rng([self.config.seed, 2, self.step])
-        drawn = rng.integers(SCENES, size=c.batch)
+        drawn = rng.integers(c.pool, size=c.batch)
         texts = [caption(self.sentences[i], rng) for i in drawn]
         read = self.tokenizer(texts, padding=True, return_tensors="pt")
         pixels = skinned(self.pictures[drawn].float() / 255, rng) / SPREAD

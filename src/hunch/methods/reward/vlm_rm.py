@@ -10,9 +10,9 @@ ICLR 2024)::
         r <- 1 - |P (x - g)|^2 / 2   with   P = alpha d d' / |d|^2 + (1 - alpha) I
         train any learner on r
 
-With alpha = 0 the reward is the cosine of picture and goal. With alpha = 1 only that part of the picture counts
-in which goal and baseline differ. The model fills one role, the reward source. The baseline is the same learner
-with the environment's reward; the control is the same with an encoder that has learnt nothing.
+With alpha = 0 the reward is the cosine of picture and goal. With alpha = 1 only that part of the picture
+counts in which goal and baseline differ. The model fills one role, the reward source. The baseline is the
+same learner with the environment's reward; the control is the same with an encoder that has learnt nothing.
 
 Rewards are positive at every step, so an episode that ends early earns less: the paper's tasks have a fixed
 length. Where success ends an episode, the goal may not be worth reaching.
