@@ -357,6 +357,8 @@ def save(training: Training, folder: Path) -> Path:
         CLIPProcessor(eyes, training.tokenizer).save_pretrained(str(folder))
     card = {"corpus": "clip", "games": "", "pictures": training.step * training.config.batch}
     card |= {"seed": training.config.seed, "shuffled": training.config.shuffled}
+    right = held_out(training.network, training.tokenizer)
+    card["held out"] = {name: round(share, 3) for name, share in right.items()}
     (folder / CARD).write_text(json.dumps(card) + "\n")
     return folder
 
