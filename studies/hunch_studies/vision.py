@@ -9,9 +9,10 @@ pictures, an untrained network, and a programmer's reader: the nearest tile of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -150,8 +151,42 @@ def actions_away(facts: Mapping[str, str]) -> int:
     raise AssertionError("every cell of a room can be reached")
 
 
-def arms(scale: Scale, models: Mapping[str, str]) -> tuple[Arm, ...]:
-    """DQN-Prior and DQN on true facts, and on what readers read."""
+@dataclass(frozen=True)
+class Model:
+    """A model with eyes, and the recipe of a control that is trained unless it is there."""
+
+    name: str
+    spec: str
+    recipe: clip.ClipConfig | None = None
+    place: Path = Path()
+
+    def prepare(self) -> None:
+        """Train the control."""
+        if self.recipe and not (self.place / "model" / "config.json").exists():
+            clip.train(self.recipe, self.place, lambda line: None)
+
+    def reader(self) -> Reads:
+        """Return the reader by likeness."""
+        return by_likeness(load(self.spec, cache=None))
+
+
+def models(scale: Scale, data: Path) -> tuple[Model, Model, Model]:
+    """The model that is shipped, one that is not trained, and one that saw the captions of other pictures."""
+    updates = max(1, round(clip.ClipConfig().updates * scale.share))
+
+    def control(name: str, **options: Any) -> Model:
+        place = data / name.partition(" ")[0]
+        return Model(name, f"pocket?folder={place / 'model'}", clip.ClipConfig(**options), place)
+
+    return (
+        Model("clip", EYES),
+        control("untrained", updates=0),
+        control("shuffled captions", updates=updates, shuffled=True),
+    )
+
+
+def arms(scale: Scale, known: Sequence[Model]) -> tuple[Arm, ...]:
+    """DQN-Prior on true facts, and on what readers read."""
     steps = scale.steps(PLAYED)
 
     def arm(label: str, reader: str = "", lm: str = "pocket?corpus=walks", skin: str = "plain") -> Arm:
@@ -166,49 +201,40 @@ def arms(scale: Scale, models: Mapping[str, str]) -> tuple[Arm, ...]:
         arm("true facts"),
         arm("facts read by clip", EYES),
         arm("facts read by clip, dusk", EYES, skin="dusk"),
-        arm("shuffled captions", models["shuffled captions"]),
-        arm("untrained", models["untrained"]),
+        *(arm(model.name, model.spec) for model in known[1:]),
         arm("true facts, uniform prior", lm="uniform"),
     )
 
 
-def controls(scale: Scale, data: Path) -> tuple[Callable[[], None], dict[str, str]]:
-    """Return what trains the controls, unless they are there, and the spec of each model."""
-    updates = max(1, round(clip.ClipConfig().updates * scale.share))
-    recipes = {
-        "shuffled captions": clip.ClipConfig(updates=updates, shuffled=True),
-        "untrained": clip.ClipConfig(updates=0),
-    }
-    places = {name: data / name.partition(" ")[0] for name in recipes}
-
-    def prepare() -> None:
-        for name, config in recipes.items():
-            if not (places[name] / "model" / "config.json").exists():
-                clip.train(config, places[name], lambda line: None)
-
-    return prepare, {"clip": EYES} | {name: f"pocket?folder={at / 'model'}" for name, at in places.items()}
+def facts(scale: Scale, data: Path) -> Sequence[Part]:
+    """The facts, and a text method on them. The control that is trained is a part of its own."""
+    known = ours, untrained, shuffled = models(scale, data)
+    shown = scale.episodes(SHOWN)
+    readers = {"nearest tile of the plain skin": lambda: by_tiles}
+    first = {model.name: model.reader for model in (ours, untrained)} | readers
+    last = {shuffled.name: shuffled.reader}
+    return (
+        Part("Facts", (), beside=partial(facts_table, models=first, shown=shown), prepare=untrained.prepare),
+        Part(
+            "Facts by shuffled captions",
+            (),
+            beside=partial(facts_table, models=last, shown=shown),
+            prepare=shuffled.prepare,
+        ),
+        Part("A text method on what is read", arms(scale, known)),
+    )
 
 
 def rewards(scale: Scale, data: Path) -> Sequence[Part]:
     """How well likeness agrees with the true distance."""
-    prepare, models = controls(scale, data)
-    told = partial(likeness_table, models=models)
-    return (Part("Likeness and distance", (), beside=told, prepare=prepare),)
+    ours, untrained, shuffled = models(scale, data)
 
+    def table(*own: Model) -> Callable[[Path], str]:
+        return partial(likeness_table, models={model.name: model.spec for model in own})
 
-def parts(scale: Scale, data: Path) -> Sequence[Part]:
-    """The facts, and a text method on them."""
-    prepare, models = controls(scale, data)
-
-    def reader(spec: str) -> Reads:
-        return by_likeness(load(spec, cache=None))
-
-    readers: dict[str, Callable[[], Reads]] = {name: partial(reader, spec) for name, spec in models.items()}
-    readers["nearest tile of the plain skin"] = lambda: by_tiles
-    told = partial(facts_table, models=readers, shown=scale.episodes(SHOWN))
     return (
-        Part("Facts of unseen layouts", (), beside=told, prepare=prepare),
-        Part("A text method on what is read", arms(scale, models)),
+        Part("Likeness", (), beside=table(ours, untrained), prepare=untrained.prepare),
+        Part("Likeness by shuffled captions", (), beside=table(shuffled), prepare=shuffled.prepare),
     )
 
 
@@ -220,7 +246,7 @@ STUDIES = {
         "None; the reader is ours. RL-VLM-F and VLM-RM use such models for rewards and read no facts.",
         "The model is our own, trained on rendered rooms and captions that we generate ([the "
         "eyes](../pocket.md#the-eyes)). Evidence is L1: it says nothing about other models that see.",
-        parts,
+        facts,
     ),
     "vision-rewards": Study(
         "vision-rewards",

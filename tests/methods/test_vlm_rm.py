@@ -109,4 +109,4 @@ def test_a_run_counts_the_model_and_is_its_level(tmp_path: Path) -> None:
     agent = VLMRM(lm.load(EYES, cache=None), goal=GOAL, baseline=BASE)
     result = hunch.train(agent, hunch.make(BED, picture=True), 60)
     assert result.evidence == "L1"
-    assert 0 < result.usage.calls <= 62, "each picture once, and two sentences"
+    assert 0 < result.usage["calls"] <= 62, "each picture once, and two sentences"

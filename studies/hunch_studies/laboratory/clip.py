@@ -249,7 +249,7 @@ class Training:
         torch.manual_seed(config.seed)
         self.network = build(config, len(self.tokenizer))
         self.learner = _learner(self.network, config)
-        rooms = list(scenes(f"scenes-{config.seed}", config.pool))
+        rooms = list(scenes(f"scenes-{config.seed}", config.pool if config.updates else 1))
         self.pictures = torch.from_numpy(np.stack([room.picture for room in rooms])).permute(0, 3, 1, 2)
         self.sentences = [room.sentences for room in rooms]
         if config.shuffled:
