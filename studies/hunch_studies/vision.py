@@ -21,8 +21,9 @@ from hunch.lm import Cached, Message, load, picture
 from hunch.lm.prompts import png
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.reward.vlm_rm import Likeness
-from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig
+from hunch.rl.statistics import over_seeds
+from hunch.runs.compare import Arm, jobs
+from hunch.runs.execute import RunConfig, finished
 from hunch_studies.laboratory import clip
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, SIDE, TARGET, at_dusk, steps_from
@@ -185,8 +186,8 @@ def models(scale: Scale, data: Path) -> tuple[Model, Model, Model]:
     )
 
 
-def arms(scale: Scale, known: Sequence[Model]) -> tuple[Arm, ...]:
-    """DQN-Prior on true facts, and on what readers read."""
+def arms(scale: Scale, known: Sequence[Model]) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
+    """DQN-Prior on true facts and on what readers read, and further controls."""
     steps = scale.steps(PLAYED)
 
     def arm(label: str, reader: str = "", lm: str = "pocket?corpus=walks", skin: str = "plain") -> Arm:
@@ -197,19 +198,34 @@ def arms(scale: Scale, known: Sequence[Model]) -> tuple[Arm, ...]:
             RunConfig(method="dqn-prior", env=ENV, env_options=options, lm=lm, steps=steps, options=config),
         )
 
+    clip_, untrained, shuffled = (arm(model.name, model.spec) for model in known)
+    dusk = arm("clip, dusk", EYES, skin="dusk")
     return (
-        arm("true facts"),
-        arm("facts read by clip", EYES),
-        arm("facts read by clip, dusk", EYES, skin="dusk"),
-        *(arm(model.name, model.spec) for model in known[1:]),
-        arm("true facts, uniform prior", lm="uniform"),
+        (arm("true facts"), clip_, untrained),
+        (dusk, shuffled, arm("true facts, uniform prior", lm="uniform")),
     )
+
+
+def succeeded(folder: Path, listed: Sequence[Arm], seeds: int) -> str:
+    """Return the success of runs in the last quarter of their steps, by arm, in Markdown."""
+    lines = ["| arm | evidence | success | calls of the reader |", "|---|---|---|---|"]
+    for one in listed:
+        done = [result for job in jobs([one], seeds, folder) if (result := finished(job.folder))]
+        asked = sum(result.models["reader"]["calls"] for result in done if "reader" in result.models)
+        share = over_seeds([result.success.value for result in done])
+        lines.append(f"| {one.label} | {done[0].evidence} | {share} | {asked or ''} |")
+    return "\n".join(lines)
 
 
 def facts(scale: Scale, data: Path) -> Sequence[Part]:
     """The facts, and a text method on them. The control that is trained is a part of its own."""
     known = ours, untrained, shuffled = models(scale, data)
     shown = scale.episodes(SHOWN)
+    first_arms, more = arms(scale, known)
+
+    def played(title: str, own: tuple[Arm, ...]) -> Part:
+        return Part(title, own, beside=partial(succeeded, listed=own, seeds=scale.seeds), apart=True)
+
     readers = {"nearest tile of the plain skin": lambda: by_tiles}
     first = {model.name: model.reader for model in (ours, untrained)} | readers
     last = {shuffled.name: shuffled.reader}
@@ -221,7 +237,8 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
             beside=partial(facts_table, models=last, shown=shown),
             prepare=shuffled.prepare,
         ),
-        Part("A text method on what is read", arms(scale, known)),
+        played("A text method on what is read", first_arms),
+        played("A text method, further controls", more),
     )
 
 

@@ -37,9 +37,8 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
 def test_the_reader_is_counted_in_the_run(tmp_path: Path) -> None:
     command = ("run", "q-learning", "--env", BED, "--env.history", "0", "--env.picture", "--reader", EYES)
     main([*command, "--steps", "20", "--out", str(tmp_path / "a")])
-    config = read_json(tmp_path / "a" / "config.json")
-    assert config["env_options"] == {"history": 0, "picture": True, "reader": EYES}
-    assert config["models"]["reader"]["evidence"] == "L1"
+    assert RunConfig.read(tmp_path / "a").env_options == {"history": 0, "picture": True, "reader": EYES}
+    assert read_json(tmp_path / "a" / "config.json")["models"]["reader"]["evidence"] == "L1"
 
 
 def test_data_are_recorded_as_they_were_read(tmp_path: Path) -> None:
