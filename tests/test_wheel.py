@@ -86,7 +86,11 @@ def test_the_other_weights_are_a_wheel_of_their_own(pocket, tmp_path):
     assert packed(pocket, "hunch_pocket") == files
     with zipfile.ZipFile(pocket) as archive:
         archive.extractall(tmp_path)
-    for corpus in ("examples", "walks"):  # a revision is of names and contents, wherever the folder is
+    for corpus in (
+        "examples",
+        "walks",
+        "clip",
+    ):  # a revision is of names and contents, wherever the folder is
         assert fingerprint(tmp_path / "hunch_pocket" / corpus) == fingerprint(
             ROOT / "pocket/hunch_pocket" / corpus
         )

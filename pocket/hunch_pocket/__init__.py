@@ -4,3 +4,4 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).with_name("examples")
 WALKS = Path(__file__).with_name("walks")
+CLIP = Path(__file__).with_name("clip")

@@ -65,6 +65,8 @@ _MODULES = {
     "agents": "agents",
     "prompting": "prompting",
     "feedback": "feedback",
+    "vision-facts": "vision",
+    "vision-rewards": "vision",
 }
 
 

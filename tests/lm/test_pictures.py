@@ -122,12 +122,12 @@ def test_the_score_is_what_the_network_says(folder: Path) -> None:
     model = lm.load(f"hf:{folder}", cache=None).model
     scores = model.score([ask(RED)], [["a mug", "look"]])[0]
     processor = transformers.AutoProcessor.from_pretrained(folder)
-    from hunch.lm.backends.seeing import _opened
+    from hunch.lm.backends.seeing import opened
 
     prompt = "system: Look.user: <image>What is it?assistant:"
     for place, option in enumerate(("a mug", "look")):
         head, whole = (
-            processor(text=text, images=[_opened(RED)], return_tensors="pt")
+            processor(text=text, images=[opened(RED)], return_tensors="pt")
             for text in (prompt, f"{prompt} {option}")
         )
         start = head["input_ids"].shape[1]

@@ -53,6 +53,7 @@ PAGES_OF = {
     "matching": ("icpi",),
     "tabular-q": ("icpi",),
     "kwon": ("kwon", "q_learning"),
+    "vlm-rm": ("vlm_rm", "q_learning"),
     "motif": ("motif", "q_learning"),
     "count-bonus": ("q_learning",),
     "ellm": ("ellm", "q_learning"),
@@ -110,9 +111,11 @@ def small(method, spec=None):
         default = "scripted:mutator"
     if method.name in ("plan4mc", "spring"):
         default = "uniform"  # the rule of the lake says nothing to their questions, and silence stops a run
-    if method.name == "worldcoder":
+    if method.name in ("worldcoder", "vlm-rm"):
         default = method.suggested[-1]
-    model = lm.load(spec or (default if generates else "uniform"))
+    if method.name == "vlm-rm":
+        config = dataclasses.replace(config, goal="The agent is 1 step from the red ball.")
+    model = lm.load(spec or (default if generates or method.name == "vlm-rm" else "uniform"))
     if method.acts in ("text", "any"):
         critic = {"judge": lm.load("scripted:critic")} if method.name in JUDGED else {}
         return method.build(config, critic)
@@ -162,7 +165,8 @@ def test_every_method_keeps_the_contract(method, tmp_path):
         return methods.check(small(method), room, steps=20, streams=2)
     where = "hunch/HomeGrid-v0" if "temporal logic" in method.environments else where
     steps = {"bc-lm": 6, "rl-adapter": 24, "task-explore": 24}.get(method.name, 36)
-    methods.check(small(method), hunch.make(where), steps=steps)
+    drawn = "pictures" in method.reads - method.optional
+    methods.check(small(method), hunch.make(where, picture=drawn), steps=steps)
 
 
 @pytest.mark.parametrize("proposals", ["kept", "visited", "fresh"])

@@ -93,7 +93,7 @@ class FirstAnswer(Cached):
             _end(prompts[0], _rows(found[0], labels[0]), "log-probabilities of the letters")
         return found
 
-    def embed(self, texts: Sequence[str]) -> Any:
+    def embed(self, texts: Sequence[Prompt]) -> Any:
         """Show the first text, and the form of its embedding."""
         found = super().embed(texts)
         if self.shows and len(texts):

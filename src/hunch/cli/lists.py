@@ -90,6 +90,8 @@ def _environment(id: str, console: Console) -> None:
         grid.add_row(f"--env.{name}", f"{meaning.get(name, '')} [{default}]".strip())
     grid.add_row("--env.history", f"Earlier steps to show above. [default {env.metadata.get('history', 0)}]")
     grid.add_row("--env.written", "Take any text; one that is not admissible costs a step. [default False]")
+    grid.add_row("--env.picture", "Draw each state, for models with eyes. [default False]")
+    grid.add_row("--reader", "Model that reads the picture; the agent sees its words. [default '']")
     console.print(grid, markup=False)
     _example(env, console)
 

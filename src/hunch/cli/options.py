@@ -67,6 +67,8 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Take the ``--env.NAME VALUE`` options out of the arguments; ``--env.no-NAME`` means false.
 
+    ``--reader SPEC`` is short for ``--env.reader SPEC``, and ``--env.picture`` needs no value.
+
     Raises:
         UsageError: if one has no value, or is the environment's id.
     """
@@ -74,13 +76,15 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
     options: dict[str, Any] = {}
     tokens = deque(arguments)
     while tokens:
-        token = tokens.popleft()
+        token = re.sub(r"^--reader(?=$|=)", "--env.reader", tokens.popleft())
         if not token.startswith("--env."):
             rest.append(token)
             continue
         name, given, text = token.removeprefix("--env.").partition("=")
         if not given and tokens and not tokens[0].startswith("--"):
             text = tokens.popleft()
+        elif not given and name == "picture":
+            text = "true"
         elif not given and name.startswith("no-"):
             name, text = name.removeprefix("no-"), "false"
         elif not given:

@@ -86,7 +86,11 @@ def play(arguments: Sequence[str]) -> None:
 def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
     """Make the environment with text rendering, if it has one."""
     env = make(env_id, **options)
-    seen = "ansi" in env.metadata.get("render_modes", ()) and "render_mode" not in options
+    seen = "ansi" in env.metadata.get("render_modes", ()) and not options.keys() & {
+        "render_mode",
+        "picture",
+        "reader",
+    }
     return make(env_id, render_mode="ansi", **options) if seen else env
 
 

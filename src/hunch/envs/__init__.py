@@ -43,6 +43,9 @@ _HOMES = {
     "DesignProblem": "design",
     "History": "wrappers",
     "Outcome": "base",
+    "Pictured": "wrappers",
+    "Read": "reading",
+    "Schema": "reading",
     "TextEnv": "base",
     "TextWrapper": "text_wrapper",
     "Written": "wrappers",
@@ -103,7 +106,13 @@ def names() -> tuple[str, ...]:
 
 
 def make(
-    id: str, *, history: int | None = None, written: bool = False, **options: Any
+    id: str,
+    *,
+    history: int | None = None,
+    written: bool = False,
+    picture: bool = False,
+    reader: str = "",
+    **options: Any,
 ) -> gymnasium.Env[str, str | int]:
     """Make a text environment by its id: a built-in one, or any registered one that keeps the contract.
 
@@ -113,6 +122,8 @@ def make(
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
         written: Take any text as the action; one that is not admissible costs a step (:class:`Written`).
+        picture: Draw each state, for models with eyes (:class:`Pictured`).
+        reader: Spec of a model that reads the pictures; what it reads is the observation (:class:`Read`).
         **options: Options of the environment.
 
     Returns:
@@ -123,13 +134,18 @@ def make(
             value is invalid, or it is not a text environment.
     """
     from hunch.envs.text_wrapper import require_text
-    from hunch.envs.wrappers import History, Written
+    from hunch.envs.wrappers import History, Pictured, Written
 
     spec = _spec(id)
     foreign = id if spec.id in _FOREIGN else ""
     _check_options(foreign or spec.id, options)
     check_value("history, the number of earlier observation-action pairs,", history, NonNegativeInt | None)
     check_value("written", written, bool)
+    check_value("picture", picture, bool)
+    if drawn := picture or bool(reader):
+        if "rgb_array" not in getattr(creator(id), "metadata", {}).get("render_modes", ()):
+            raise UsageError(f"{id} draws no pictures: leave out picture and reader.")
+        options["render_mode"] = "rgb_array"
     env: gymnasium.Env[str, str | int]
     try:
         env = gymnasium.make(spec, disable_env_checker=True, **options)
@@ -143,9 +159,20 @@ def make(
     if foreign and env.unwrapped.spec:
         env.unwrapped.spec.id = foreign
     require_text(env)
+    env = Pictured(env) if drawn else env
+    env = _read(env, reader) if reader else env
     env = Written(env) if written else env
     n = env.metadata.get("history", 0) if history is None else history
     return History(env, n) if n else env
+
+
+def _read(env: gymnasium.Env[str, str | int], spec: str) -> gymnasium.Env[str, str | int]:
+    """Let a model read the pictures; it is loaded once for all environments."""
+    from hunch.envs.reading import Read, schema_of
+    from hunch.lm.registry import shared
+
+    schema_of(env)
+    return Read(env, shared(spec), spec)
 
 
 def describe(id: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, Final, SupportsFloat
 
 import gymnasium
 
 from hunch.core import UsageError
 from hunch.envs.offers import acts, declared
+from hunch.lm.pictures import png
 
 REFUSED: Final = "Nothing happens."
 """The observation and the event after a text that is not admissible (ALFWorld's words)."""
@@ -57,6 +59,48 @@ class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         return {**info, "history": tuple(self._past)}
 
 
+class Told(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+    """Base class of wrappers that only change what is told of a state, in ``told``."""
+
+    option: Mapping[str, Any]
+    """How :func:`hunch.envs.make` is asked for this wrapper."""
+
+    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
+        """Return observation and info as they are told; ``first`` after a reset."""
+        raise NotImplementedError
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode."""
+        return self.told(*self.env.reset(seed=seed, options=options), first=True)
+
+    def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, info = self.told(observation, info, first=False)
+        return observation, reward, terminated, truncated, info
+
+
+class Pictured(Told):
+    """Shows each state as it is drawn, in ``info["pictures"]``, as the bytes of a PNG file.
+
+    Args:
+        env: A text environment that was made with ``render_mode="rgb_array"``.
+    """
+
+    option: Mapping[str, Any] = {"picture": True}
+
+    def __init__(self, env: gymnasium.Env[str, str | int]) -> None:
+        super().__init__(env)
+        own = declared(env)
+        self.offers = None if own is None else ("pictures", *own)
+
+    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
+        """Add the picture."""
+        return observation, {**info, "pictures": (png(self.env.render()),)}
+
+
 class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     """Takes any text as the action; one that is not admissible changes nothing and costs a step.
 
@@ -68,6 +112,8 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     Raises:
         UsageError: if any text is an action already, or there is no step limit.
     """
+
+    option: Mapping[str, Any] = {"written": True}
 
     def __init__(self, env: gymnasium.Env[str, str | int]) -> None:
         super().__init__(env)

@@ -154,8 +154,11 @@ class LanguageModel(Protocol):
         """
         ...
 
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector per text, shape (len(texts), dim)."""
+    def embed(self, texts: Sequence[Prompt]) -> Float32Array:
+        """Return one vector per text, shape (len(texts), dim).
+
+        A model with the verb ``see`` also embeds pictures: a message each, without text.
+        """
         ...
 
 

@@ -25,6 +25,7 @@ ANSWERS: Final = {
     "planner": "has to name a skill of the list",
     "policy": "has to name an action of the list, the last one if there are several questions",
     "world-model": "has to go on in the form of the examples",
+    "reader": "has to be a JSON object with one of the possible values of each key",
     "writer": "has to hold the whole function, best in a fence",
 }
 """What an answer has to be, by role."""

@@ -28,18 +28,22 @@ def picture(source: str | Path | bytes | Any) -> str:
             source = Path(source).expanduser().read_bytes()
         except OSError as error:
             raise UsageError(f"The picture {str(source)!r} cannot be read.") from error
-    data = source if isinstance(source, bytes) else _png(source)
+    data = source if isinstance(source, bytes) else png(source)
     kind = next((kind for kind, marks in PICTURES.items() if data[:12].startswith(marks)), None)
     if kind is None:
         raise UsageError(f"A picture must be one of {', '.join(PICTURES)}, and these bytes are not.")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _png(pixels: Any) -> bytes:
+def png(pixels: Any) -> bytes:
+    """Return a uint8 array of shape (height, width, 3) as a PNG file.
+
+    Raises:
+        UsageError: if it is something else.
+    """
     images = library("PIL.Image", "Pictures from arrays need Pillow", "plot")
-    file = io.BytesIO()
-    try:
-        images.fromarray(pixels).save(file, "PNG")
-    except (TypeError, AttributeError, ValueError, OSError) as error:
-        raise UsageError("A picture as an array must be uint8 of shape (height, width, 3).") from error
+    shape: tuple[int, ...] = getattr(pixels, "shape", ())
+    if getattr(pixels, "dtype", None) != "uint8" or len(shape) != 3 or shape[2] != 3 or not pixels.size:
+        raise UsageError("A picture as an array must be uint8 of shape (height, width, 3).")
+    images.fromarray(pixels).save(file := io.BytesIO(), "PNG")
     return file.getvalue()

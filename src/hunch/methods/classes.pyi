@@ -47,6 +47,7 @@ from hunch.methods.prompt.rlprompt import RLPrompt as RLPrompt, RLPromptConfig a
 from hunch.methods.prompt.tempera import TEMPERA as TEMPERA, TEMPERAConfig as TEMPERAConfig
 from hunch.methods.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonus as CountBonus, CountBonusConfig as CountBonusConfig
+from hunch.methods.reward.vlm_rm import VLMRM as VLMRM, VLMRMConfig as VLMRMConfig
 from hunch.methods.reward.kwon import Kwon as Kwon, KwonConfig as KwonConfig
 from hunch.methods.reward.motif import Motif as Motif, MotifConfig as MotifConfig
 from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, RewardedLearnerConfig as RewardedLearnerConfig

@@ -5,8 +5,8 @@ from hunch.lm.registry import Backend
 BACKEND = Backend(
     "pocket",
     "hunch.pocket.model:load",
-    frozenset({"generate", "score", "embed"}),
-    "our own small causal model, for prompts of examples; made by 'hunch pretrain pocket'",
+    frozenset({"generate", "score", "embed", "see"}),
+    "our own small models, for prompts of examples or for pictures; made by 'hunch pretrain pocket'",
     imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
     check="hunch.pocket.model:place_of",
 )

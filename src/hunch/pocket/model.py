@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hunch import plugins
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.backends.huggingface import CausalModel, kind_of
 from hunch.lm.scoring.writer import Writer
 from hunch.suggest import suggest
+
+if TYPE_CHECKING:
+    from hunch.lm.backends.paired import PairedModel
 
 GROUP: Final = "hunch.weights"
 """Entry-point group for packages that carry weights: a training corpus and the folder of its model."""
 HOUSEHOLDS: Final = Path(__file__).with_name("households_weights")
-_OF_POCKET: Final = ("examples", "walks")
+_OF_POCKET: Final = ("examples", "walks", "clip")
 
 
 class PocketModel(CausalModel):
@@ -38,14 +41,19 @@ class PocketModel(CausalModel):
         return self._engine.saved + self.decoder.saved
 
 
-def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel:
+def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel | PairedModel:
     """Load a model of this project, or one that ``hunch pretrain pocket`` saved.
 
     Raises:
         UsageError: if there is no model for this corpus, or it is not installed.
         HunchError: if the folder holds no model.
     """
-    return PocketModel("pocket", place_of(corpus=corpus, folder=folder))
+    place = place_of(corpus=corpus, folder=folder)
+    if kind_of(place) == "paired":
+        from hunch.lm.backends.paired import PairedModel
+
+        return PairedModel("pocket", place)
+    return PocketModel("pocket", place)
 
 
 def place_of(*, corpus: str = "examples", folder: str | None = None) -> Path:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hunch.core import Agent, Explanation, HunchError
 from hunch.envs import make
+from hunch.lm.pictures import picture
 from hunch.rl.episodes import replay as again
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.execute import RunConfig
@@ -30,12 +31,14 @@ class Replayed:
         answers: Observations: the first one, and one after each action, (length + 1) texts.
         offers: Admissible actions at each step.
         rewards: Reward of each action.
+        pictures: The picture of each observation, as a data URL; empty if there are none.
     """
 
     task: str
     answers: list[str]
     offers: list[tuple[str, ...]]
     rewards: list[float]
+    pictures: list[str]
 
 
 def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:
@@ -59,8 +62,10 @@ def _replay(env: TextEnvironment, episode: Finished) -> Replayed:
     same = np.isclose(sum(rewards), episode.episode_return, equal_nan=True)  # nan: a program that failed
     if not same or played[-1].success != episode.success:
         raise HunchError("the environment did not repeat the episode; the same seed must give the same one.")
-    answers = [played[0].state.observation, *(t.next_state.observation for t in played)]
-    return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards)
+    states = [played[0].state, *(t.next_state for t in played)]
+    answers = [s.observation for s in states]
+    shown = [picture(s.pictures[-1].data) for s in states if s.pictures]
+    return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards, shown)
 
 
 def opinions(

@@ -136,6 +136,7 @@ def _columns(told: Told, words: Words, every: int) -> dict[str, Any]:
         "seen": seen,
         "task": [words.texts[told.replayed[i].task] for i in seen],
         "answers": [words.texts[answer] for i in seen for answer in told.replayed[i].answers],
+        "pictures": [words.texts[url] for i in seen for url in told.replayed[i].pictures],
         "offers": [words.offer(offer) for i in seen for offer in told.replayed[i].offers],
         "rewards": [digits(reward) for i in seen for reward in told.replayed[i].rewards],
         "reason": told.reason,

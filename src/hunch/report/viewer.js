@@ -108,6 +108,7 @@ function episodeOf(b, i) {
     length, actions,
     task: words.texts[b.task[at]],
     answers: part(b.answers, b.firstAnswer[at], length + 1).map((id) => words.texts[id]),
+    pictures: part(b.pictures, b.firstAnswer[at], length + 1).map((id) => words.texts[id]),
     offers: part(b.offers, b.firstOffer[at], length).map((id) => words.offers[id].map((text) => words.texts[text])),
     rewards: part(b.rewards, b.firstOffer[at], length),
     opinions: b.opinions[i],
@@ -139,12 +140,17 @@ function seenMoment(episode, step) {
   const reward = episode.rewards[step], over = step === episode.length - 1;
   const outcome = `Reward ${plain(reward)}.` + (over ? ` The episode ends here: ${view.block.success[view.episode] ? "solved" : "not solved"}, return ${plain(view.block.return[view.episode])}.` : "");
   return [
-    el("h3", {}, "The environment said"), el("p", { class: "said" }, episode.answers[step]),
+    el("h3", {}, "The environment said"), ...thumbnail(episode, step), el("p", { class: "said" }, episode.answers[step]),
     el("h3", {}, opinion ? "Admissible actions, and what the agent thinks of them" : "Admissible actions; the agent was not asked about this episode"),
     actionTable(episode, step, opinion),
-    el("h3", {}, `After \u201c${episode.actions[step]}\u201d it answered`), el("p", { class: "said after" }, episode.answers[step + 1]),
+    el("h3", {}, `After \u201c${episode.actions[step]}\u201d it answered`), ...thumbnail(episode, step + 1), el("p", { class: "said after" }, episode.answers[step + 1]),
     el("p", { class: "outcome" }, outcome),
   ];
+}
+
+// The picture of a state, if states have any.
+function thumbnail(episode, step) {
+  return episode.pictures.length ? [el("img", { src: episode.pictures[step], width: 160, alt: "The picture of this state" })] : [];
 }
 
 function bareMoment(episode, step) {

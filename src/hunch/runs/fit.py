@@ -37,6 +37,6 @@ _TAKES = {"listed": "listed actions", "text": "any text", "program": "programs"}
 READS = {
     "events": "events (what happened, in words)",
     "raw": "raw states (the environment's own)",
-    "pictures": "pictures",
+    "pictures": "pictures (--env.picture)",
     "wording": "how states and actions are written in prompts",
 }

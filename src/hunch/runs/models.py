@@ -139,15 +139,17 @@ def is_ours(env: TextEnvironment) -> bool:
     return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))
 
 
-def is_written(env: TextEnvironment) -> bool:
-    """Return whether listed actions are taken as texts, of which an inadmissible one costs a step."""
-    return any(isinstance(layer, hunch.envs.Written) for layer in layers(env))
+def changed(env: TextEnvironment) -> dict[str, Any]:
+    """Return the options of :func:`hunch.envs.make` that its wrappers stand for, besides the history."""
+    found = [getattr(layer, "option", {}) for layer in layers(env)[:-1]]
+    return {name: value for option in found for name, value in option.items()}
 
 
 def shown(env: TextEnvironment) -> dict[str, Any]:
     """Return the options with which an environment was made, and what its wrappers change."""
-    options = dict(env.spec.kwargs) if env.spec else {}
-    options |= {"written": True} if is_written(env) else {}
+    options = (dict(env.spec.kwargs) if env.spec else {}) | changed(env)
+    if "picture" in options:
+        options.pop("render_mode")
     return {**options, "history": env.n} if hasattr(env, "n") else options
 
 

@@ -14,7 +14,7 @@ from hunch.core import UsageError
 from hunch.rl.dataset import Dataset
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
-from hunch.runs.models import is_written, layers
+from hunch.runs.models import changed, layers
 
 Place: TypeAlias = (
     "str | TextEnvironment | gym.vector.VectorEnv[Any, Any, Any] | Sequence[TextEnvironment] | None"
@@ -88,8 +88,7 @@ def _identify(env: TextEnvironment) -> tuple[str, dict[str, Any], bool]:
     n = histories[0] if histories else 0
     if n != env.metadata.get("history", 0):
         options["history"] = n
-    if is_written(env):
-        options["written"] = True
+    options |= changed(env)
     again = all(map(_is_usual, wrappers)) and len(histories) <= 1 and _is_plain(options)
     return hunch.envs.full_id(spec), options if again else {}, again
 
@@ -99,7 +98,9 @@ def _is_usual(layer: TextEnvironment) -> bool:
     if isinstance(layer, TimeLimit):
         registered = gym.registry.get(layer.spec.id) if layer.spec else None
         return bool(registered and registered.max_episode_steps == layer._max_episode_steps)
-    return isinstance(layer, (hunch.envs.History, hunch.envs.Written, OrderEnforcing, PassiveEnvChecker))
+    return isinstance(layer, (hunch.envs.History, OrderEnforcing, PassiveEnvChecker)) or hasattr(
+        layer, "option"
+    )
 
 
 def _is_plain(options: dict[str, Any]) -> bool:

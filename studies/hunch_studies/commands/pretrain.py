@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.ranges import check_settings
 from hunch.runs.folder import require_folder
+from hunch_studies.laboratory.clip import ClipConfig
 from hunch_studies.laboratory.pretrain import PretrainConfig
 
 
@@ -22,12 +23,22 @@ class PretrainOptions(PretrainConfig):
     """Folder of checkpoint, metrics and model; the same command resumes training in it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClipOptions(ClipConfig):
+    """Training of the model with eyes, and its folder."""
+
+    out: Path = Path("runs/clip")
+    """Folder of checkpoint and model; the same command resumes training in it."""
+
+
 def pretrain(arguments: Sequence[str]) -> None:
     """Train the model, or resume training, and print its folder."""
     if arguments and arguments[0] in ("-h", "--help"):
         arguments = ["pocket", "--help"]
-    if not arguments or arguments[0] != "pocket":
-        raise UsageError("Name what to train: 'hunch pretrain pocket' is the only choice.")
+    if not arguments or arguments[0] not in ("pocket", "clip"):
+        raise UsageError("Name what to train: 'hunch pretrain pocket' or 'hunch pretrain clip'.")
+    if arguments[0] == "clip":
+        return _clip(arguments[1:])
     options = read(PretrainOptions, prog="hunch pretrain pocket", args=list(arguments[1:]))
     check_settings(options)
     require_folder(options.out)
@@ -35,6 +46,17 @@ def pretrain(arguments: Sequence[str]) -> None:
 
     folder = recipe.pretrain(options, options.out, _tell)
     print(f"Model: {folder}; use it as --lm 'pocket?folder={folder}' or 'hf:{folder}'.")
+
+
+def _clip(arguments: Sequence[str]) -> None:
+    options = read(ClipOptions, prog="hunch pretrain clip", args=list(arguments))
+    check_settings(options)
+    require_folder(options.out)
+    from hunch_studies.laboratory import clip
+
+    own = {entry.name: getattr(options, entry.name) for entry in fields(ClipConfig)}
+    folder = clip.train(ClipConfig(**own), options.out, lambda line: print(line, flush=True))
+    print(f"Model: {folder}; use it as --reader 'pocket?folder={folder}' or --lm 'hf:{folder}'.")
 
 
 def _tell(line: dict[str, Any]) -> None:

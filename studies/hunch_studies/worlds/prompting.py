@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -25,7 +24,8 @@ from hunch.core import FloatArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
 from hunch.envs.prompts import read, results, shown
-from hunch.lm import Cached, choose, load
+from hunch.lm import choose
+from hunch.lm.registry import shared
 from hunch.ranges import NonNegativeInt, PositiveInt
 
 TOPICS: Final = {
@@ -246,16 +246,6 @@ def edited(prompt: str, action: str) -> str:
         i, j = int(what[1]) - 1, int(what[3]) - 1
         words[i], words[j] = words[j], words[i]
     return " ".join(words)
-
-
-_LOADED: WeakValueDictionary[str, Cached] = WeakValueDictionary()
-
-
-def shared(spec: str) -> Cached:
-    """Return a model, the same one for all environments that hold it."""
-    if (found := _LOADED.get(spec)) is None:
-        _LOADED[spec] = found = load(spec)
-    return found
 
 
 # ---- our questions --------------------------------------------------------------------------------------

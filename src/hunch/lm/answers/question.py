@@ -76,9 +76,9 @@ class Answering:
         known = self._answers(asked)
         return [known[question] for question in asked]
 
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one vector per text, shape (len(texts), dim)."""
-        asked = [Question("embed", (text,)) for text in _several(texts)]
+    def embed(self, texts: Sequence[Prompt]) -> Float32Array:
+        """Return one vector per text, or per message that is one picture, shape (len(texts), dim)."""
+        asked = [Question("embed", (text,)) for text in self._seen(texts)]
         known = self._answers(asked)
         vectors = [known[question] for question in asked]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)

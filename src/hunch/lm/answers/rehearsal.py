@@ -73,9 +73,9 @@ class StandIn(Model):
         self.tokens_written += len(prompts)
         return self._answers.label(prompts, labels)
 
-    def embed(self, texts: Sequence[str]) -> Float32Array:
+    def embed(self, texts: Sequence[Prompt]) -> Float32Array:
         """Return a random unit vector per text, shape (len(texts), dim)."""
-        self.tokens_read += sum(map(tokens, texts))
+        self.tokens_read += sum(tokens(text_of(text)) for text in texts)
         vectors = [sample_rng(self.name, text).normal(size=self.dim) for text in texts]
         return np.array([v / np.linalg.norm(v) for v in vectors], dtype=np.float32).reshape(-1, self.dim)
 

@@ -24,9 +24,11 @@ from hunch.lm.base import ONE_LINE, OptionScores, Sampling, Verb, choices
 from hunch.lm.prompts import Message, Prompt, shown, text_of
 
 if TYPE_CHECKING:
+    from hunch.lm.backends.paired import PairedModel
     from hunch.lm.backends.seeing import SeeingModel
 
 PREFIX_CACHE = 256  # MiB; half as much in addition for distributions: 220 of 150,000 tokens
+PAIRED = ("clip", "siglip", "siglip2")  # encoders of texts and pictures
 TAILS = 2**16  # options whose tokens are kept
 
 
@@ -39,7 +41,7 @@ def load(
     batch: int = 1,
     chat: bool = False,
     pooling: Pooling = "mean",
-) -> CausalModel | EncoderModel | SeeingModel:
+) -> CausalModel | EncoderModel | SeeingModel | PairedModel:
     """Load a model by its hub name or from a folder.
 
     Args:
@@ -75,6 +77,10 @@ def load(
         from hunch.lm.backends.seeing import SeeingModel
 
         return SeeingModel(f"hf:{name}", folder, device=device, dtype=dtype)
+    if kind == "paired":
+        from hunch.lm.backends.paired import PairedModel
+
+        return PairedModel(f"hf:{name}", folder, device=device, dtype=dtype)
     if kind == "causal":
         model = CausalModel(
             f"hf:{name}",
@@ -114,7 +120,7 @@ def check(
     weights.require_name(name)
 
 
-def kind_of(folder: Path) -> Literal["causal", "seeing", "encoder", "encoder-decoder"]:
+def kind_of(folder: Path) -> Literal["causal", "seeing", "paired", "encoder", "encoder-decoder"]:
     """Return the kind of model in a folder, from the architecture that its config names."""
     _, transformers = weights.libraries()
     try:
@@ -123,6 +129,8 @@ def kind_of(folder: Path) -> Literal["causal", "seeing", "encoder", "encoder-dec
         raise HunchError(f"The folder {folder} holds no model: its config.json cannot be read.") from error
     if config.is_encoder_decoder:
         return "encoder-decoder"
+    if config.model_type in PAIRED:
+        return "paired"
     known = " ".join(config.architectures or ())
     if "ForConditionalGeneration" in known and hasattr(config, "vision_config"):
         return "seeing"

@@ -120,7 +120,7 @@ class SeeingModel(TransformerModel):
 
     def _inputs(self, prompt: Prompt) -> dict[str, Any]:
         """Return the network's inputs for a prompt, without special tokens after it: tokens and pixels."""
-        images, text = [_opened(image) for image in shown(prompt)], self._text(prompt)
+        images, text = [opened(image) for image in shown(prompt)], self._text(prompt)
         marked = bool(self.tokenizer.bos_token) and text.startswith(self.tokenizer.bos_token)
         try:
             made = self.processor(
@@ -157,7 +157,7 @@ class SeeingModel(TransformerModel):
         return text
 
 
-def _opened(image: str) -> Any:
+def opened(image: str) -> Any:
     """Return a picture in the format of image processors.
 
     Raises:

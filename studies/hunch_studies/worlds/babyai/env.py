@@ -10,11 +10,13 @@ from typing import Any, ClassVar, Literal, get_args
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
 from hunch.plugins import library
+from hunch_studies.worlds.babyai.facts import SCHEMA, at_dusk
 from hunch_studies.worlds.babyai.oracle import plan
 from hunch_studies.worlds.babyai.words import ACTIONS, WORDINGS, Wording, describe, prompt
 from hunch_studies.worlds.grid import GridEnv
 
 Reward = Literal["sparse", "babyai", "horizon"]
+Skin = Literal["plain", "dusk"]
 REMEMBERED = 3
 
 
@@ -33,10 +35,11 @@ class BabyAI(GridEnv):
             and the two actions between them, and recommend no further history to ``hunch.make``.
         wording: Words of the actions: the paper's, ``"synonyms"``, or ``"lengths"`` (one to six words each).
         max_steps: Step limit of an episode (priors paper: 30).
+        skin: How it is drawn: as ``minigrid`` does, or at ``"dusk"``, with other colours and noise.
         render_mode: ``"ansi"``, or ``"rgb_array"`` as drawn by ``minigrid``.
 
     Raises:
-        UsageError: if there is no such ``reward`` or ``wording``, or ``minigrid`` is not installed.
+        UsageError: if there is no such ``reward``, ``wording`` or ``skin``, or ``minigrid`` is not installed.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -53,9 +56,13 @@ class BabyAI(GridEnv):
         prompt: bool = False,
         wording: Wording = "paper",
         max_steps: int = 30,
+        skin: Skin = "plain",
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
+        if skin not in get_args(Skin):
+            raise UsageError(f"skin must be {' or '.join(get_args(Skin))}, not {skin!r}.")
+        self.skin = skin
         if reward not in get_args(Reward):
             raise UsageError(f"reward must be {' or '.join(get_args(Reward))}, not {reward!r}.")
         if wording not in WORDINGS:
@@ -84,6 +91,11 @@ class BabyAI(GridEnv):
             raise UsageError("No episode is running: call reset before oracle.")
         way = plan(self._level)
         return None if way is None else tuple(self.labels[ACTIONS.index(action)] for action in way)
+
+    def render(self) -> Any:
+        """Return the map above the observation, or its image in the skin."""
+        drawn = super().render()
+        return at_dusk(drawn) if self.skin == "dusk" and self.render_mode == "rgb_array" else drawn
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
@@ -130,18 +142,21 @@ class GoToRedBall(BabyAI):
     """Go to the red ball, or a red ball, among seven other things, in text."""
 
     level_class = "GoToRedBall"
+    schema = SCHEMA
 
 
 class GoToRedBallGrey(BabyAI):
     """Go to the red ball among seven grey things, in text."""
 
     level_class = "GoToRedBallGrey"
+    schema = SCHEMA
 
 
 class GoToRedBallNoDists(BabyAI):
     """Go to the red ball in an otherwise empty room, in text."""
 
     level_class = "GoToRedBallNoDists"
+    schema = SCHEMA
 
 
 class GoToRedBlueBall(BabyAI):

@@ -1,0 +1,140 @@
+"""A reader: turns the picture of a state into facts, and facts into the text that every method takes.
+
+facts <- of each field of the environment's schema:
+         the value whose sentence is nearest to the picture, if the model embeds both;
+         or what a model says that writes JSON: asked once more where it is of no use, and after that
+         the last reading of the episode stays
+the agent reads  told(facts)  in place of the observation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from hunch.core import UsageError
+from hunch.envs.wrappers import Told
+from hunch.lm.answers.lines import as_json
+from hunch.lm.asking import Asking
+from hunch.lm.base import Float32Array, LanguageModel
+from hunch.lm.pictures import picture
+from hunch.lm.prompts import Message
+from hunch.lm.settings import AskConfig
+
+UNSURE: Final = "unsure"
+"""What a model may say in place of a value; the last reading of the field stays."""
+
+
+class Schema(NamedTuple):
+    """What a picture of an environment shows; an environment holds it in its attribute ``schema``.
+
+    Attributes:
+        fields: The values that each field may have, and the sentence that says each.
+        told: Turns a value for each field into the observation that an agent reads.
+    """
+
+    fields: Mapping[str, Mapping[str, str]]
+    told: Callable[[Mapping[str, str]], str]
+
+
+class Read(Told):
+    """Replaces the observation by what a model reads in the picture; ``info["facts"]`` holds the facts.
+
+    Args:
+        env: An environment with a ``schema``, in which states have pictures (:class:`Pictured`).
+        reader: A model that sees, and embeds or writes.
+        spec: The spec that loaded it.
+
+    Raises:
+        UsageError: if the environment has no schema, a field has fewer than two values, or the model can do
+            neither.
+    """
+
+    def __init__(self, env: gymnasium.Env[str, str | int], reader: LanguageModel, spec: str = "") -> None:
+        super().__init__(env)
+        self.schema, self.reader, self.option = schema_of(env), reader, {"reader": spec}
+        if "see" not in reader.verbs or not reader.verbs & {"generate", "embed"}:
+            raise UsageError(f"A reader sees pictures and embeds or writes, and {reader.name} cannot.")
+        self.models = {"reader": reader}
+        self.asking = Asking(reader, AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
+        self.facts: dict[str, str] = {}
+
+    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
+        """Read the picture.
+
+        Raises:
+            HunchError: if too many answers in a row are of no use.
+        """
+        if first or not self.facts:
+            self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
+        seen = picture(info["pictures"][-1])
+        found = self._written(seen) if "generate" in self.reader.verbs else self._nearest(seen)
+        self.facts = {**self.facts, **found}
+        return self.schema.told(self.facts), {**info, "facts": dict(self.facts)}
+
+    def _nearest(self, seen: str) -> dict[str, str]:
+        """Return the value of each field whose sentence has the largest cosine with the picture."""
+        vector = self.reader.embed([(Message("user", "", (seen,)),)])[0]
+        return {
+            name: list(values)[int(np.argmax(self._sentences[name] @ vector))]
+            for name, values in self.schema.fields.items()
+        }
+
+    @cached_property
+    def _sentences(self) -> dict[str, Float32Array]:
+        """The vectors of each field's sentences, (values, dim)."""
+        return {name: self.reader.embed(list(own.values())) for name, own in self.schema.fields.items()}
+
+    def _written(self, seen: str) -> dict[str, str]:
+        """Return the facts that the model writes, without those that it is not sure of."""
+        prompt: tuple[Message, ...] = (Message("user", self.question(), (seen,)),)
+        for _ in range(2):
+            answer = self.reader.generate([prompt], sampling=self.asking.sampling)[0][0]
+            found, wrong = self.read(answer)
+            if not wrong:
+                break
+            again = f"{wrong} Answer with the JSON object only."
+            prompt = (*prompt, Message("assistant", answer or "-"), Message("user", again))
+        sure = {name: value for name, value in found.items() if value != UNSURE}
+        self.asking.hear([answer], [None if wrong else found], rejected=len(found) - len(sure))
+        return sure
+
+    def question(self) -> str:
+        """Return what a model that writes is asked about a picture."""
+        lines = [
+            f'"{name}": ' + ", ".join(f'"{value}" ({said})' for value, said in values.items())
+            for name, values in self.schema.fields.items()
+        ]
+        return (
+            "What does the picture show? Answer with one JSON object. Its keys, each with the values that "
+            f'are possible, and "{UNSURE}" where you cannot tell:\n' + "\n".join(lines)
+        )
+
+    def read(self, answer: str) -> tuple[dict[str, str], str]:
+        """Return the facts in an answer, and in a sentence what is wrong with it; nothing is read then."""
+        held = as_json(answer)
+        if not isinstance(held, Mapping):
+            return {}, "That is no JSON object."
+        for name, values in self.schema.fields.items():
+            if str(held.get(name)) not in (*values, UNSURE):
+                return {}, f'"{name}" has to be one of {", ".join(values)} or {UNSURE}.'
+        return {name: str(held[name]) for name in self.schema.fields}, ""
+
+
+def schema_of(env: gymnasium.Env[Any, Any]) -> Schema:
+    """Return the schema of an environment.
+
+    Raises:
+        UsageError: if it has none, or one in which there is nothing to read.
+    """
+    name = env.spec.id if env.spec else type(env.unwrapped).__name__
+    schema: Schema | None = getattr(env.unwrapped, "schema", None)
+    if schema is None:
+        raise UsageError(f"{name} does not say what its pictures show, so a reader has nothing to read.")
+    if not schema.fields or any(len(values) < 2 for values in schema.fields.values()):
+        raise UsageError(f"The schema of {name} needs fields with two values or more.")
+    return schema

@@ -1,0 +1,163 @@
+"""The likeness of a picture to a sentence as the reward.
+
+Algorithm (Rocamonde et al., "Vision-Language Models are Zero-Shot Reward Models for Reinforcement Learning",
+ICLR 2024)::
+
+    the user writes what the goal looks like, g, and what every picture looks like, b
+    g, b  <- their vectors, of length 1;  d = g - b
+    repeat
+        x <- the vector of the picture after the step
+        r <- 1 - |P (x - g)|^2 / 2   with   P = alpha d d' / |d|^2 + (1 - alpha) I
+        train any learner on r
+
+With alpha = 0 the reward is the cosine of picture and goal. With alpha = 1 only that part of the picture
+counts in which goal and baseline differ. The model fills one role, the reward source. The baseline is the
+same learner with the environment's reward; the control is the same with an encoder that has learnt nothing.
+
+Rewards are positive at every step, so an episode that ends early earns less: the paper's tasks have a fixed
+length. Where success ends an episode, the goal may not be worth reaching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, FloatArray, Transition, UsageError
+from hunch.lm import Message, picture, require
+from hunch.lm.base import LanguageModel
+from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
+from hunch.methods.settings import configure
+from hunch.ranges import NonNegativeFloat, Share
+from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
+
+
+@dataclass(frozen=True, kw_only=True)
+class VLMRMConfig(LearnerConfig):
+    """Likeness of pictures to a sentence as the reward."""
+
+    goal: str = ""
+    """What a picture of the goal shows, in a sentence. Default: the task."""
+    baseline: str = ""
+    """What any picture shows, in a sentence. Default: none, and alpha counts as 0."""
+    alpha: Share = 0.5
+    """How much of what goal and baseline share is left out (our choice; the paper tries 0 to 1)."""
+    weight: NonNegativeFloat = 1.0
+    """Weight of the likeness."""
+    extrinsic: NonNegativeFloat = 0.0
+    """Weight of the environment's reward (paper: none)."""
+    standardise: bool = False
+    """Standardise the likeness by its running mean and standard deviation."""
+
+
+class VLMRM(Rewarded):
+    """The agent.
+
+    Args:
+        lm: A model that embeds texts and pictures.
+        config: All settings; ``options`` change single ones.
+        encoder: Embeds texts, for the learners DQN and PPO.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or a model that does not see.
+    """
+
+    config_class: ClassVar[type[Any]] = VLMRMConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(
+        self, lm: LanguageModel, config: Any = None, encoder: LanguageModel | None = None, **options: Any
+    ) -> None:
+        c: VLMRMConfig = configure(type(self), config, options)
+        self.config = c
+        super().__init__(
+            learner(c, encoder),
+            Likeness(lm, c.goal, c.baseline, c.alpha),
+            weight=c.weight,
+            extrinsic=c.extrinsic,
+            shaping=Shaping(standardise=c.standardise),
+        )
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse a goal that is the baseline."""
+        if config.goal and config.goal == config.baseline:
+            raise UsageError("The goal is the baseline, so there is nothing to reward: change one of them.")
+
+
+class Likeness(RewardSource):
+    """How near the picture after a step is to a sentence; see the algorithm above.
+
+    Args:
+        lm: A model that embeds texts and pictures.
+        goal: The sentence; empty for the task of the state.
+        baseline: What any picture shows; empty for none.
+        alpha: Weight of the direction from baseline to goal.
+    """
+
+    def __init__(self, lm: LanguageModel, goal: str = "", baseline: str = "", alpha: float = 0.5) -> None:
+        self.lm = require(require(lm, "embed", needed_by="A likeness"), "see", needed_by="A likeness")
+        self.goal, self.baseline, self.alpha = goal, baseline, alpha
+        self.models = {"lm": lm}
+        self._lines: dict[str, FloatArray] = {}
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """The evidence level of the model."""
+        return self.lm.evidence
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The model, the sentences and alpha."""
+        told = {"goal": self.goal, "baseline": self.baseline, "alpha": self.alpha}
+        return {"lm": self.lm.name, **told}
+
+    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
+        """Return the likeness of each picture, at most 1.
+
+        Raises:
+            UsageError: for a state without a picture or a goal, or a goal whose vector is the baseline's.
+        """
+        if any(not t.next_state.pictures for t in transitions):
+            raise UsageError("A state has no picture: add --env.picture.")
+        seen = [t.next_state.pictures[-1].data for t in transitions]
+        vectors = self.lm.embed([(Message("user", "", (picture(data),)),) for data in seen])
+        goals = [self.goal or t.state.aim for t in transitions]
+        return [self._near(x, goal) for x, goal in zip(vectors.astype(np.float64), goals, strict=True)]
+
+    def _near(self, x: FloatArray, goal: str) -> float:
+        g = self._vector(goal)
+        apart = x / np.linalg.norm(x) - g
+        if self.baseline and self.alpha:
+            d = g - self._vector(self.baseline)
+            if not (length := float(d @ d)) > 1e-9:
+                raise UsageError(f"The model does not tell the goal {goal!r} from the baseline.")
+            apart = self.alpha * d * float(d @ apart) / length + (1 - self.alpha) * apart
+        return float(1 - apart @ apart / 2)
+
+    def _vector(self, text: str) -> FloatArray:
+        """Return the vector of a sentence, with length 1."""
+        if not text:
+            raise UsageError("There is no goal: the environment states no task, so name one with --goal.")
+        if text not in self._lines:
+            vector = self.lm.embed([text])[0].astype(np.float64)
+            self._lines[text] = vector / np.linalg.norm(vector)
+        return self._lines[text]
+
+
+METHOD = Method(
+    "vlm-rm",
+    VLMRM,
+    "learn from how near each picture is to a sentence, instead of the environment's reward",
+    "Rocamonde et al., Vision-Language Models are Zero-Shot Reward Models for RL, ICLR 2024",
+    leaf="LLM4RL / reward",
+    environments="text environments that can be drawn, with --env.picture",
+    reads={"pictures"},
+    models={"lm": ("embed",), **ENCODER},
+    suggested=("hf:openai/clip-vit-base-patch32", "pocket?corpus=clip"),
+    roles=("reward source",),
+)

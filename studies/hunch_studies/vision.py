@@ -1,0 +1,277 @@
+"""Study of a model that reads pictures: facts from pictures, and a text method on what is read.
+
+    hunch study vision-facts
+
+The model is our own, ``pocket?corpus=clip``. The controls are the same training with the captions of other
+pictures, an untrained network, and a programmer's reader: the nearest tile of the plain skin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.core import FloatArray, Picture, State, Transition
+from hunch.lm import Cached, Message, load, picture
+from hunch.lm.pictures import png
+from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.reward.vlm_rm import Likeness
+from hunch.rl.statistics import over_seeds
+from hunch.runs.compare import Arm, jobs
+from hunch.runs.execute import RunConfig, finished
+from hunch_studies.laboratory import clip
+from hunch_studies.study import Part, Scale, Study
+from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, SIDE, TARGET, at_dusk, steps_from
+from hunch_studies.worlds.babyai.words import HEADINGS
+
+EYES: Final = "pocket?corpus=clip"
+ENV: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
+GOAL, BASELINE = steps_from(TARGET, 1), steps_from(TARGET, 8)
+PLAYED: Final = 600
+"""Steps of a run."""
+SHOWN: Final = 400
+"""Pictures of unseen layouts on which the facts are measured."""
+SKINS: Final[Mapping[str, Callable[[clip.Pixels], clip.Pixels]]] = {"plain": lambda p: p, "dusk": at_dusk}
+Reads = Callable[[clip.Pixels], dict[str, str]]
+
+
+def by_likeness(model: Cached) -> Reads:
+    """Return a reader that takes, of each field, the sentence nearest to the picture."""
+    lines = {name: model.embed(list(values.values())) for name, values in SCHEMA.fields.items()}
+
+    def reads(pixels: clip.Pixels) -> dict[str, str]:
+        seen = model.embed([(Message("user", "", (picture(pixels),)),)])[0]
+        return {name: list(SCHEMA.fields[name])[int(np.argmax(own @ seen))] for name, own in lines.items()}
+
+    return reads
+
+
+@cache
+def tiles() -> tuple[clip.Pixels, tuple[str, ...]]:
+    """Return the tiles of plain pictures, (n, 192), and what each is: a heading, the ball, or other."""
+    known: dict[bytes, str] = {}
+    for room in clip.scenes("tiles", 400):
+        for cell, tile in cells(room.picture).items():
+            what = "other"
+            if cell == (room.facts.get("agent's column"), room.facts.get("agent's row")):
+                what = room.facts["agent's heading"]
+            elif cell == (room.facts.get("ball's column"), room.facts.get("ball's row")):
+                what = "ball"
+            if room.facts:
+                known[tile.tobytes()] = what
+    return np.stack([np.frombuffer(tile, np.uint8) for tile in known]), tuple(known.values())
+
+
+def cells(pixels: clip.Pixels) -> dict[tuple[str, str], clip.Pixels]:
+    """Return the tile of each cell inside the walls, by column and row, (192,)."""
+    side = clip.PIXELS // 8
+    inside = range(1, 7)
+    return {
+        (str(x), str(y)): pixels[side * y : side * (y + 1), side * x : side * (x + 1)].ravel()
+        for x in inside
+        for y in inside
+    }
+
+
+def by_tiles(pixels: clip.Pixels) -> dict[str, str]:
+    """Read a picture as a programmer would: the agent and the ball are where a tile is most like theirs."""
+    known, names = tiles()
+    own = cells(clip.small(pixels))
+    apart = np.stack([np.square(known.astype(int) - tile.astype(int)).sum(1) for tile in own.values()])
+    agents = [i for i, name in enumerate(names) if name in FACING]
+    balls = [i for i, name in enumerate(names) if name == "ball"]
+    where = list(own)
+    cell, best = np.unravel_index(int(apart[:, agents].argmin()), (len(own), len(agents)))
+    ball = where[int(apart[:, balls].min(1).argmin())]
+    read = (*where[int(cell)], names[agents[int(best)]], *ball)
+    return dict(zip(SCHEMA.fields, read, strict=True))
+
+
+def facts_table(folder: Path, models: Mapping[str, Callable[[], Reads]], shown: int) -> str:
+    """Return how often each fact is read, by reader and skin, in Markdown."""
+    rooms = [room for room in clip.scenes("held out", 2 * shown, unseen=True, whole=True) if room.facts][
+        :shown
+    ]
+    lines = [f"| reader | skin | {' | '.join(SCHEMA.fields)} | all five |", "|---|---|" + "---|" * 6]
+    for name, make in models.items():
+        reads = make()
+        for skin, changed in SKINS.items():
+            found = [reads(changed(room.picture)) for room in rooms]
+            right = np.array(
+                [[r[f] == room.facts[f] for f in SCHEMA.fields] for r, room in zip(found, rooms, strict=True)]
+            )
+            cells_ = " | ".join(f"{share:.2f}" for share in (*right.mean(0), right.all(1).mean()))
+            lines.append(f"| {name} | {skin} | {cells_} |")
+    chance = [1 / len(values) for values in SCHEMA.fields.values()]
+    lines.append(f"| chance | | {' | '.join(f'{c:.2f}' for c in (*chance, float(np.prod(chance))))} |")
+    return "\n".join([*lines, "", f"{len(rooms)} pictures of unseen layouts with one or two things."])
+
+
+def likeness_table(folder: Path, models: Mapping[str, str]) -> str:
+    """Return how well likeness to the goal agrees with the true distance, by model and alpha, in Markdown."""
+    rooms = list(clip.unseen_states())
+    apart = [actions_away(room.facts) for room in rooms]
+    blank = State("", actions=())
+    states = [State("", actions=(), pictures=(Picture.read(png(room.picture)),)) for room in rooms]
+    steps = [Transition(blank, "", 0.0, state, False, False) for state in states]
+    lines = ["| model | alpha 0 | alpha 0.5 | alpha 1 |", "|---|---|---|---|"]
+    for name, spec in models.items():
+        model = load(spec, cache=None)
+        found = [Likeness(model, GOAL, BASELINE, alpha).rewards(steps) for alpha in (0.0, 0.5, 1.0)]
+        agree = [-spearman(np.array(own), np.array(apart, float)) for own in found]
+        lines.append(f"| {name} | {' | '.join(f'{value:.2f}' for value in agree)} |")
+    return "\n".join([*lines, "", f"Spearman's correlation over all {len(rooms)} states of unseen layouts."])
+
+
+def spearman(x: FloatArray, y: FloatArray) -> float:
+    """Return the rank correlation of two series; equal values share their mean rank."""
+    ranks = [np.unique(values.round(6), return_inverse=True, return_counts=True)[1:] for values in (x, y)]
+    first, second = ((np.cumsum(counts) - counts / 2)[place] for place, counts in ranks)
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def actions_away(facts: Mapping[str, str]) -> int:
+    """Return how many actions the agent needs until it faces the ball in a room with nothing else."""
+    start = (int(facts["agent's column"]), int(facts["agent's row"]), FACING.index(facts["agent's heading"]))
+    ball, seen, frontier = (int(facts["ball's column"]), int(facts["ball's row"])), {start}, [start]
+    for n in range(99):
+        following = []
+        for x, y, way in frontier:
+            ahead = x + HEADINGS[way][0], y + HEADINGS[way][1]
+            if ahead == ball:
+                return n
+            inside = all(0 < place < SIDE - 1 for place in ahead)
+            following += [(x, y, (way + 1) % 4), (x, y, (way - 1) % 4), *([(*ahead, way)] if inside else ())]
+        frontier = [own for own in dict.fromkeys(following) if own not in seen]
+        seen |= set(frontier)
+    raise AssertionError("every cell of a room can be reached")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model with eyes, and the recipe of a control that is trained unless it is there."""
+
+    name: str
+    spec: str
+    recipe: clip.ClipConfig | None = None
+    place: Path = Path()
+
+    def prepare(self) -> None:
+        """Train the control."""
+        if self.recipe and not (self.place / "model" / "config.json").exists():
+            clip.train(self.recipe, self.place, lambda line: None)
+
+    def reader(self) -> Reads:
+        """Return the reader by likeness."""
+        return by_likeness(load(self.spec, cache=None))
+
+
+def models(scale: Scale, data: Path) -> tuple[Model, Model, Model]:
+    """The model that is shipped, one that is not trained, and one that saw the captions of other pictures."""
+    updates = max(1, round(clip.ClipConfig().updates * scale.share))
+
+    def control(name: str, **options: Any) -> Model:
+        place = data / name.partition(" ")[0]
+        return Model(name, f"pocket?folder={place / 'model'}", clip.ClipConfig(**options), place)
+
+    return (
+        Model("clip", EYES),
+        control("untrained", updates=0),
+        control("shuffled captions", updates=updates, shuffled=True),
+    )
+
+
+def arms(scale: Scale, known: Sequence[Model]) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
+    """DQN-Prior on true facts and on what readers read, and further controls."""
+    steps = scale.steps(PLAYED)
+
+    def arm(label: str, reader: str = "", lm: str = "pocket?corpus=walks", skin: str = "plain") -> Arm:
+        options = {"history": 0, "skin": skin} | ({"reader": reader} if reader else {})
+        config = DQNPriorConfig(encoder="phrases")
+        return Arm(
+            label,
+            RunConfig(method="dqn-prior", env=ENV, env_options=options, lm=lm, steps=steps, options=config),
+        )
+
+    clip_, untrained, shuffled = (arm(model.name, model.spec) for model in known)
+    dusk = arm("clip, dusk", EYES, skin="dusk")
+    return (
+        (arm("true facts"), clip_, untrained),
+        (dusk, shuffled, arm("true facts, uniform prior", lm="uniform")),
+    )
+
+
+def succeeded(folder: Path, listed: Sequence[Arm], seeds: int) -> str:
+    """Return the success of runs in the last quarter of their steps, by arm, in Markdown."""
+    lines = ["| arm | evidence | success | calls of the reader |", "|---|---|---|---|"]
+    for one in listed:
+        done = [result for job in jobs([one], seeds, folder) if (result := finished(job.folder))]
+        asked = sum(result.models["reader"]["calls"] for result in done if "reader" in result.models)
+        share = over_seeds([result.success.value for result in done])
+        lines.append(f"| {one.label} | {done[0].evidence} | {share} | {asked or ''} |")
+    return "\n".join(lines)
+
+
+def facts(scale: Scale, data: Path) -> Sequence[Part]:
+    """The facts, and a text method on them. The control that is trained is a part of its own."""
+    known = ours, untrained, shuffled = models(scale, data)
+    shown = scale.episodes(SHOWN)
+    first_arms, more = arms(scale, known)
+
+    def played(title: str, own: tuple[Arm, ...]) -> Part:
+        return Part(title, own, beside=partial(succeeded, listed=own, seeds=scale.seeds), apart=True)
+
+    readers = {"nearest tile of the plain skin": lambda: by_tiles}
+    first = {model.name: model.reader for model in (ours, untrained)} | readers
+    last = {shuffled.name: shuffled.reader}
+    return (
+        Part("Facts", (), beside=partial(facts_table, models=first, shown=shown), prepare=untrained.prepare),
+        Part(
+            "Facts by shuffled captions",
+            (),
+            beside=partial(facts_table, models=last, shown=shown),
+            prepare=shuffled.prepare,
+        ),
+        played("A text method on what is read", first_arms),
+        played("A text method, further controls", more),
+    )
+
+
+def rewards(scale: Scale, data: Path) -> Sequence[Part]:
+    """How well likeness agrees with the true distance."""
+    ours, untrained, shuffled = models(scale, data)
+
+    def table(*own: Model) -> Callable[[Path], str]:
+        return partial(likeness_table, models={model.name: model.spec for model in own})
+
+    return (
+        Part("Likeness", (), beside=table(ours, untrained), prepare=untrained.prepare),
+        Part("Likeness by shuffled captions", (), beside=table(shuffled), prepare=shuffled.prepare),
+    )
+
+
+STUDIES = {
+    "vision-facts": Study(
+        "vision-facts",
+        "Does a small model with eyes read the facts that a policy needs, and does a text method run on "
+        "them?",
+        "None; the reader is ours. RL-VLM-F and VLM-RM use such models for rewards and read no facts.",
+        "The model is our own, trained on rendered rooms and captions that we generate ([the "
+        "eyes](../pocket.md#the-eyes)). Evidence is L1: it says nothing about other models that see.",
+        facts,
+    ),
+    "vision-rewards": Study(
+        "vision-rewards",
+        "Is the likeness of a picture to a sentence about the goal a good reward?",
+        "With the largest CLIP a humanoid learns to kneel from a sentence, and goal-baseline regularisation "
+        "helps small models most (Rocamonde et al., ICLR 2024).",
+        "The model is our own, in rooms of its own kind. No policy is trained here: the table says how well "
+        "the reward orders states, not what it teaches.",
+        rewards,
+    ),
+}
