@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 
 from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
-from hunch.envs.design.cap_set import KNOWN, CapSet, grow
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.method import Method
@@ -28,6 +27,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.sandbox import ProgramError
 from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.worlds.cap_set import KNOWN, CapSet, grow
 
 Row = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 import hunch
 from hunch.core import UsageError
 from hunch.envs import check
-from hunch.envs.benchmarks import balrog, crafter_seed, smartplay
+from hunch_studies.worlds.benchmarks import balrog, crafter_seed, smartplay
 
 
 class Balrog:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hunch.core import UsageError
 from hunch.envs.icpi.chain import Chain
 from hunch.envs.icpi.maze import Maze
-from hunch.envs.icpi.mini_catch import MiniCatch
 from hunch_studies.worlds.bulbs import Bulbs
 from hunch_studies.worlds.distractor_chain import DistractorChain
+from hunch_studies.worlds.mini_catch import MiniCatch
 from hunch_studies.worlds.mini_invaders import MiniInvaders
 from hunch_studies.worlds.point_mass import PointMass
 from hunch_studies.worlds.tug import Tug

@@ -8,13 +8,13 @@ import pytest
 from hunch import lm
 from hunch.core import UsageError
 from hunch.envs.icpi.chain import ChainTexts
-from hunch.envs.icpi.mini_catch import MiniCatchTexts
 from hunch.lm.base import Model, estimate_tokens
 from hunch.rl.world_model import Prediction
 from hunch.roles.policy.in_context import InContextPolicy, LookUpPolicy
 from hunch.roles.world_model.experience import Example, Experience
 from hunch.roles.world_model.prompting import SPECIAL, Blank, Completer, PromptConfig, assemble, balanced
 from hunch.roles.world_model.text import InContextWorldModel, LookUpWorldModel
+from hunch_studies.worlds.mini_catch import MiniCatchTexts
 from hunch_studies.worlds.mini_invaders import MiniInvadersTexts
 
 TWO, THREE, FOUR = (f"assert state == [{n}] and state {'==' if n == 4 else '!='} [4]\n" for n in (2, 3, 4))

@@ -17,7 +17,7 @@ from hunch.rl.world_model import LookUp, Prediction, Step, WorldModel, alike, ri
 from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, Recording, in_context, recorded, text_steps
 
-BEDS = (Bed("hunch/Chain-v0"), Bed("hunch/Maze-v0"), Bed("hunch/MiniCatch-v0"))
+BEDS = (Bed("hunch/Chain-v0"), Bed("hunch/Maze-v0"))
 FIELDS = 3
 """End, reward and next state: each is a question."""
 SHOWN = 64

@@ -24,7 +24,6 @@ from hunch.roles.writer.programs import Attempt, ModelWriter
 
 BEDS = (
     Bed("hunch/Heuristic-BinPacking-v0"),
-    Bed("hunch/Heuristic-CapSet-v0"),
     Bed("hunch/PolicyCode-v0"),
     Bed("hunch/WorldModelCode-v0"),
 )

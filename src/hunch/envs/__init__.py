@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 GROUP = "hunch.envs"
 """Entry-point group for packages that provide environments: id and ``module:Class``."""
 _OF_STUDIES = (
-    *("BabyAI-GoToLocal", "BabyAI-GoToObj", "BabyAI-GoToRedBall", "BabyAI-GoToRedBallGrey"),
-    *("BabyAI-GoToRedBallNoDists", "BabyAI-GoToRedBlueBall", "BabyAI-OneRoomS8"),
-    *("BabyAI-PickupDist", "BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining"),
-    *("Bulbs", "Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey"),
-    *("Ferry", "Game24", "GameCode", "Gripper", "HomeGrid", "KeyCorridor", "Logistics", "Miconic"),
-    *("MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "RewardDesign"),
-    *("SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
+    *("Attack", "BabyAI-GoToLocal", "BabyAI-GoToObj", "BabyAI-GoToRedBall", "BabyAI-GoToRedBallGrey"),
+    *("BabyAI-GoToRedBallNoDists", "BabyAI-GoToRedBlueBall", "BabyAI-OneRoomS8", "BabyAI-PickupDist"),
+    *("BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining", "Bulbs", "Compression"),
+    *("Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey", "Ferry"),
+    *("Game24", "GameCode", "Gripper", "Heuristic-CapSet", "HomeGrid", "KeyCorridor", "Logistics"),
+    *("Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "Prompting"),
+    *("Proof", "Recipes", "Repair", "RewardDesign", "SaySelect", "SecretProperty", "SecretSkill"),
+    *("Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
@@ -69,7 +70,6 @@ _ENTRY_POINTS = {
     "hunch/KitchenSkill-v0": "hunch.envs.kitchen.env:KitchenSkill",
     "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",
     "hunch/Maze-v0": "hunch.envs.icpi.maze:Maze",
-    "hunch/MiniCatch-v0": "hunch.envs.icpi.mini_catch:MiniCatch",
     "hunch/Blocksworld-v0": "hunch.envs.blocksworld:Blocksworld",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
@@ -80,7 +80,6 @@ _ENTRY_POINTS = {
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
-    "hunch/Heuristic-CapSet-v0": "hunch.envs.design.cap_set:CapSet",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
     "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",

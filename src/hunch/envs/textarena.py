@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.benchmarks import OwnChance
 from hunch.plugins import library
 from hunch.ranges import PositiveInt
+
+
+class OwnChance:
+    """A state of Python's and NumPy's global generators of one's own, for who draws from these."""
+
+    def __init__(self) -> None:
+        self.state: tuple[Any, Any] | None = None  # between two calls
+
+    def seed(self, seed: int) -> None:
+        """Begin anew from a seed."""
+        with self.drawn():
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+
+    @contextmanager
+    def drawn(self) -> Iterator[None]:
+        """Use the own state within a ``with`` block."""
+        outside = random.getstate(), np.random.get_state()
+        random.setstate((self.state or outside)[0])
+        np.random.set_state((self.state or outside)[1])
+        try:
+            yield
+        finally:
+            self.state = random.getstate(), np.random.get_state()
+            random.setstate(outside[0])
+            np.random.set_state(outside[1])
 
 
 class TextArena(TextEnv):

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import gymnasium
-import numpy as np
 from gymnasium.spaces import Discrete, Space
 
 from hunch.core import UsageError
 from hunch.envs.text_wrapper import TextWrapper
+from hunch.envs.textarena import OwnChance
 
 Reseed: TypeAlias = Callable[[Any, int], None]
 """Gives an environment a seed for its next reset."""
@@ -145,32 +143,6 @@ class _Balrog(_Older):
     def extras(self, info: Mapping[str, Any]) -> dict[str, Any]:
         progression = float(_of(self.env, "get_stats")().get("progression", 0.0))
         return {**info, "progression": progression, "success": progression >= 1}
-
-
-class OwnChance:
-    """A state of Python's and NumPy's global generators of one's own, for who draws from these."""
-
-    def __init__(self) -> None:
-        self.state: tuple[Any, Any] | None = None  # between two calls
-
-    def seed(self, seed: int) -> None:
-        """Begin anew from a seed."""
-        with self.drawn():
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
-
-    @contextmanager
-    def drawn(self) -> Iterator[None]:
-        """Use the own state within a ``with`` block."""
-        outside = random.getstate(), np.random.get_state()
-        random.setstate((self.state or outside)[0])
-        np.random.set_state((self.state or outside)[1])
-        try:
-            yield
-        finally:
-            self.state = random.getstate(), np.random.get_state()
-            random.setstate(outside[0])
-            np.random.set_state(outside[1])
 
 
 class _SmartPlay(_Older):
