@@ -10,7 +10,7 @@ from pathlib import Path
 import hunch
 
 SOURCE = Path(hunch.__file__).parent
-GROUND = {"core", "ranges", "numbers", "seal", "plugins", "suggest"}
+GROUND = {"core", "ranges", "numbers", "seal", "plugins", "suggest", "warned"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "core": set(),
     "ranges": {"core"},
     "numbers": set(),
+    "warned": {"core"},
     "seal": set(),
     "suggest": set(),
     "plugins": {"core", "suggest"},

@@ -14,6 +14,7 @@ from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute
 from hunch.runs.files import read_json
 from hunch.runs.record import collect, parse_mix
+from hunch.runs.stored import read_run
 
 pytest.importorskip("minigrid")
 pytest.importorskip("hunch_pocket")
@@ -37,7 +38,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
 def test_the_reader_is_counted_in_the_run(tmp_path: Path) -> None:
     command = ("run", "q-learning", "--env", BED, "--env.history", "0", "--env.picture", "--reader", EYES)
     main([*command, "--steps", "20", "--out", str(tmp_path / "a")])
-    assert RunConfig.read(tmp_path / "a").env_options == {"history": 0, "picture": True, "reader": EYES}
+    assert read_run(tmp_path / "a").env_options == {"history": 0, "picture": True, "reader": EYES}
     assert read_json(tmp_path / "a" / "config.json")["models"]["reader"]["evidence"] == "L1"
 
 

@@ -66,7 +66,7 @@ def test_runs_comparisons_and_worker_processes_spawn(without_fork, tmp_path):
 
 @pytest.mark.slow
 def test_programs_are_refused_in_one_sentence(without_fork, tmp_path):
-    line = "run funsearch --env hunch/Heuristic-CapSet-v0 --lm scripted:mutator --steps 4 --out programs"
+    line = "run funsearch --env hunch/Heuristic-BinPacking-v0 --lm scripted:mutator --steps 4 --out programs"
     refused = without_fork(line)
     assert refused.returncode == 2, refused.stderr
     assert refused.stderr.count("\n") == 1

@@ -12,22 +12,13 @@ from importlib.metadata import version
 from typing import Any
 
 from hunch.core import HunchError, UsageError
-from hunch.plugins import install
-from hunch.runs.processes import warn
+from hunch.warned import warn
 
 BUILT_IN = (
     *("run", "compare", "evaluate", "audition", "foretell", "report", "sandbox", "data", "serve", "play"),
     *("methods", "envs", "cache", "completion", "lm"),
 )
 """The commands of this package; :mod:`hunch.cli.commands` says what each does."""
-EXTRAS = {
-    "torch": "torch",
-    "transformers": "hf",
-    "tokenizers": "hf",
-    "safetensors": "hf",
-    "matplotlib": "plot",
-}
-"""The extras that bring packages which any command may need."""
 MEMORY = "These settings need more memory than there is."
 PLAIN = ("methods", "envs", "lm", "completion")
 """Commands without options."""
@@ -82,18 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("HUNCH_DEBUG"):
             raise
-        _leave(_unexpected(error), 1)
+        if _is_memory(error):
+            _leave(MEMORY, 1)
+        from hunch.cli.unexpected import sentence
 
-
-def _unexpected(error: Exception) -> str:
-    """Return a sentence for an unexpected error: an unusable file, too little memory, or a bug in Hunch."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"Cannot use {str(error.filename)!r}: {error.strerror}."
-    if _is_memory(error):
-        return MEMORY
-    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return f"This needs {error.name}: {install(EXTRAS[error.name])}."
-    return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
+        _leave(sentence(error), 1)
 
 
 def _is_memory(error: BaseException | None) -> bool:

@@ -167,8 +167,7 @@ def make(
 
 def _read(env: gymnasium.Env[str, str | int], spec: str) -> gymnasium.Env[str, str | int]:
     """Let a model read the pictures; it is loaded once for all environments."""
-    from hunch.envs.reading import Read, schema_of
-    from hunch.lm.registry import shared
+    from hunch.envs.reading import Read, schema_of, shared
 
     schema_of(env)
     return Read(env, shared(spec), spec)

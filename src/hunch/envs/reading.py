@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+from weakref import WeakValueDictionary
 
 import gymnasium
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.wrappers import Told
+from hunch.lm import Cached, load
 from hunch.lm.answers.lines import as_json
 from hunch.lm.asking import Asking
 from hunch.lm.base import Float32Array, LanguageModel
@@ -25,8 +27,16 @@ from hunch.lm.pictures import picture
 from hunch.lm.prompts import Message
 from hunch.lm.settings import AskConfig
 
+_LOADED: WeakValueDictionary[str, Cached] = WeakValueDictionary()
 UNSURE: Final = "unsure"
 """What a model may say in place of a value; the last reading of the field stays."""
+
+
+def shared(spec: str) -> Cached:
+    """Return a model, the same one for all environments that hold it."""
+    if (found := _LOADED.get(spec)) is None:
+        _LOADED[spec] = found = load(spec)
+    return found
 
 
 class Schema(NamedTuple):

@@ -11,7 +11,6 @@ import gymnasium
 
 from hunch.core import UsageError
 from hunch.envs.offers import acts, declared
-from hunch.lm.pictures import png
 
 REFUSED: Final = "Nothing happens."
 """The observation and the event after a text that is not admissible (ALFWorld's words)."""
@@ -98,6 +97,8 @@ class Pictured(Told):
 
     def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
         """Add the picture."""
+        from hunch.lm.pictures import png
+
         return observation, {**info, "pictures": (png(self.env.render()),)}
 
 

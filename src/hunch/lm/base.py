@@ -155,10 +155,7 @@ class LanguageModel(Protocol):
         ...
 
     def embed(self, texts: Sequence[Prompt]) -> Float32Array:
-        """Return one vector per text, shape (len(texts), dim).
-
-        A model with the verb ``see`` also embeds pictures: a message each, without text.
-        """
+        """Return a vector per text, or per picture in a message (verb ``see``), shape (len(texts), dim)."""
         ...
 
 

@@ -11,7 +11,6 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakValueDictionary
 
 from hunch import plugins
 from hunch.core import UsageError
@@ -167,16 +166,6 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
     backend, model = build(spec, options)
     file = answers_file(backend) if cache is PER_USER else cache
     return Cached(model, opened(file))
-
-
-_LOADED: WeakValueDictionary[str, Cached] = WeakValueDictionary()
-
-
-def shared(spec: str) -> Cached:
-    """Return a model, the same one for all environments that hold it."""
-    if (found := _LOADED.get(spec)) is None:
-        _LOADED[spec] = found = load(spec)
-    return found
 
 
 def opened(file: str | Path | None) -> Store | None:

@@ -15,13 +15,10 @@ PATIENCE: Final = 50
 
 @dataclass(frozen=True, kw_only=True)
 class AskConfig:
-    """How a model is asked.
-
-    Attributes:
-        prompt_fields: Fields that a prompt of one's own may have in this role besides those of every role.
-    """
+    """How a model is asked."""
 
     prompt_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that a prompt of one's own may have in this role besides those of every role."""
     max_tokens: PositiveInt | None = field(default=None, metadata=LATER)
     """Maximum tokens per answer, thoughts included. Default: 32, or 2048 for a chat model (at most a quarter
     of its context)."""
@@ -46,9 +43,9 @@ def check_prompts(config: Any) -> None:
     Raises:
         UsageError: if it cannot be read, has changed, has no field, or one that the role lacks.
     """
-    from hunch.lm.template import Template
-
     if isinstance(config, AskConfig) and config.prompt:
+        from hunch.lm.template import Template
+
         Template.read(config.prompt, config.prompt_fields)
     for entry in fields(config):
         if is_dataclass(value := getattr(config, entry.name)):

@@ -28,9 +28,10 @@ from hunch.runs.board import BOARDS
 from hunch.runs.execute import RunConfig, execute, finished, interruptible
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.folder import RunFolder, holds, require_folder
-from hunch.runs.processes import end_with_parent, environment, processors, thread_limits, warn
+from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
 from hunch.runs.shared import last_line, shares
+from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import os
-import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from hunch.core import HunchWarning
-
-_SHOW = warnings.showwarning
 
 POOLS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 """Libraries whose number of threads is set by ``<name>_NUM_THREADS`` when they are loaded."""
@@ -27,14 +20,6 @@ def processors() -> int:
 def thread_limits(threads: int) -> dict[str, str]:
     """Return environment variables that limit the threads of numerical libraries before they are loaded."""
     return {f"{name}_NUM_THREADS": str(threads) for name in POOLS}
-
-
-def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Print a warning of ours as a sentence, another one unchanged; in place of ``warnings.showwarning``."""
-    if issubclass(category, HunchWarning):
-        print(f"hunch: {message}", file=sys.stderr)
-    else:
-        _SHOW(message, category, *place, **more)
 
 
 @contextmanager

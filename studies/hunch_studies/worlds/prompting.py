@@ -24,8 +24,8 @@ from hunch.core import FloatArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
 from hunch.envs.prompts import read, results, shown
+from hunch.envs.reading import shared
 from hunch.lm import choose
-from hunch.lm.registry import shared
 from hunch.ranges import NonNegativeInt, PositiveInt
 
 TOPICS: Final = {

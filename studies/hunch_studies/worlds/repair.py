@@ -65,7 +65,7 @@ def injected(request: Request, rng: np.random.Generator) -> Broken:
 
 
 class Repair(TextEnv):
-    """Repair a recipe.
+    """Repair a recipe in which one rule was broken.
 
     Args:
         split: Requests for ``training``, or those ``held out``.

@@ -1,0 +1,18 @@
+"""Warnings of ours as sentences."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from hunch.core import HunchWarning
+
+_SHOW = warnings.showwarning
+
+
+def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a warning of ours as a sentence, another one unchanged; in place of ``warnings.showwarning``."""
+    if not issubclass(category, HunchWarning):
+        return _SHOW(message, category, *place, **more)
+    print(f"hunch: {message}", file=sys.stderr)
