@@ -1,6 +1,8 @@
 """A model that says nothing usable is warned of, ends the run, and is named below the figures."""
 
 import json
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -126,14 +128,14 @@ def test_a_silent_model_ends_a_run_in_a_sentence(tmp_path, capsys):
     assert "so the run stops" in ended
 
 
-def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path, capfd):
+def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path):
     out = tmp_path / "runs"
     command = ["compare", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:first?refusal=0.97"]
     command += ["--steps", "150", "--seeds", "1", "--workers", "1", "--prior.patience", "None"]
-    main([*command, "--out", str(out)])
-    told = capfd.readouterr()
-    assert "answers in long rows could not be used" in told.out
-    warned = [line for line in told.err.splitlines() if "in a row" in line]
+    whole = [sys.executable, "-m", "hunch", *command, "--out", str(out)]
+    told = subprocess.run(whole, capture_output=True, text=True, check=True)
+    assert "answers in long rows could not be used" in told.stdout
+    warned = [line for line in told.stderr.splitlines() if "in a row" in line]
     assert [line.partition(": ")[0] for line in warned] == ["hunch"]  # a sentence, of the run's own process
     assert "long rows" in (out / "verdict.txt").read_text()
     assert json.loads((out / "table.json").read_text())[0]["silent"] >= SILENT
