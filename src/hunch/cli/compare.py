@@ -115,7 +115,7 @@ def compare(arguments: Sequence[str]) -> None:
         raise KeyboardInterrupt(
             f"stopped; the runs are saved in {out}, and the same command continues them."
         ) from None
-    title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seeds"
+    title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seed{'s' * (where.seeds != 1)}"
     _conclude(outcomes, out, title)
 
 
