@@ -115,7 +115,8 @@ def compare(arguments: Sequence[str]) -> None:
         raise KeyboardInterrupt(
             f"stopped; the runs are saved in {out}, and the same command continues them."
         ) from None
-    title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {where.seeds} seed{'s' * (where.seeds != 1)}"
+    runs = f"{where.seeds} seed{'s' * (where.seeds != 1)}"
+    title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {runs}"
     _conclude(outcomes, out, title)
 
 
