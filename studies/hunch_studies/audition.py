@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.audition.answer import Line
-from hunch.audition.hearing import UNINFORMED, audition, hear
+from hunch.audition.hearing import UNINFORMED, audition, hear, stand_ins_of
 from hunch.audition.question import Bed
 from hunch.audition.roles import role_named
 from hunch.lm import load
@@ -92,7 +92,8 @@ def foretold(role: str, env: str, models: Sequence[str]) -> dict[str, dict[str, 
     """
     found = audition(list(models), [role], env, questions=QUESTIONS, seed=SEED, worth=WORTH)
     said = {line.heard.model: _plain(line) for line in found.lines if line.frontier}
-    return {model: {**own, "answers": _answers(role, env, model)} for model, own in said.items()}
+    answers = _answers(role, env, list(said))
+    return {model: {**own, "answers": answers[model]} for model, own in said.items()}
 
 
 def _plain(line: Line) -> dict[str, Any]:
@@ -108,16 +109,16 @@ def _plain(line: Line) -> dict[str, Any]:
     }
 
 
-def _answers(role: str, env: str, model: str) -> bool:
+def _answers(role: str, env: str, models: Sequence[str]) -> dict[str, bool]:
     asked = role_named(role)
     bed = next((own for own in asked.beds if own.env == env), Bed(env))
     drawn = asked.draw(bed, QUESTIONS, SEED)
-    own, chance = (hear(asked, bed, m, load(m, cache=None), drawn, SEED) for m in (model, UNINFORMED))
-    if isinstance(asked.lexical, str):
-        words = hear(asked, bed, WORDS, load(WORDS, cache=None), drawn, SEED).ability
-    else:
-        words = asked.lexical(drawn, SEED).ability
-    return bool(own.interval[0] > chance.interval[1] and own.ability > words)
+    chance, words = stand_ins_of(asked, bed, drawn, SEED)
+    heard = {model: hear(asked, bed, model, load(model, cache=None), drawn, SEED) for model in models}
+    return {
+        model: bool(own.interval[0] > chance.interval[1] and (words is None or own.ability > words.ability))
+        for model, own in heard.items()
+    }
 
 
 def pairs(place: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:

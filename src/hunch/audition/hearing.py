@@ -87,7 +87,7 @@ def audition(
             if bed and not stopped:
                 key = role.draw, bed.env
                 asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
-                stand_ins = _stand_ins(role, bed, asked, seed)
+                stand_ins = stand_ins_of(role, bed, asked, seed)
             for spec, model in models.items():
                 progress(f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask")
                 why = lacking or ("the budget ended" if stopped else "")
@@ -159,7 +159,7 @@ def _places(
             yield role, bed, questions // len(beds) + (i < questions % len(beds)), ""
 
 
-def _stand_ins(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Heard | None]:
+def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Heard | None]:
     """Ask the uninformed and the lexical stand-in the same questions."""
     uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed)
     if isinstance(role.lexical, str):
@@ -199,7 +199,8 @@ def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:
 
 def _lead(line: Line) -> float:
     """Return by how much a model is ahead of the better stand-in."""
-    return min(line.heard.ability - other.ability for other in (line.uninformed, line.words) if other)
+    stand_ins = [other for other in (line.uninformed, line.words) if other and other.asked]
+    return min(line.heard.ability - other.ability for other in stand_ins)
 
 
 def _elsewhere(line: Line) -> Verdict:
