@@ -16,11 +16,10 @@ An agent built in Python can be passed instead of a method's name:
 Read :mod:`hunch.core` first. Heavy libraries are imported where they are used.
 """
 
-from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hunch import core, envs, lm, methods, roles  # noqa: F401 - of the package
+from hunch import core, envs, lazy, lm, methods, roles  # noqa: F401 - of the package
 from hunch.envs import make as make
 
 if TYPE_CHECKING:
@@ -28,25 +27,21 @@ if TYPE_CHECKING:
 
 __version__ = version("hunch-rl")
 
-_FILES = {
-    "callbacks": "Callback StopAt",
-    "train": "evaluate train",
-    "trained": "Trained load",
-    "evaluations": "Evaluation",
-    "settings_file": "read_config",
-}
-_HOMES = {name: f"{__name__}.runs.{file}" for file, named in _FILES.items() for name in named.split()}
-_OURS = ("__version__", "audition", "core", "envs", "lm", "make", "methods", "roles", "sandbox")
+_HOMES = lazy.homes(
+    {
+        "runs.callbacks": "Callback StopAt",
+        "runs.train": "evaluate train",
+        "runs.trained": "Trained load",
+        "runs.evaluations": "Evaluation",
+        "runs.settings_file": "read_config",
+    }
+)
+_MODULES = ("audition", "sandbox")
+_OURS = ("__version__", "core", "envs", "lm", "make", "methods", "roles", *_MODULES)
 __all__ = sorted((*_OURS, *_HOMES))
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types
-
-    def __getattr__(name: str) -> Any:
-        if name in ("audition", "sandbox"):
-            return import_module(f"{__name__}.{name}")
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_HOMES[name]), name)
+    __getattr__ = lazy.importer(__name__, _HOMES, _MODULES)
 
 
 def __dir__() -> list[str]:

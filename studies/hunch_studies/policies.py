@@ -6,6 +6,7 @@ hunch study glam | twosome | gflan-prior
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -37,7 +38,9 @@ ALONE: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
 STEPS: Final = 3_000
 STEPS_ALONE: Final = 6_000
 """By a pilot run from scratch, seed 100: success rises from 0.2 after 3,000 steps to 0.8 after 7,000."""
+STEPS_PUBLISHED: Final = 250_000
 STREAMS: Final = 8
+STREAMS_PUBLISHED: Final = 32
 EVEN: Final[dict[str, Any]] = {"normalise": "token", "temperature": 0.5}
 """For actions of two tokens it is their sum. By the sum itself a network that knows nothing never tries them,
 as others have one token: it drops and toggles, earns nothing, and stays there."""
@@ -83,7 +86,21 @@ def glam(scale: Scale, data: Path) -> list[Part]:
     return [
         Part("GoToRedBall", lines, measure=partial(elsewhere, scale)),
         Part("Only the ball in the room", alone(scale.steps(STEPS_ALONE))),
+        Part("As many steps as published", published(scale.steps(STEPS_PUBLISHED))),
     ]
+
+
+def published(steps: int) -> tuple[Arm, ...]:
+    """Return the arms of the first part that learn, with the paper's numbers of steps and of streams."""
+    listed = (
+        arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN)),
+        arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
+        arm(
+            "pretrained, not trained", "zero-shot", steps // 10, ZeroShotConfig(prior=AS_IT_IS), WALKS
+        ),
+        arm("PPO on bags of words", "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
+    )
+    return tuple(Arm(own.label, replace(own.config, envs=STREAMS_PUBLISHED)) for own in listed)
 
 
 def alone(steps: int) -> tuple[Arm, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from hunch import plugins
+from hunch import lazy, plugins
 from hunch.core import UsageError
 from hunch.ranges import NonNegativeInt, check_value
 from hunch.suggest import suggest
@@ -39,20 +39,16 @@ _OF_STUDIES = (
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
-_HOMES = {
-    "ContractError": "checker",
-    "DesignProblem": "design",
-    "History": "wrappers",
-    "Outcome": "base",
-    "Pictured": "wrappers",
-    "Read": "reading",
-    "Schema": "reading",
-    "TextEnv": "base",
-    "TextWrapper": "text_wrapper",
-    "Written": "wrappers",
-    "check": "checker",
-    "require_text": "text_wrapper",
-}
+_HOMES = lazy.homes(
+    {
+        "base": "Outcome TextEnv",
+        "checker": "ContractError check",
+        "design": "DesignProblem",
+        "reading": "Read Schema",
+        "text_wrapper": "TextWrapper require_text",
+        "wrappers": "History Pictured Written",
+    }
+)
 __all__ = sorted((*_HOMES, "creator", "describe", "make", "names", "options_of"))
 
 _ENTRY_POINTS = {
@@ -92,11 +88,7 @@ for _id, _entry_point in _ENTRY_POINTS.items():
 
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    __getattr__ = lazy.importer(__name__, _HOMES)
 
 
 def names() -> tuple[str, ...]:

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hunch import lazy
 
 if TYPE_CHECKING:
     from hunch.roles.names import *  # noqa: F403 - a stub, for type checkers
 
-_FILES = {
-    "encoder.features": "StateFeatures TextTable",
-    "goal.goaled": "Achievement GoalSource Goaled",
-    "policy.in_context": "InContextPolicy LookUpPolicy",
-    "policy.language": "LMPolicy",
-    "policy.perceptron": "PerceptronPolicy",
-    "policy.settings": "LMPolicyConfig",
-    "prior.action": "ActionPrior Proposal",
-    "prior.build": "build_prior",
-    "prior.distribution": "DistributionPrior UniformPrior",
-    "prior.kinds": "PriorConfig",
-    "prior.language": "LabelledPrior LikelihoodPrior MappedPrior",
-    "prior.similarity": "NoveltyPrior SimilarityPrior",
-    "reward.judge": "Judge JudgeConfig",
-    "reward.rewarded": "RewardSource Rewarded Shaping",
-    "reward.similarity": "Similarity",
-    "world_model.experience": "Example Experience",
-    "world_model.prompting": "Completer PromptConfig",
-    "world_model.text": "InContextWorldModel LookUpWorldModel",
-}
-_HOMES = {name: file for file, named in _FILES.items() for name in named.split()}
+_HOMES = lazy.homes(
+    {
+        "encoder.features": "StateFeatures TextTable",
+        "goal.goaled": "Achievement GoalSource Goaled",
+        "policy.in_context": "InContextPolicy LookUpPolicy",
+        "policy.language": "LMPolicy",
+        "policy.perceptron": "PerceptronPolicy",
+        "policy.settings": "LMPolicyConfig",
+        "prior.action": "ActionPrior Proposal",
+        "prior.build": "build_prior",
+        "prior.distribution": "DistributionPrior UniformPrior",
+        "prior.kinds": "PriorConfig",
+        "prior.language": "LabelledPrior LikelihoodPrior MappedPrior",
+        "prior.similarity": "NoveltyPrior SimilarityPrior",
+        "reward.judge": "Judge JudgeConfig",
+        "reward.rewarded": "RewardSource Rewarded Shaping",
+        "reward.similarity": "Similarity",
+        "world_model.experience": "Example Experience",
+        "world_model.prompting": "Completer PromptConfig",
+        "world_model.text": "InContextWorldModel LookUpWorldModel",
+    }
+)
 __all__ = sorted(_HOMES)
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    __getattr__ = lazy.importer(__name__, _HOMES)
