@@ -86,12 +86,12 @@ class State:
     @classmethod
     def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0, seat: int = 0) -> State:
         """Make a state from what ``reset`` or ``step`` returned; a UsageError if actions are missing."""
-        if "actions" not in info and not info.get("free_text"):
+        if (listed := info.get("actions")) is None and not info.get("free_text"):
             missing = "info['actions'] is missing, and info['free_text'] is not True."
             raise UsageError(f"The environment names no admissible actions: {missing}")
-        if isinstance(listed := info.get("actions"), str):
+        if isinstance(listed, str):
             raise UsageError(f"info['actions'] is one text, {listed!r}: it has to be a tuple of texts.")
-        actions = tuple(info["actions"]) if "actions" in info else None
+        actions = None if listed is None else tuple(listed)
         pictures = tuple(map(Picture.read, info.get("pictures", ())))
         history, raw = tuple(info.get("history", ())), info.get("raw")
         return cls(observation, info.get("task", ""), actions, history, (), pictures, raw, stream, seat)

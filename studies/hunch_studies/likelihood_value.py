@@ -17,7 +17,7 @@ from hunch.core import State
 from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
-from hunch.rl.calibration import brier, reliability
+from hunch.rl.calibration import brier
 from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
@@ -26,6 +26,7 @@ from hunch.runs.execute import RunConfig, finished
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter
 from hunch_studies.planners import table
+from hunch_studies.reliability import reliability
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
 LASTING: Final = "?error=0.3&systematic=1"

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hunch.core import Agent, World
 from hunch.envs import make
 from hunch.envs.kitchen.errands import ERRANDS, reached
-from hunch.envs.kitchen.skills import VERBS, ideally
+from hunch.envs.kitchen.skills import VERBS
 from hunch.methods import find
 from hunch.methods.planner.agent import Planner
 from hunch.methods.q_learning import QLearningConfig
@@ -26,6 +26,7 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.loading import load_agent, load_skills
 from hunch.runs.models import Models
+from hunch_studies.kitchen_plans import ideally
 from hunch_studies.study import Part, Scale, kept, runs_of
 
 STEPS: Final = {"reach": 30_000, "pick up": 20_000, "put down": 15_000, "open": 15_000}

@@ -9,8 +9,9 @@ import hunch
 from hunch.core import State, UsageError
 from hunch.envs.kitchen import world
 from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, FAMILIES, possible, reached
-from hunch.envs.kitchen.skills import SKILLS, VERBS, ideally, subtasks
+from hunch.envs.kitchen.skills import SKILLS, VERBS, subtasks
 from hunch.envs.kitchen.world import FLOOR, HAND, NOWHERE, PLACES, THINGS, Scene
+from hunch_studies.kitchen_plans import ideally
 
 
 def scene(**where):

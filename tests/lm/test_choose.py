@@ -13,8 +13,9 @@ from hunch import lm
 from hunch.core import FloatArray, UsageError
 from hunch.lm import Cached, Store, choose
 from hunch.lm.base import Model
-from hunch.lm.scoring.choose import LABELS, behind_letters, lettered
+from hunch.lm.scoring.choose import LABELS, lettered
 from hunch_studies.rules import ScriptedModel
+from hunch_studies.rules.model import behind_letters
 from hunch_studies.rules.words import first, overlap
 
 PROMPT = "Your task is to: open the fridge."

@@ -161,6 +161,7 @@ NUMBERS = {
     "half": {"prompt_tokens": 10},
     "a list": [10, 2],
     "nothing in it": {},
+    "fewer than the words": {"prompt_tokens": 1, "completion_tokens": 1},
     "less than the total": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 400},
 }
 
@@ -199,6 +200,30 @@ def test_a_budget_holds_within_a_batch(liar: Liar, tmp_path: Path, numbers: str,
     assert model.usage.calls == served
     model.generate(PROMPTS, sampling=SAMPLING)
     assert len(liar.asked) == len(PROMPTS)
+
+
+def test_possible_counts_are_paid_as_stated(liar: Liar) -> None:
+    """A token may stand for several words, but a long answer is not one token."""
+    model, long = load(liar), "go left and then on " * 40
+    liar.lie = lambda reply: (
+        saying(content=long)(reply) | {"usage": {"prompt_tokens": 9, "completion_tokens": 60}}
+    )
+    model.generate(PROMPTS[:1], sampling=Sampling(max_tokens=500))
+    assert (model.usage.prompt_tokens, model.usage.completion_tokens) == (9, 60)
+    liar.lie = lambda reply: (
+        saying(content=long)(reply) | {"usage": {"prompt_tokens": 9, "completion_tokens": 9}}
+    )
+    with pytest.warns(HunchWarning, match="states no valid token counts"):
+        model.generate(PROMPTS[1:2], sampling=Sampling(max_tokens=500))
+    assert model.usage.completion_tokens == 60 + 500
+
+
+def test_a_deep_reply_is_counted(liar: Liar) -> None:
+    model, deep = load(liar), "x"
+    for _ in range(400):
+        deep = {"text": [deep]}
+    liar.lie = lambda reply: reply | {"choices": [reply["choices"][0] | {"text": deep}]}
+    assert model.generate(PROMPTS[:1], sampling=SAMPLING) == [["go left"]]
 
 
 def test_missing_counts_are_told_once(liar: Liar) -> None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hunch.rl.calibration import Calibration, brier, reliability
+from hunch.rl.calibration import Calibration, brier
+from hunch_studies.reliability import reliability
 
 episodes = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
 

@@ -1,11 +1,14 @@
 """Offline data: what is written is read again, and inconsistent data are refused where they are wrong."""
 
 import json
+import random
+import struct
+import warnings
 from dataclasses import replace
 
 import pytest
 
-from hunch.core import Episode, HunchError, Picture, State, Transition, UsageError
+from hunch.core import Episode, HunchError, HunchWarning, Picture, State, Transition, UsageError
 from hunch.rl.dataset import (
     Dataset,
     as_episodes,
@@ -37,6 +40,47 @@ DATA = Dataset("hunch/FrozenLake-v0", {"max_steps": 9}, (WON, WON.cut(1)), {"why
 def test_written_and_read_again(tmp_path):
     save(DATA, tmp_path / "d")
     assert load(tmp_path / "d") == DATA
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "main_data.hdf5"])
+def test_one_changed_bit_is_a_sentence_or_harmless(tmp_path, name):
+    save(DATA, tmp_path / "d")
+    (path,) = (tmp_path / "d").rglob(name)
+    whole, rng, refused = path.read_bytes(), random.Random(name), []
+    for _ in range(60):
+        place = rng.randrange(8 * len(whole))
+        path.write_bytes(
+            whole[: place // 8] + bytes([whole[place // 8] ^ 1 << place % 8]) + whole[place // 8 + 1 :]
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HunchWarning)  # of a checksum whose name changed
+            try:
+                assert load(tmp_path / "d") == DATA, f"bit {place}"
+            except HunchError as error:
+                refused.append(str(error))
+    assert refused
+    assert "\n" not in "".join(refused)
+
+
+def test_another_reward_is_no_data(tmp_path):
+    """Its number is as good as the one that was recorded."""
+    save(DATA, tmp_path / "d")
+    (path,) = (tmp_path / "d").rglob("main_data.hdf5")
+    recorded, other = struct.pack("<d", -0.1), struct.pack("<d", 0.1)
+    assert recorded in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(recorded, other, 1))
+    with pytest.raises(HunchError, match="damaged: its checksum does not fit"):
+        load(tmp_path / "d")
+
+
+def test_data_of_an_earlier_version_are_read_with_one_sentence(tmp_path):
+    save(DATA, tmp_path / "d")
+    (path,) = (tmp_path / "d").rglob("metadata.json")
+    about = json.loads(path.read_text())
+    del about["hunch"]["checksum"]
+    path.write_text(json.dumps(about))
+    with pytest.warns(HunchWarning, match="without a checksum"):
+        assert load(tmp_path / "d") == DATA
 
 
 def test_minari_reads_it_too(tmp_path):

@@ -220,6 +220,27 @@ def test_an_estimate_asks_no_model_and_leaves_no_trace(tmp_path, monkeypatch, ca
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("default::hunch.core.HunchWarning")
+@pytest.mark.parametrize(
+    "spec", ["openai:m?base_url=http://127.0.0.1:9/v1&price_in=1&price_out=4", "anthropic:m?price_out=4"]
+)
+def test_an_estimate_needs_neither_server_nor_key(spec, tmp_path, monkeypatch, capsys):
+    """One sentence says what is assumed; a run is refused as before."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HUNCH_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    command = ["run", "zero-shot", "--env", LAKE, "--steps", "20", "--lm"]
+    main([*command, spec, "--dry-run"])
+    out, said = capsys.readouterr()
+    assert "cost" in out
+    assert said.count("\n") == said.count("It is taken for a chat model that can only write.") == 1
+    with pytest.raises(SystemExit):
+        main([*command, spec])
+    with pytest.raises(SystemExit) as refused:
+        main([*command, spec.replace("price_out=4", "price_out=x"), "--dry-run"])
+    assert refused.value.code == 2
+
+
 def test_what_is_in_the_cache_costs_nothing(tmp_path):
     """A run of no more steps than are played is estimated exactly, but for what its answers change."""
     config = replace(CONFIG, steps=200)

@@ -27,6 +27,7 @@ class Walk(gymnasium.Env):
     def told(self):
         faulty = self.taken >= self.after
         listed = {"text": "ab", "twice": ("a", "a"), "number": ("a", 1), "blank": ("a", "")}
+        listed |= {"no actions": None, "half an action": ("a", "\ud800")}
         actions = listed.get(self.fault, ("a", "b")) if faulty else ("a", "b")
         shown = {"actions": actions, "success": False, "task": "walk", "event": ""}
         wrong = {"success": "no", "task": 3, "event": ["fell"], "half": "\ud800"}
@@ -49,6 +50,13 @@ class Walk(gymnasium.Env):
         faulty = self.taken >= self.after
         if faulty and self.fault == "raises":
             raise ValueError("boom")
+        if faulty and self.fault == "many lines":
+            raise ValueError("one\n\ntwo")
+        if faulty and self.fault in ("four", "nothing", "no info"):
+            return {
+                "four": ("here", 0.0, False, self.told()),
+                "no info": ("here", 0.0, False, False, None),
+            }.get(self.fault)
         if faulty and self.fault == "exits":
             sys.exit(0)
         if faulty and self.fault == "refuses":
@@ -90,6 +98,12 @@ AT_A_STEP = {
     "raises": "The environment raised ValueError in step\\('a'\\): boom",
     "exits": "The environment raised SystemExit in step\\('a'\\)",
     "refuses": "refused an action that it lists",
+    "four": "The environment's step has to return 5 values, the last a dict, not \\('here', 0.0",
+    "nothing": "The environment's step has to return 5 values, the last a dict, not None",
+    "no info": "The environment's step has to return 5 values, the last a dict, not",
+    "no actions": r"The environment names no admissible actions: info\['actions'\] is missing",
+    "half an action": "different, non-empty texts",
+    "many lines": "The environment raised ValueError in step\\('a'\\): one two$",
 }
 
 

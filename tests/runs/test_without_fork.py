@@ -65,12 +65,15 @@ def test_runs_comparisons_and_worker_processes_spawn(without_fork, tmp_path):
 
 
 @pytest.mark.slow
-def test_programs_are_refused_in_one_sentence(without_fork, tmp_path):
-    line = "run funsearch --env hunch/Heuristic-BinPacking-v0 --lm scripted:mutator --steps 4 --out programs"
+@pytest.mark.parametrize("problem", ["Heuristic-BinPacking", "Heuristic-CapSet"])
+def test_programs_are_refused_in_one_sentence(without_fork, tmp_path, problem):
+    """Also in a problem of the studies, which is checked before the run as other people's are."""
+    line = f"run funsearch --env hunch/{problem}-v0 --lm scripted:mutator --steps 4 --out programs"
     refused = without_fork(line)
     assert refused.returncode == 2, refused.stderr
     assert refused.stderr.count("\n") == 1
-    assert "it has no fork. On Windows, use WSL 2." in refused.stderr
+    sentence = "Programs cannot be run on this system: it has no fork. On Windows, use WSL 2."
+    assert refused.stderr == f"hunch: {sentence}\n"
     shown = without_fork("sandbox")
     assert "Traceback" not in shown.stderr
     assert "WSL 2" in shown.stdout + shown.stderr

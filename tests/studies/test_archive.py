@@ -1,5 +1,6 @@
 """The archive of a study: what is in it is not run again, and nothing else gets in or out."""
 
+import random
 import shutil
 import tarfile
 from contextlib import suppress
@@ -121,3 +122,19 @@ def test_an_archive_of_other_settings_is_refused(done, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main([*STUDY, "--out", str(tmp_path / "study"), "--archive", str(tmp_path / "other.tar.xz")])
     assert "another run (options.temperature: 0.7 there" in capsys.readouterr().err
+
+
+def test_a_changed_bit_anywhere_is_damage(tmp_path):
+    """Also where tar itself stops reading before the checksum of the compression comes."""
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "table.json").write_text(str([*range(4_000)]))
+    archive = tmp_path / "kept.tar.xz"
+    with archived(archive, tmp_path, ["part"]):
+        pass
+    whole, rng = archive.read_bytes(), random.Random(0)
+    for place in rng.sample(range(8 * len(whole)), 200):
+        archive.write_bytes(
+            whole[: place // 8] + bytes([whole[place // 8] ^ 1 << place % 8]) + whole[place // 8 + 1 :]
+        )
+        with pytest.raises(HunchError, match="is damaged"), archived(archive, tmp_path, ["part"]):
+            pass

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 
-from hunch.core import InadmissibleActionError, UsageError
+from hunch.core import HunchError, InadmissibleActionError, UsageError
 from hunch.envs.offers import OFFERS, declared
 
 Env = gymnasium.Env[Any, Any]
@@ -289,6 +289,8 @@ def _called(rule: str, size: int, name: str, call: Callable[[], Any]) -> Sequenc
     try:
         answer = call()
     except (Exception, SystemExit) as error:
+        if isinstance(error, HunchError) and not isinstance(error, InadmissibleActionError):
+            raise  # it says itself what is missing
         raise ContractError(rule, f"{name} raised {_named(error)}") from error
     _require("shape", isinstance(answer, tuple) and len(answer) == size, f"{name} gave {answer!r}")
     result: Sequence[Any] = answer

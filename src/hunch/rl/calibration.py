@@ -2,14 +2,13 @@
 
 Isotonic regression by pooling adjacent violators (Ayer et al., 1955), with one success and one failure added
 to each pool, so that no probability is 0 or 1 only for lack of episodes. The Brier score is the mean squared
-error of the probabilities. Reliability compares predicted probabilities with success rates, in bins.
+error of the probabilities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -56,21 +55,3 @@ class Calibration:
 def brier(probabilities: Sequence[float] | FloatArray, successes: Sequence[bool]) -> float:
     """Return the mean squared error of probabilities: 0 is best, and always saying one half gives 0.25."""
     return float(np.mean((np.asarray(probabilities) - np.asarray(successes, dtype=float)) ** 2))
-
-
-class Bin(NamedTuple):
-    """Episodes with similar predicted probabilities: mean prediction, success rate, number of episodes."""
-
-    predicted: float
-    observed: float
-    n: int
-
-
-def reliability(
-    probabilities: Sequence[float] | FloatArray, successes: Sequence[bool], bins: int = 10
-) -> list[Bin]:
-    """Compare predicted probabilities with success rates, in bins of equal width; empty bins are left out."""
-    told, came = np.asarray(probabilities, dtype=float), np.asarray(successes, dtype=float)
-    place = np.minimum((told * bins).astype(int), bins - 1)
-    own = [place == i for i in range(bins)]
-    return [Bin(float(told[i].mean()), float(came[i].mean()), int(i.sum())) for i in own if i.any()]

@@ -11,13 +11,14 @@ import hashlib
 import json
 import os
 import re
+import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hunch.core import Episode, HunchError, Transition, UsageError
+from hunch.core import Episode, HunchError, HunchWarning, Transition, UsageError
 from hunch.plugins import library
 from hunch.rl.recording import Recording, problems
 
@@ -133,7 +134,7 @@ def save(dataset: Dataset, folder: str | Path) -> None:
         {
             "dataset_id": re.sub(r"[^\w/-]", "-", dataset.env),
             "minari_version": minari.version,
-            MARK: about | {"provenance": dict(dataset.provenance)},
+            MARK: about | {"provenance": dict(dataset.provenance), "checksum": _checksum(dataset)},
         }
     )
     os.replace(half, folder)  # so that a data set is never there in part
@@ -167,19 +168,33 @@ def load(folder: str | Path) -> Dataset:
         raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
     if MARK not in about:
         raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
-    if about[MARK]["format"] > FORMAT:
+    if about[MARK].get("format", 0) > FORMAT:
         raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update this one.")
     library = _library()
     try:
         storage = library.MinariStorage.read(folder)
         records = list(storage.get_episodes(range(about["total_episodes"])))
         episodes = tuple(map(_recording, records))
-    except (OSError, KeyError, ValueError) as error:
-        raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
-    own = about[MARK]
-    dataset = Dataset(own["env"], own["env_options"], episodes, own["provenance"])
+        own = about[MARK]
+        dataset = Dataset(own["env"], own["env_options"], episodes, own["provenance"])
+        if own.get("checksum", found := _checksum(dataset)) != found:
+            raise ValueError("its checksum does not fit its contents")
+    except Exception as error:  # the readers of other libraries raise anything at a damaged file
+        raise HunchError(f"The data set in {folder} is damaged: {' '.join(str(error).split())}.") from error
     check(dataset)
+    if "checksum" not in own:
+        told = f"The data set in {folder} was recorded without a checksum, so that damage may go unseen."
+        warnings.warn(told, HunchWarning, stacklevel=2)
     return dataset
+
+
+def _checksum(dataset: Dataset) -> str:
+    """Return a hash of all that a data set holds."""
+    about = dataset.env, dict(dataset.env_options), dict(dataset.provenance)
+    content = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for episode in dataset.episodes:
+        content.update(json.dumps(_plain(episode), sort_keys=True).encode())
+    return content.hexdigest()
 
 
 _ABOUT = ("task", "success", "behaviour", "seed", "history", "seat", "lifetime", "number", "group")

@@ -26,6 +26,19 @@ def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
     )
 
 
+def require_shape(verb: str, answer: Any) -> None:
+    """Check how many values ``reset`` or ``step`` returned, and that the last is a dict.
+
+    Raises:
+        UsageError: if they are not as they have to be.
+    """
+    size = 2 if verb == "reset" else 5
+    if not isinstance(answer, tuple) or len(answer) != size or not isinstance(answer[-1], dict):
+        raise UsageError(
+            f"The environment's {verb} has to return {size} values, the last a dict, not {answer!r}."
+        )
+
+
 def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any] | None) -> None:
     """Check that what is said is text, that success is a bool, and that the actions are different texts.
 
@@ -52,7 +65,7 @@ def _are_texts(actions: Sequence[Any]) -> bool:
     """Return whether actions are different texts, and none is empty."""
     distinct = set(actions)
     texts = set(map(type, actions)) == {str} or all(isinstance(action, str) for action in actions)
-    return texts and len(distinct) == len(actions) and "" not in distinct
+    return texts and len(distinct) == len(actions) and "" not in distinct and all(map(_is_unicode, actions))
 
 
 def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:
@@ -62,7 +75,10 @@ def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseExcept
     if isinstance(error, HunchError):
         return error
     asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
-    return HunchError(f"The environment raised {type(error).__name__} in {asked}: {error}")
+    said = " ".join(str(error).split())[:300]
+    return HunchError(
+        f"The environment raised {type(error).__name__} in {asked}" + (f": {said}" if said else "")
+    )
 
 
 class Failing:

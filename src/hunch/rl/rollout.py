@@ -208,11 +208,13 @@ class Rollout:
     def _ask(self, calls: dict[int, Call]) -> dict[int, Any]:
         """Call environments; one that fails is named as the cause."""
         try:
-            return self.fleet.ask(calls)
+            answers = self.fleet.ask(calls)
         except (Exception, SystemExit) as error:
-            raise faults.raised(
-                error, [(verb, *arguments) for verb, arguments, _ in calls.values()]
-            ) from error
+            asked = [(verb, *arguments) for verb, arguments, _ in calls.values()]
+            raise faults.raised(error, asked) from error
+        for i, (verb, *_) in calls.items():
+            faults.require_shape(verb, answers[i])
+        return answers
 
     def _players(self, i: int, info: dict[str, Any]) -> int:
         return int(self.fleet.envs[i].metadata.get("players", 2 if "player" in info else 1))

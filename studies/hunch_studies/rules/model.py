@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -16,7 +17,6 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
 from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
-from hunch.lm.scoring.choose import behind_letters
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]
 """Returns the best option, given a prompt and its options."""
@@ -45,6 +45,12 @@ def rule(name: str, options: Options = listed_options) -> Callable[[Rule], Rule]
         return function
 
     return register
+
+
+def behind_letters(prompt: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the options that the prompt lists behind letters, or the labels if it lists none."""
+    found = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
+    return tuple(texts[-1] for texts in found) if all(found) else tuple(labels)
 
 
 DIALS = ("error", "refusal", "malformed", "systematic", "draw")

@@ -7,11 +7,11 @@ policy: the learner sees where the aim is, but not what it is. So one run trains
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hunch.core import State
-from hunch.envs.kitchen.world import CONTAINERS, FLOOR, HAND, MOVES, OPEN, PLACES, RELEASE, THINGS, Scene
+from hunch.envs.kitchen.world import CONTAINERS, HAND, MOVES, OPEN, PLACES, RELEASE, THINGS, Scene
 
 VERBS: Final[dict[str, int]] = {"reach": 14, "pick up": 3, "put down": 2, "open": 3}
 """Maximum number of steps of each verb."""
@@ -96,28 +96,3 @@ def subtasks(verb: str) -> tuple[Subtask, ...]:
 
 SKILLS: Final = {each.name: each for verb in VERBS for each in subtasks(verb)}
 """All skills by name."""
-
-
-def ideally(scene: Scene, plan: list[str]) -> Scene:
-    """Return the scene after a plan in which every possible skill works; others change nothing."""
-    for name in plan:
-        if name in SKILLS:
-            scene = _ideal(scene, SKILLS[name])
-    return scene
-
-
-def _ideal(scene: Scene, skill: Subtask) -> Scene:
-    aim, beside = skill.aim, scene.beside
-    if skill.verb == "reach":
-        place = aim if aim in PLACES else scene.place_of(aim)
-        if place not in PLACES or (aim in THINGS and not scene.seen(aim)):
-            return scene
-        return next(there for c in FLOOR if (there := replace(scene, robot=c)).beside == place)
-    if skill.verb == "open":
-        return replace(scene, opened=tuple(sorted({*scene.opened, aim}))) if beside == aim else scene
-    if beside is None or scene.closed(beside):
-        return scene
-    if skill.verb == "pick up":
-        free = scene.held is None and scene.place_of(aim) == beside
-        return scene.with_thing(aim, HAND) if free else scene
-    return scene.with_thing(aim, beside) if scene.held == aim else scene

@@ -7,14 +7,17 @@ from typing import Final
 
 _I: Final = re.IGNORECASE
 SKIPPED: Final = frozenset(("the", "a", "an", "my", "this", "that", "its"))
+SPOKEN: Final = {"yeah": "yes", "yep": "yes", "yup": "yes", "nope": "no", "nah": "no"}
 BOUNDARY: Final = re.compile(
     r"[;:.!?\n]|\b(?:(?<!anything )(?<!everything )but|so|therefore|hence|thus|instead(?! of)|because|"
     r"since)\b|(?<!n't)(?<!n’t)(?<!not)(?<!never), ",
     _I,
 )
 DENIES: Final = re.compile(
-    r"\b(?:not|never|cannot|without|avoid\w*|neither|nor|than|over|unlike|refus\w+|instead of|except|"
-    r"(?:any|every)thing but|no (?:circumstances|reason|need|point|use)|whether)\b|n['’]t\b",
+    r"\b(?:not|never|cannot|without|against|avoid\w*|neither|nor|than|over|unlike|refus\w+|instead of|except|"
+    r"before|after(?! that)|until|unless|(?:any|every)thing but|under no|no (?:reason|need|point|use)|"
+    r"whether|between|(?:last|previous|earlier) \w+ was|"
+    r"(?:mistake|wrong|unwise|risky|dangerous|pointless) to)\b|n['’]t\b",
     _I,
 )
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)

@@ -332,7 +332,8 @@ class Reader:
 
     def _placed(self, text: str) -> list[tuple[str, int, int]]:
         """Return the words of a text with their places, in lower case and without articles."""
-        every = [(found[0].lower(), found.start(), found.end()) for found in self.pattern.finditer(text)]
+        found = [(word[0].lower(), *word.span()) for word in self.pattern.finditer(text)]
+        every = [(english.SPOKEN.get(word, word), at, end) for word, at, end in found]
         kept = [one for one in every if one[0] not in english.SKIPPED]
         return kept or every
 

@@ -17,14 +17,30 @@ from hunch.core import FloatArray
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.keys import Key
 from hunch.lm.answers.store import Source, Store
-from hunch.lm.backends.sampling import sample_rng
+from hunch.lm.backends.sampling import THOUGHTS, sample_rng
 from hunch.lm.backends.uniform import UniformModel
 from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, Model, OptionScores, Sampling
 from hunch.lm.prompts import Prompt, text_of
-from hunch.lm.usage import prices
+from hunch.lm.registry import split
+from hunch.lm.usage import checked_prices, prices
 
 T = TypeVar("T")
 CHARACTERS_A_TOKEN: Final = 4
+
+
+def unasked(spec: str) -> Model:
+    """Return what is known of a chat model whose server is not there: its name and its prices.
+
+    Raises:
+        UsageError: if its prices are no numbers.
+    """
+    model, (head, options) = Model(), split(spec)
+    model.name, model.revision, model.evidence = head, "not asked", options.get("evidence", "L3")
+    model.verbs = frozenset({"generate", "see"} if options.get("see") else {"generate"})
+    model.answer_tokens, model.takes = THOUGHTS, frozenset(("effort", "choices"))
+    names = "price_in", "price_out"
+    vars(model).update(zip(names, checked_prices(*(options.get(name, 0.0) for name in names)), strict=True))
+    return model
 
 
 class StandIn(Model):

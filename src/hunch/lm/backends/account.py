@@ -23,6 +23,12 @@ NEAR: Final = re.compile(r"\.(localhost|localdomain|local|lan|internal|intranet|
 """Ends of names that only a private network knows."""
 
 
+class MissingKeyError(UsageError):
+    """A server needs a key that is not in the environment, so it was not asked."""
+
+    unreached = True
+
+
 def is_provider(sdk: str, url: str) -> bool:
     """Return whether an address is the provider's own, the only one that gets the provider's key."""
     parts = urlsplit(url)

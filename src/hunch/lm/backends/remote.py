@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import re
 import warnings
@@ -16,14 +15,14 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.account import Account, is_provider
+from hunch.lm.backends.account import Account, MissingKeyError, is_provider
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Sampling, Uncached, Verb
-from hunch.lm.usage import Usage
+from hunch.lm.usage import Usage, checked_prices
 
 GROUP_SECONDS = 0.02
 """Seconds within which arriving answers are yielded, and stored, together."""
@@ -57,12 +56,9 @@ class RemoteModel(Answering, Model):
     ) -> None:
         if evidence not in get_args(EvidenceLevel):
             raise UsageError(f"There is no evidence level {evidence!r}; there are L0, L1, L2, L3.")
-        for price in (price_in, price_out):
-            if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < math.inf:
-                raise UsageError(f"A price per million tokens must be at least 0 and finite, not {price!r}.")
         self.model, self.line, self.evidence = model, line, evidence
         self.name = f"{line.account.sdk}:{model}"
-        self.price_in, self.price_out = float(price_in), float(price_out)
+        self.price_in, self.price_out = checked_prices(price_in, price_out)
         self.told, self.refusals, self._counted = "", 0, 0
         self._warned, self._ids = set[str](), dict[str, int]()
         self.lacking: dict[Verb, str] = {}
@@ -148,7 +144,7 @@ class RemoteModel(Answering, Model):
         So a budget also holds if replies break off, or if the server states no numbers or impossible ones.
         """
         body = request.body or {}
-        (read, written), (most_read, most_written) = stated(reply), most(body)
+        (read, written), (most_read, most_written) = stated(body, reply), most(body)
         missing = read is None or (written is None and most_written > 0)
         if missing and reply is not None and self.states:
             self._warn("states no valid token counts, so a reply counts as the most that it could cost")
@@ -252,7 +248,7 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         # If the key itself was given instead of the variable's name, it must not be shown.
         plain = all(re.fullmatch("[A-Z_][A-Z0-9_]*", name) for name in names)
         where = f"variable {' or '.join(names)}" if plain else "variable that key_env names"
-        raise UsageError(f"{url} needs a key in the environment {where}.")
+        raise MissingKeyError(f"{url} needs a key in the environment {where}.")
     found = Account(sdk, url, variable)
     found.check_key()
     if found.holds_key(url):

@@ -15,6 +15,12 @@ from hunch.lm.base import OptionScores
 
 MOST_TOKENS = 10**9
 """More tokens than any request reads or writes."""
+WORDS_A_TOKEN = 4
+"""More words than a token of any tokenizer that we know stands for on average."""
+TEXTS = frozenset(
+    ("messages", "system", "prompt", "input", "choices", "message", "content", "text", "reasoning_content")
+)
+"""Where requests and replies hold texts."""
 LONGEST_NAME = 1_000
 """Characters of a model's name that are compared."""
 Tokens = list[tuple[str, float | None]]
@@ -73,11 +79,12 @@ def besides(message: Mapping[str, Any]) -> str:
     return "thinks" if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
-def stated(reply: Any) -> tuple[int | None, int | None]:
+def stated(body: Mapping[str, Any], reply: Any) -> tuple[int | None, int | None]:
     """Return the tokens read and written that a reply states; None for a number that is not possible.
 
     Some services leave thoughts out of the tokens written, but not out of the total.
     """
+    asked, said = (_words(texts) // WORDS_A_TOKEN for texts in (body, {} if body.get("echo") else reply))
     usage = reply.get("usage") if isinstance(reply, dict) else None
     told = usage if isinstance(usage, dict) else {}
     read = told.get("prompt_tokens", told.get("input_tokens"))
@@ -85,11 +92,22 @@ def stated(reply: Any) -> tuple[int | None, int | None]:
     read, written, total = map(_possible, (read, written, told.get("total_tokens")))
     if read and total and total - read > (written or 0):
         written = total - read
-    return read, written
+    return _possible(read, asked), _possible(written, said)
 
 
-def _possible(tokens: Any) -> int | None:
-    return tokens if type(tokens) is int and 0 < tokens <= MOST_TOKENS else None
+def _possible(tokens: Any, least: int = 1) -> int | None:
+    return tokens if type(tokens) is int and max(1, least) <= tokens <= MOST_TOKENS else None
+
+
+def _words(data: Any) -> int:
+    """Return the number of words in all texts of a request or reply."""
+    words, left = 0, [data]  # no recursion, which a deep reply would exhaust
+    while left:
+        part = left.pop()
+        words += len(re.findall(r"\w+", part)) if isinstance(part, str) else 0
+        left += [part[name] for name in TEXTS & part.keys()] if isinstance(part, dict) else []
+        left += part if isinstance(part, list) else []
+    return words
 
 
 def most(body: Mapping[str, Any]) -> tuple[int, int]:

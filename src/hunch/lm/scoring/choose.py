@@ -13,7 +13,6 @@ These are different quantities, so each :class:`Choice` says which one it holds 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -221,12 +220,6 @@ def lettered(prompt: Prompt, options: Sequence[str]) -> Prompt:
     """Return the prompt with its options numbered by letters, to be answered with a letter."""
     listed = "\n".join(f"{letter}) {option}" for letter, option in zip(LABELS, options, strict=False))
     return extended(prompt, f"\n{listed}\nAnswer with one letter only.\nAnswer:")
-
-
-def behind_letters(prompt: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the options that :func:`lettered` listed, or the labels if the prompt lists none."""
-    found = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
-    return tuple(texts[-1] for texts in found) if all(found) else tuple(labels)
 
 
 def _voted(
