@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from dataclasses import replace
 
 import gymnasium
@@ -21,7 +22,9 @@ from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.envs.kitchen.errands import ERRANDS, plans
 from hunch.lm import load
+from hunch.lm.base import ONE_LINE, Model
 from hunch.lm.budget import Budget
+from hunch.rl.episodes import play
 
 LAKE = Bed("hunch/FrozenLake-v0")
 
@@ -166,6 +169,14 @@ def test_the_gain_over_an_interval_is_the_widest():
     assert CURVE.needed(0.9) is None
 
 
+def test_points_of_the_same_ability_all_count():
+    """Five proposals of four actions are nearly always right, so different models share an ability."""
+    tied = replace(CURVE, points=(*CURVE.points, Point("d", 1.0, 0.1, 0.02, 0.2)))
+    assert tied.gain((0.75, 1.0)) == pytest.approx((0.02, 0.6))
+    assert tied.gain((1.0, 1.0)) == pytest.approx((0.02, 0.6))
+    assert tied.needed(0.05) is None
+
+
 @pytest.mark.parametrize(
     ("gain", "words", "said"),
     [
@@ -209,6 +220,21 @@ def test_the_package_is_the_function():
     assert all(line.heard.ability == 1 for line in found.lines)
     assert "<table>" in found._repr_html_()
     assert "judge" in str(found)
+
+
+class Polite(Model):
+    """A model of one's own, without a meter; it knows nothing but yes."""
+
+    name, revision, verbs = "polite", "1", frozenset({"generate"})
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        return [["Yes"] * k for _ in prompts]
+
+
+def test_a_model_of_ones_own_is_metered():
+    found = hunch.audition(Polite(), ["judge"], questions=20)
+    assert found.lines[0].heard.ability == 0.5
+    assert found.usage["polite"]["calls"] > 0
 
 
 def test_page_and_values_hold_every_line(monkeypatch):
@@ -269,6 +295,32 @@ class Nowhere(Corridor):
         return super()._seen(False)
 
 
+class Locked(Corridor):
+    """It cannot be copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class Untold(Corridor):
+    """It does not say whether an episode succeeds."""
+
+    def _seen(self, success):
+        observation, info = super()._seen(success)
+        del info["success"]
+        return observation, info
+
+
+def test_an_environment_that_cannot_be_copied_needs_data():
+    found = hunch.audition("uniform", env=Locked(), data=right_episodes(), questions=6)
+    by_role = {line.heard.role: line.heard for line in found.lines}
+    assert by_role["prior"].asked
+    assert "cannot be copied or played (TypeError" in by_role["policy"].why
+    with pytest.raises(UsageError, match=r"prior: there is no solver, no data, and it cannot be searched"):
+        hunch.audition("uniform", ["prior"], env=Locked())
+
+
 def test_ones_own_environment_is_searched():
     assert [t.action for t in won_by_search(Corridor(), 0)] == ["right"] * 3
     found = hunch.audition("scripted:overlap", env=Corridor(), questions=30)
@@ -293,11 +345,13 @@ def test_an_episode_that_never_ends_is_a_failure():
     assert found.lines[0].heard.ability == 0
 
 
-def test_recorded_successes_count_as_right(tmp_path):
-    from hunch.rl.episodes import play
+def right_episodes():
+    return [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
 
-    episodes = [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
-    found = hunch.audition("scripted:overlap", ["prior"], env=Corridor(), data=episodes, questions=12)
+
+def test_recorded_successes_count_as_right():
+    given = {"env": Corridor(), "data": right_episodes(), "questions": 12}
+    found = hunch.audition("scripted:overlap", ["prior"], **given)
     assert found.lines[0].heard.ability == 1
 
 
@@ -307,8 +361,11 @@ def test_recorded_successes_count_as_right(tmp_path):
         ({"lm": "minilmm"}, "minilm"),
         ({"lm": "uniform", "roles": ["jugde"]}, "did you mean 'judge'"),
         ({"lm": "uniform", "env": "hunch/FrozenLak-v0"}, "FrozenLake-v0"),
+        ({"lm": [Polite(), Polite()]}, "the same name"),
         ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
+        ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),
+        ({"lm": "uniform", "data": []}, "Recorded episodes need their environment"),
         ({"lm": "uniform", "env_options": {"games": 3}}, "need its id"),
     ],
 )

@@ -73,14 +73,13 @@ class Frontier:
         """Return the lowest and highest gain over an interval of the ability.
 
         Between points the ends of their intervals are interpolated. Beyond the points those of the nearest
-        one hold.
+        one hold. Points of the same ability all count.
         """
         x = [p.ability for p in self.points]
-        inside = [a for a in x if ability[0] < a < ability[1]]
-        at = [ability[0], *inside, ability[1]]
-        low = np.interp(at, x, [p.low for p in self.points])
-        high = np.interp(at, x, [p.high for p in self.points])
-        return float(low.min()), float(high.max())
+        within = [p for p in self.points if ability[0] <= p.ability <= ability[1]]
+        low = np.interp(ability, x, [p.low for p in self.points])
+        high = np.interp(ability, x, [p.high for p in self.points])
+        return min(*low.tolist(), *(p.low for p in within)), max(*high.tolist(), *(p.high for p in within))
 
     def elsewhere(self, ability: Interval, uninformed: float) -> Interval:
         """Return the abilities here that lie as far between chance and 1 as those of another environment.
@@ -96,12 +95,14 @@ class Frontier:
 
     def needed(self, worth: float) -> float | None:
         """Return the ability from which the lower end of the gain is at least ``worth``; None if never."""
-        grid = np.linspace(self.points[0].ability, self.points[-1].ability, 1001)
-        enough = np.interp(grid, [p.ability for p in self.points], [p.low for p in self.points]) >= worth
-        if not enough[-1]:
+        short = [i for i, point in enumerate(self.points) if point.low < worth]
+        if not short:
+            return self.points[0].ability
+        if short[-1] == len(self.points) - 1:
             return None
-        short = np.flatnonzero(~enough)
-        return float(grid[0] if not len(short) else grid[short[-1] + 1])
+        below, above = self.points[short[-1] : short[-1] + 2]
+        share = (worth - below.low) / (above.low - below.low)
+        return below.ability + share * (above.ability - below.ability)
 
 
 def verdict(gain: Interval, over_words: Interval | None, worth: float) -> Verdict:

@@ -17,6 +17,7 @@ from hunch.audition.playing import PLAYING
 from hunch.audition.question import Bed, Role, Scores
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
+from hunch.lm.answers.cache import Cached
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
@@ -68,7 +69,7 @@ def audition(
         HunchError: if a model fails; its answers so far are kept, and the same call goes on from there.
     """
     check_value("questions", questions, PositiveInt)
-    check_env(env, env_options or {})
+    check_env(env, env_options or {}, data)
     chosen = [role_named(name) for name in roles] if roles else list(ROLES)
     models = _models(lm, join)
     recorded = read_data(data)
@@ -135,17 +136,18 @@ def _told(scores: Scores) -> dict[str, Any]:
 def _models(
     given: str | LanguageModel | Sequence[str | LanguageModel], join: Join | None
 ) -> dict[str, LanguageModel]:
-    """Load the models, each once, by spec or name."""
+    """Load the models, each once, by spec or name; one without a meter gets one."""
     one = isinstance(given, str) or hasattr(given, "verbs")
     named: Sequence[Any] = [given] if one else list(given)  # type: ignore[arg-type]
     specs = {spec: spec for spec in named if isinstance(spec, str)}
     every = tuple(dict.fromkeys(verb for role in ROLES for verb in role.verbs))
     check_specs("An audition", specs, dict.fromkeys(specs, every))
-    loaded = dict(Models(specs, join))
-    return {
-        (spec if isinstance(spec, str) else spec.name): loaded[spec] if isinstance(spec, str) else spec
-        for spec in named
-    }
+    whole = [model for model in named if not isinstance(model, str)]
+    if len({model.name for model in whole}) < len(whole):
+        raise UsageError("Two of the models have the same name; the table names them by it.")
+    metered = {model.name: model if hasattr(model, "usage") else Cached(model) for model in whole}
+    found = {**Models(specs, join), **metered}
+    return {name: found[name] for name in (m if isinstance(m, str) else m.name for m in named)}
 
 
 def _places(
