@@ -54,11 +54,22 @@ TESTED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Others, which were named before a loop was run there. The draws of the rule are in no frontier."""
 PLACES: Final = {**CHOSEN, **TESTED}
+PRIORS: Final[Mapping[str, dict[str, Any]]] = {"dqn-prior": {"encoder": "phrases", "update_every": 1}}
+"""Set as where its frontier was made."""
+SUGGESTING: Final = ("Blocksworld", "Gripper", "Household-Examine", "BabyAI-GoToObj")
+"""Where models are also tried as priors, beside the rule in the kitchen."""
+PRIOR_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(SUGGESTING, ALL),
+    "Overcooked-Tomato, other draws": TESTED["Overcooked-Tomato, other draws"],
+}
+PRIOR: Final = ", as a prior"
 ROWS: Final = "pairs.jsonl"
 ASSETS: Final = Path(__file__).parents[2] / "docs" / "assets" / "studies"
 
 
-def arms(place: str, scale: Scale) -> tuple[Arm, ...]:
+def arms(
+    models: Sequence[str], place: str, scale: Scale, methods: Mapping[str, dict[str, Any]] = METHODS
+) -> tuple[Arm, ...]:
     """Return each method with each model."""
     return tuple(
         Arm(
@@ -71,8 +82,8 @@ def arms(place: str, scale: Scale) -> tuple[Arm, ...]:
                 options=find(method).config_class(**options),
             ),
         )
-        for method, options in METHODS.items()
-        for model in (UNINFORMED, *PLACES[place])
+        for method, options in methods.items()
+        for model in (UNINFORMED, *models)
     )
 
 
@@ -138,6 +149,11 @@ def pairs(place: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         return {**named, "measured": measured[0], "over words": measured[1], **said[model]}
 
     return _table(kept(folder / ROWS, keys, row))
+
+
+def priors(place: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Keep a row per model as a prior."""
+    return ""
 
 
 def pays(row: Mapping[str, Any]) -> bool:
@@ -266,7 +282,11 @@ def together(folder: Path) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
-        *(Part(env, arms(env, scale), measure=partial(pairs, env)) for env in PLACES),
+        *(Part(env, arms(own, env, scale), measure=partial(pairs, env)) for env, own in PLACES.items()),
+        *(
+            Part(env + PRIOR, arms(own, env, scale, PRIORS), measure=partial(priors, env))
+            for env, own in PRIOR_PLACES.items()
+        ),
         Part("All pairs", (), beside=together),
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 from hunch.audition import frontier as frontiers
 from hunch.audition import playing
 from hunch.audition.answer import EMPTY, Audition, Heard, Line
-from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
+from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
 from hunch.audition.question import Bed, Role, Scores
@@ -170,11 +170,13 @@ def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, He
 
 
 def _judged(role: Role, line: Line, worth: float) -> list[Line]:
-    """Return a line for each method with a frontier here, or one without."""
+    """Return a line for each method with a frontier here; one that says so if there is none."""
     heard = line.heard
-    known = [_difference(line)] if role is PLAYING and heard.asked else frontiers.of(heard.role, heard.env)
-    if not heard.asked or not known:
+    if not heard.asked:
         return [line]
+    known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
+    if not known:
+        return [replace(line, verdict="may pay", why=frontiers.elsewhere(heard.role))]
     lasting = heard.columns.get("lasting errors", nan)
     return [_held(role, line, frontier, worth) for frontier in frontiers.likeliest(known, lasting)]
 
@@ -186,14 +188,9 @@ def _difference(line: Line) -> Frontier:
 
 
 def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:
-    def foretold(heard: Heard) -> Interval:
-        chance = line.uninformed.ability if line.uninformed else nan
-        own = frontier.bed == heard.env or not chance < 1
-        return frontier.gain(heard.interval if own else frontier.elsewhere(heard.interval, chance))
-
-    gain = foretold(line.heard)
-    above = over(gain, foretold(line.words)) if line.words and line.words.asked else None
-    said = verdict(gain, above, worth) if frontier.bed == line.heard.env else _elsewhere(line)
+    gain, words = frontier.gain(line.heard.interval), line.words
+    above = over(gain, frontier.gain(words.interval)) if words and words.asked else None
+    said = verdict(gain, above, worth)
     if role is PLAYING and said == "may pay" and _lead(line) < worth:
         said = "does not pay"
     return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=said)
@@ -203,14 +200,3 @@ def _lead(line: Line) -> float:
     """Return by how much a model is ahead of the better stand-in."""
     stand_ins = [other for other in (line.uninformed, line.words) if other and other.asked]
     return min(line.heard.ability - other.ability for other in stand_ins)
-
-
-def _elsewhere(line: Line) -> Verdict:
-    """Return what can be said without a frontier in this environment: a model must be above both stand-ins.
-
-    By the study ``audition``, gains of other environments do not tell which models pay.
-    """
-    heard, chance, words = line.heard, line.uninformed, line.words
-    informed = chance is None or heard.interval[0] > chance.interval[1]
-    above_words = words is None or not words.asked or heard.ability > words.ability
-    return "may pay" if informed and above_words else "does not pay"
