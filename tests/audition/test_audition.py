@@ -21,7 +21,7 @@ from hunch.audition.question import Bed, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.envs.kitchen.errands import ERRANDS, plans
-from hunch.lm import load
+from hunch.lm import Cached, load
 from hunch.lm.base import ONE_LINE, Model
 from hunch.lm.budget import Budget
 from hunch.rl.episodes import play
@@ -152,6 +152,57 @@ def test_intervals_count_episodes():
     assert high == 1
 
 
+def test_rare_errors_may_be_missed():
+    """Eight episodes without an error leave room for one, whatever the number of questions in them."""
+    values, groups = np.ones(32), np.repeat(range(8), 4).tolist()
+    low, high = Scores(values, groups).interval
+    assert 0.6 < low < 0.7
+    assert high == 1
+    assert Scores(0 * values, groups).interval == pytest.approx((1 - high, 1 - low))
+
+
+class Says(Model):
+    """It says the same, whatever it is asked."""
+
+    name, revision, verbs = "says", "1", frozenset({"generate"})
+
+    def __init__(self, text):
+        self.text = text
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        return [[self.text] * k for _ in prompts]
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+def test_a_planner_that_names_no_skill_is_wrong():
+    """A plan ends at an answer that cannot be read, but that is no sign that the model knew it."""
+    role = role_named("planner")
+    drawn = role.draw(role.beds[0], 60, 0)
+    assert role.ask(Cached(Says("done")), drawn, 0).ability > 0.1
+    assert role.ask(Cached(Says("I cannot help with that.")), drawn, 0).ability == 0
+
+
+@pytest.mark.parametrize("error", [0.3, 0.6])
+def test_noise_does_not_last_however_frequent(error):
+    model = f"scripted:judge?error={error}"
+    found = [heard("judge", model, n=80, seed=seed).columns["lasting errors"] for seed in range(8)]
+    assert np.mean(found) < 0.4
+
+
+def test_captions_of_pairs_tell_them_apart():
+    role = role_named("preference")
+    for bed in role.beds:
+        drawn = role.draw(bed, 60, 0)
+        assert len({(p.task, *sorted((p.better, p.worse))) for p in drawn}) > 0.8 * len(drawn)
+
+
+def test_a_prior_of_few_actions_is_measured_by_its_weights():
+    """Five of four actions are nearly all right, whatever the model."""
+    good, bad = (heard("prior", f"scripted:frozenlake?error={e}", n=60, bed=2) for e in (0.1, 0.5))
+    assert bad.columns["recall"] > 0.9
+    assert good.ability - bad.ability > 0.2
+
+
 # ---- verdicts ---------------------------------------------------------------------------------------------
 
 CURVE = Frontier(
@@ -222,28 +273,22 @@ def test_the_package_is_the_function():
     assert "judge" in str(found)
 
 
-class Polite(Model):
-    """A model of one's own, without a meter; it knows nothing but yes."""
-
-    name, revision, verbs = "polite", "1", frozenset({"generate"})
-
-    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
-        return [["Yes"] * k for _ in prompts]
-
-
 def test_a_model_of_ones_own_is_metered():
-    found = hunch.audition(Polite(), ["judge"], questions=20)
+    found = hunch.audition(Says("Yes"), ["judge"], questions=20)
     assert found.lines[0].heard.ability == 0.5
-    assert found.usage["polite"]["calls"] > 0
+    assert found.usage["says"]["calls"] > 0
 
 
 def test_page_and_values_hold_every_line(monkeypatch):
     monkeypatch.setattr(frontiers, "frontiers", lambda: (CURVE,))
     found = hunch.audition(["scripted:judge", "bag-of-words"], ["judge"], questions=40)
     held = [line for line in found.lines if line.frontier]
-    assert [line.heard.model for line in held] == ["scripted:judge", "scripted:judge"]
-    assert held[0].verdict == "pays"
-    assert [line.method for line in held] == ["kwon", "kwon, frontier of MatrixGame-v0"]
+    assert [(line.heard.model, line.method, line.verdict) for line in held] == [
+        ("scripted:judge", "kwon", "pays")
+    ]
+    other = next(line for line in found.lines if line.heard.env == "hunch/Ultimatum-v0")
+    assert (other.verdict, other.gain) == ("may pay", None)
+    assert other.why == "frontier of MatrixGame-v0: none here"
     assert found.best("scripted:judge") == held[0]
     html = page(found)
     assert html.count("<tr>") == len(found.lines) + 1 + 2  # and the costs of the model that was asked
@@ -361,7 +406,7 @@ def test_recorded_successes_count_as_right():
         ({"lm": "minilmm"}, "minilm"),
         ({"lm": "uniform", "roles": ["jugde"]}, "did you mean 'judge'"),
         ({"lm": "uniform", "env": "hunch/FrozenLak-v0"}, "FrozenLake-v0"),
-        ({"lm": [Polite(), Polite()]}, "the same name"),
+        ({"lm": [Says("Yes"), Says("No")]}, "the same name"),
         ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
         ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),

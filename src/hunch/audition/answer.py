@@ -246,8 +246,7 @@ def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def plain(found: Audition) -> dict[str, Any]:
     """Return everything as JSON values; nan becomes None."""
     said = {"best": {model: advice(found, model) for model in found.models}}
-    values: dict[str, Any] = _finite(asdict(found) | said)
-    return values
+    return dict(_finite(asdict(found) | said))
 
 
 def _finite(value: Any) -> Any:

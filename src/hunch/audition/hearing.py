@@ -191,12 +191,7 @@ def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:
     gain, words = frontier.gain(line.heard.interval), line.words
     above = over(gain, frontier.gain(words.interval)) if words and words.asked else None
     said = verdict(gain, above, worth)
-    if role is PLAYING and said == "may pay" and _lead(line) < worth:
+    stand_ins = [other.ability for other in (line.uninformed, words) if other and other.asked]
+    if role is PLAYING and said == "may pay" and line.heard.ability - max(stand_ins) < worth:
         said = "does not pay"
     return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=said)
-
-
-def _lead(line: Line) -> float:
-    """Return by how much a model is ahead of the better stand-in."""
-    stand_ins = [other for other in (line.uninformed, line.words) if other and other.asked]
-    return min(line.heard.ability - other.ability for other in stand_ins)
