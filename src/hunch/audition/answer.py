@@ -261,7 +261,7 @@ def table(found: Audition) -> str:
     """Return the tables and their notes as HTML."""
     said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
     verdicts = [cells(line, found.worth) for line in found.lines]
-    return f"{_html(HEADS, verdicts)}{said}{_html(COSTS, costs(found))}"
+    return f"{said}{_html(HEADS, verdicts)}{_html(COSTS, costs(found))}"
 
 
 def _html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
