@@ -3,11 +3,13 @@
 The way to judge was chosen on some environments and models, and is tested on others.
 
 hunch study audition
+python -m hunch_studies.audition docs/assets/studies/audition.json FOLDER   # today's verdicts, kept gains
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,14 +26,15 @@ from hunch.methods import find
 from hunch.rl.statistics import over_pairs
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch_studies.frontiers import learning
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
 
 WORTH: Final = 0.05
 QUESTIONS: Final = 100
-SEED: Final = 1
+SEEDS: Final = (1, 2, 3, 4)
+"""Of what is asked and played: one draw of episodes says little."""
 WORDS: Final = "bag-of-words"
 STEPS: Final = 1_000
 METHODS: Final[Mapping[str, dict[str, Any]]] = {
@@ -54,11 +57,20 @@ TESTED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Others, which were named before a loop was run there. The draws of the rule are in no frontier."""
 PLACES: Final = {**CHOSEN, **TESTED}
+PRIORS: Final[Mapping[str, dict[str, Any]]] = {"dqn-prior": {"encoder": "phrases", "update_every": 1}}
+"""Set as where its frontier was made."""
+SUGGESTING: Final = (
+    *("Blocksworld", "Gripper", "Household-Examine", "BabyAI-GoToObj"),
+    "Overcooked-Tomato, other draws",
+)
+"""Where models are also tried as priors."""
+PRIOR: Final = ", as a prior"
 ROWS: Final = "pairs.jsonl"
-ASSETS: Final = Path(__file__).parents[2] / "docs" / "assets" / "studies"
 
 
-def arms(place: str, scale: Scale) -> tuple[Arm, ...]:
+def arms(
+    models: Sequence[str], place: str, scale: Scale, methods: Mapping[str, dict[str, Any]] = METHODS
+) -> tuple[Arm, ...]:
     """Return each method with each model."""
     return tuple(
         Arm(
@@ -71,8 +83,8 @@ def arms(place: str, scale: Scale) -> tuple[Arm, ...]:
                 options=find(method).config_class(**options),
             ),
         )
-        for method, options in METHODS.items()
-        for model in (UNINFORMED, *PLACES[place])
+        for method, options in methods.items()
+        for model in (UNINFORMED, *models)
     )
 
 
@@ -85,15 +97,25 @@ def _label(method: str, model: str) -> str:
     return f"{method}, {model}"
 
 
-def foretold(role: str, env: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what the audition says of models in an environment, by model.
+def foretold(env: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what the audition says of models that play in an environment, by model.
 
-    Beside it stands whether the answers to single questions are above those of both stand-ins.
+    Beside the first draw of episodes stand verdict and lead of each, and whether the answers to single
+    questions, which are those of a prior, too, are above those of both stand-ins.
     """
-    found = audition(list(models), [role], env, questions=QUESTIONS, seed=SEED, worth=WORTH)
-    said = {line.heard.model: _plain(line) for line in found.lines if line.frontier}
-    answers = _answers(role, env, list(said))
-    return {model: {**own, "answers": answers[model]} for model, own in said.items()}
+    heard = [
+        audition(list(models), ["policy"], env, questions=QUESTIONS, seed=seed, worth=WORTH) for seed in SEEDS
+    ]
+    said = [{line.heard.model: _plain(line) for line in one.lines} for one in heard]
+    answers = _answers(env, models)
+    return {
+        model: {
+            **said[0][model],
+            "draws": [[one[model]["verdict"], one[model]["lead"]] for one in said],
+            "answers": answers[model],
+        }
+        for model in models
+    }
 
 
 def _plain(line: Line) -> dict[str, Any]:
@@ -109,12 +131,12 @@ def _plain(line: Line) -> dict[str, Any]:
     }
 
 
-def _answers(role: str, env: str, models: Sequence[str]) -> dict[str, bool]:
-    asked = role_named(role)
+def _answers(env: str, models: Sequence[str]) -> dict[str, bool]:
+    asked, seed = role_named("policy"), SEEDS[0]
     bed = next((own for own in asked.beds if own.env == env), Bed(env))
-    drawn = asked.draw(bed, QUESTIONS, SEED)
-    chance, words = stand_ins_of(asked, bed, drawn, SEED)
-    heard = {model: hear(asked, bed, model, load(model, cache=None), drawn, SEED) for model in models}
+    drawn = asked.draw(bed, QUESTIONS, seed)
+    chance, words = stand_ins_of(asked, bed, drawn, seed)
+    heard = {model: hear(asked, bed, model, load(model, cache=None), drawn, seed) for model in models}
     return {
         model: bool(own.interval[0] > chance.interval[1] and (words is None or own.ability > words.ability))
         for model, own in heard.items()
@@ -127,14 +149,15 @@ def pairs(place: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         arm.label: [learning(r) for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
         for arm in listed
     }
-    keys = [(method, model) for method in METHODS for model in PLACES[place] if model != WORDS]
-    said = foretold("policy", env_of(place), PLACES[place])
+    methods = dict.fromkeys(arm.config.method for arm in listed)
+    keys = [(method, model) for method in methods for model in PLACES[place] if model != WORDS]
+    said = foretold(env_of(place), PLACES[place])
 
     def row(method: str, model: str) -> dict[str, Any]:
         own, control, words = (scores[_label(method, m)] for m in (model, UNINFORMED, WORDS))
         gains = [over_pairs([a - b for a, b in zip(own, other, strict=True)]) for other in (control, words)]
         measured = [[round(x, 3) for x in (g.value, g.low, g.high)] for g in gains]
-        named = {"method": method, "model": model, "env": place, "role": "policy"}
+        named = {"method": method, "model": model, "env": place, "seeds": seeds}
         return {**named, "measured": measured[0], "over words": measured[1], **said[model]}
 
     return _table(kept(folder / ROWS, keys, row))
@@ -214,59 +237,63 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(
         [
             f"{len(rows)} pairs; rank correlation of predicted and measured gain {rank(rows):.2f}.",
+            f"Balanced accuracy and rank correlation by draw of episodes: {', '.join(_draws(rows))}.",
             table(" | ".join(("pays in the loop", *verdicts)), counts),
             table("rule | balanced accuracy", lines),
         ]
     )
 
 
-# ---- rows of other studies --------------------------------------------------------------------------------
+def _draws(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return balanced accuracy and rank correlation of each draw of episodes."""
+    found = []
+    for i in range(len(SEEDS)):
+        own = [{**row, "verdict": row["draws"][i][0], "lead": row["draws"][i][1]} for row in rows]
+        said = [row["verdict"] != "does not pay" for row in own]
+        found.append(f"{balanced(said, [pays(row) for row in own]):.2f} ({rank(own):.2f})")
+    return found
 
 
-def earlier() -> list[dict[str, Any]]:
-    """Return the pairs whose measured gain comes from the rows of the study of ICPI."""
-    rows = json.loads((ASSETS / "icpi-choosing.json").read_text())
-    return [
-        _icpi(domain, said, [row for row in rows if row["domain"] == domain])
-        for domain in ("DistractorChain", "MiniCatch", "PointMass")
-        for said in foretold("world-model", f"hunch/{domain}-v0", ("pocket",)).values()
-    ]
-
-
-def _icpi(domain: str, said: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a row; the measure is the share of the optimum, and there is no loop with words."""
-    own, control = (
-        [1 - row["regret"] / row["optimum"] for row in rows if row["arm"] == f"ICPI, {name}, choosing"]
-        for name in ("pocket", "knowing nothing")
-    )
-    gain = over_pairs([a - b for a, b in zip(own, control, strict=True)])
-    measured = [round(x, 3) for x in (gain.value, gain.low, gain.high)]
-    named = {"method": "icpi", "model": "pocket", "env": domain, "role": "world-model"}
-    return {**named, "measured": measured, "over words": measured, **said}
+def told(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how right the audition is: pairs of the choice, of the test, by method, and of a prior."""
+    play = [row for row in rows if row["method"] in METHODS]
+    parts = {
+        "The way to judge was chosen on these": [row for row in play if row["env"] in CHOSEN],
+        "Tested on others": [row for row in play if row["env"] in TESTED],
+        **{f"{method}, all pairs": [r for r in play if r["method"] == method] for method in METHODS},
+        "DQN-Prior, by the same games": [row for row in rows if row["method"] in PRIORS],
+    }
+    return "\n\n".join(f"{title}: {summary(own)}" for title, own in parts.items() if own)
 
 
 def together(folder: Path) -> str:
-    """Return how right the audition is, on the pairs of the choice and on others; write their rows beside."""
-    chosen, tested = (
-        [row for env in places for row in read_lines(folder.parent / Part(env, ()).folder / ROWS)]
-        for places in (CHOSEN, TESTED)
-    )
-    more = earlier()
+    """Return how right the audition is, and write all rows beside."""
+    rows = [row for file in sorted(folder.parent.glob(f"*/{ROWS}")) for row in read_lines(file)]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "audition.json").write_text(json.dumps([*chosen, *tested, *more], indent=1))
-    by_method = {m: [r for r in [*chosen, *tested] if r["method"] == m] for m in METHODS}
-    told = [
-        *("The way to judge was chosen on these:", summary(chosen)),
-        *("Tested on others:", summary(tested)),
-        *(f"{method}, all pairs: {summary(rows)}" for method, rows in by_method.items()),
-        *("Rows of the study of ICPI:", _table(more)),
-    ]
-    return "\n\n".join(told)
+    (folder / "audition.json").write_text(json.dumps(rows, indent=1))
+    return told(rows)
+
+
+def main(stored: str, folder: str = "") -> None:
+    """Ask the models of stored pairs again, add the pairs of a study's folder, and print how right it is."""
+    rows = [row for row in json.loads(Path(stored).read_text()) if row["method"] in {**METHODS, **PRIORS}]
+    if folder:
+        more = [row for file in sorted(Path(folder).glob(f"*/{ROWS}")) for row in read_lines(file)]
+        fresh = {(row["method"], row["env"]) for row in more}
+        rows = [*(row for row in rows if (row["method"], row["env"]) not in fresh), *more]
+    said = {place: foretold(env_of(place), PLACES[place]) for place in dict.fromkeys(r["env"] for r in rows)}
+    rows = [{**row, **said[row["env"]][row["model"]]} for row in rows]
+    write_atomically(Path(stored), (json.dumps(rows, indent=1) + "\n").encode())
+    print(told(rows))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
-        *(Part(env, arms(env, scale), measure=partial(pairs, env)) for env in PLACES),
+        *(Part(env, arms(own, env, scale), measure=partial(pairs, env)) for env, own in PLACES.items()),
+        *(
+            Part(env + PRIOR, arms(own, env, scale, PRIORS), measure=partial(pairs, env))
+            for env, own in ((place, PLACES[place]) for place in SUGGESTING)
+        ),
         Part("All pairs", (), beside=together),
     ]
 
@@ -282,3 +309,6 @@ STUDIES = {
         seeds=4,
     )
 }
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -2,6 +2,7 @@
 
     hunch study frontiers --out FOLDER
     python -m hunch_studies.frontiers FOLDER src/hunch/audition/frontiers.json
+    python -m hunch_studies.frontiers prior src/hunch/audition/frontiers.json # a role, asked anew
 
 The models are rules with a dial for errors. Their ability is measured by the audition's own questions. Errors
 that last are the same wrong answer in every state of a class, which every seed draws anew.
@@ -328,10 +329,24 @@ def _ability(bed: Bed, questions: Any, models: Sequence[str]) -> float:
     return float(np.mean([ask(load(model, cache=None), questions, QUESTIONS).ability for model in models]))
 
 
-def main(folder: str, stored: str) -> None:
-    """Put the frontiers of a study's folder among those that the package keeps."""
-    found = [json.loads(file.read_text()) for file in sorted(Path(folder).glob(f"*/{FILE}"))]
-    rows = {_key(row): row for row in [*json.loads(Path(stored).read_text()), *found]}
+def asked_again(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the abilities of its models measured anew: its questions or their score changed."""
+    bed = next(own for own in BEDS if (own.method, own.env) == (row["method"], row["env"]))
+    questions, points = _questions(bed, row["errors"]), []
+    for point in row["points"]:
+        drawn = [point["model"]]
+        if row["errors"] == "lasting" and point["model"] != bed.model.control:
+            drawn = [point["model"] + DRAW.format(seed) for seed in range(row["seeds"])]
+        points.append({**point, "ability": _ability(bed, questions, drawn)})
+    return {**row, "points": sorted(points, key=lambda point: point["ability"])}
+
+
+def main(source: str, stored: str) -> None:
+    """Put the frontiers of a study's folder among those of the package, or ask a role's models anew."""
+    kept = json.loads(Path(stored).read_text())
+    found = [json.loads(file.read_text()) for file in sorted(Path(source).glob(f"*/{FILE}"))]
+    found += [asked_again(row) for row in kept if row["role"] == source]
+    rows = {_key(row): row for row in [*kept, *found]}
     write_atomically(Path(stored), (json.dumps(list(rows.values()), indent=1) + "\n").encode())
 
 

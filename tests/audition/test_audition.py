@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from dataclasses import replace
 
 import gymnasium
@@ -20,8 +21,10 @@ from hunch.audition.question import Bed, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.envs.kitchen.errands import ERRANDS, plans
-from hunch.lm import load
+from hunch.lm import Cached, load
+from hunch.lm.base import ONE_LINE, Model
 from hunch.lm.budget import Budget
+from hunch.rl.episodes import play
 
 LAKE = Bed("hunch/FrozenLake-v0")
 
@@ -149,6 +152,57 @@ def test_intervals_count_episodes():
     assert high == 1
 
 
+def test_rare_errors_may_be_missed():
+    """Eight episodes without an error leave room for one, whatever the number of questions in them."""
+    values, groups = np.ones(32), np.repeat(range(8), 4).tolist()
+    low, high = Scores(values, groups).interval
+    assert 0.6 < low < 0.7
+    assert high == 1
+    assert Scores(0 * values, groups).interval == pytest.approx((1 - high, 1 - low))
+
+
+class Says(Model):
+    """It says the same, whatever it is asked."""
+
+    name, revision, verbs = "says", "1", frozenset({"generate"})
+
+    def __init__(self, text):
+        self.text = text
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        return [[self.text] * k for _ in prompts]
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+def test_a_planner_that_names_no_skill_is_wrong():
+    """A plan ends at an answer that cannot be read, but that is no sign that the model knew it."""
+    role = role_named("planner")
+    drawn = role.draw(role.beds[0], 60, 0)
+    assert role.ask(Cached(Says("done")), drawn, 0).ability > 0.1
+    assert role.ask(Cached(Says("I cannot help with that.")), drawn, 0).ability == 0
+
+
+@pytest.mark.parametrize("error", [0.3, 0.6])
+def test_noise_does_not_last_however_frequent(error):
+    model = f"scripted:judge?error={error}"
+    found = [heard("judge", model, n=80, seed=seed).columns["lasting errors"] for seed in range(8)]
+    assert np.mean(found) < 0.4
+
+
+def test_captions_of_pairs_tell_them_apart():
+    role = role_named("preference")
+    for bed in role.beds:
+        drawn = role.draw(bed, 60, 0)
+        assert len({(p.task, *sorted((p.better, p.worse))) for p in drawn}) > 0.8 * len(drawn)
+
+
+def test_a_prior_of_few_actions_is_measured_by_its_weights():
+    """Five of four actions are nearly all right, whatever the model."""
+    good, bad = (heard("prior", f"scripted:frozenlake?error={e}", n=60, bed=2) for e in (0.1, 0.5))
+    assert bad.columns["recall"] > 0.9
+    assert good.ability - bad.ability > 0.2
+
+
 # ---- verdicts ---------------------------------------------------------------------------------------------
 
 CURVE = Frontier(
@@ -164,6 +218,14 @@ def test_the_gain_over_an_interval_is_the_widest():
     assert CURVE.gain((0.0, 0.2)) == (0.0, 0.0)
     assert CURVE.needed(0.15) == pytest.approx(0.75, abs=0.002)
     assert CURVE.needed(0.9) is None
+
+
+def test_points_of_the_same_ability_all_count():
+    """Five proposals of four actions are nearly always right, so different models share an ability."""
+    tied = replace(CURVE, points=(*CURVE.points, Point("d", 1.0, 0.1, 0.02, 0.2)))
+    assert tied.gain((0.75, 1.0)) == pytest.approx((0.02, 0.6))
+    assert tied.gain((1.0, 1.0)) == pytest.approx((0.02, 0.6))
+    assert tied.needed(0.05) is None
 
 
 @pytest.mark.parametrize(
@@ -211,13 +273,22 @@ def test_the_package_is_the_function():
     assert "judge" in str(found)
 
 
+def test_a_model_of_ones_own_is_metered():
+    found = hunch.audition(Says("Yes"), ["judge"], questions=20)
+    assert found.lines[0].heard.ability == 0.5
+    assert found.usage["says"]["calls"] > 0
+
+
 def test_page_and_values_hold_every_line(monkeypatch):
     monkeypatch.setattr(frontiers, "frontiers", lambda: (CURVE,))
     found = hunch.audition(["scripted:judge", "bag-of-words"], ["judge"], questions=40)
     held = [line for line in found.lines if line.frontier]
-    assert [line.heard.model for line in held] == ["scripted:judge", "scripted:judge"]
-    assert held[0].verdict == "pays"
-    assert [line.method for line in held] == ["kwon", "kwon, frontier of MatrixGame-v0"]
+    assert [(line.heard.model, line.method, line.verdict) for line in held] == [
+        ("scripted:judge", "kwon", "pays")
+    ]
+    other = next(line for line in found.lines if line.heard.env == "hunch/Ultimatum-v0")
+    assert (other.verdict, other.gain) == ("may pay", None)
+    assert other.why == "frontier of MatrixGame-v0: none here"
     assert found.best("scripted:judge") == held[0]
     html = page(found)
     assert html.count("<tr>") == len(found.lines) + 1 + 2  # and the costs of the model that was asked
@@ -269,6 +340,32 @@ class Nowhere(Corridor):
         return super()._seen(False)
 
 
+class Locked(Corridor):
+    """It cannot be copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class Untold(Corridor):
+    """It does not say whether an episode succeeds."""
+
+    def _seen(self, success):
+        observation, info = super()._seen(success)
+        del info["success"]
+        return observation, info
+
+
+def test_an_environment_that_cannot_be_copied_needs_data():
+    found = hunch.audition("uniform", env=Locked(), data=right_episodes(), questions=6)
+    by_role = {line.heard.role: line.heard for line in found.lines}
+    assert by_role["prior"].asked
+    assert "cannot be copied or played (TypeError" in by_role["policy"].why
+    with pytest.raises(UsageError, match=r"prior: there is no solver, no data, and it cannot be searched"):
+        hunch.audition("uniform", ["prior"], env=Locked())
+
+
 def test_ones_own_environment_is_searched():
     assert [t.action for t in won_by_search(Corridor(), 0)] == ["right"] * 3
     found = hunch.audition("scripted:overlap", env=Corridor(), questions=30)
@@ -293,11 +390,13 @@ def test_an_episode_that_never_ends_is_a_failure():
     assert found.lines[0].heard.ability == 0
 
 
-def test_recorded_successes_count_as_right(tmp_path):
-    from hunch.rl.episodes import play
+def right_episodes():
+    return [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
 
-    episodes = [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
-    found = hunch.audition("scripted:overlap", ["prior"], env=Corridor(), data=episodes, questions=12)
+
+def test_recorded_successes_count_as_right():
+    given = {"env": Corridor(), "data": right_episodes(), "questions": 12}
+    found = hunch.audition("scripted:overlap", ["prior"], **given)
     assert found.lines[0].heard.ability == 1
 
 
@@ -307,8 +406,11 @@ def test_recorded_successes_count_as_right(tmp_path):
         ({"lm": "minilmm"}, "minilm"),
         ({"lm": "uniform", "roles": ["jugde"]}, "did you mean 'judge'"),
         ({"lm": "uniform", "env": "hunch/FrozenLak-v0"}, "FrozenLake-v0"),
+        ({"lm": [Says("Yes"), Says("No")]}, "the same name"),
         ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
+        ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),
+        ({"lm": "uniform", "data": []}, "Recorded episodes need their environment"),
         ({"lm": "uniform", "env_options": {"games": 3}}, "need its id"),
     ],
 )

@@ -119,3 +119,15 @@ def test_a_server_that_stops_is_asked_the_rest_only(server):
     found = hunch.audition(spec(server), ["judge"], questions=60)
     assert all(line.heard.ability == 1 for line in found.lines)
     assert server.answered - before < 60
+
+
+def test_a_dry_run_is_near_the_bill(server, hunch_command):
+    """Not the most that a chat model may write; that is said apart."""
+    server.answer = lambda prompt, seed: load("scripted:judge", cache=None).generate([prompt])[0][0]
+    priced = spec(server) + "&price_in=0&price_out=1000000"
+    arguments = ("audition", "--lm", priced, "--roles", "judge", "--questions", "20")
+    code, out, _ = hunch_command(*arguments, "--dry-run")
+    assert code == 0
+    asked, cost = (float(next(x for x in out.splitlines() if " judge " in x).split()[i]) for i in (3, -1))
+    assert cost < 5 * asked
+    assert "thinks first may write" in out

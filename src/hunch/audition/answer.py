@@ -62,10 +62,11 @@ class Line:
         heard: The model's scores.
         uninformed: Those of the uninformed stand-in, or None.
         words: Those of the lexical stand-in, or None.
-        frontier: The frontier that it is held against; None if there is none.
+        frontier: The frontier that it is held against; None if there is none here.
         gain: Interval of the predicted gain over the uninformed control.
         over_words: The same over words; None without a lexical stand-in.
         verdict: The verdict.
+        why: Why it is no more than "may pay" without a frontier here; else empty.
     """
 
     heard: Heard
@@ -75,20 +76,15 @@ class Line:
     gain: Interval | None = None
     over_words: Interval | None = None
     verdict: Verdict = "not measured"
+    why: str = ""
 
     @property
     def method(self) -> str:
-        """The frontier's method, with its environment if that is another one; empty without a frontier."""
+        """The frontier's method, with the environment if its ability is measured in another one."""
         f = self.frontier
-        if f is None or f.env == self.heard.env:
+        if f is None or f.env == f.bed:
             return f.method if f else ""
-        return f"{f.method}, frontier of {f.env.removeprefix('hunch/')}"
-
-    @property
-    def env(self) -> str:
-        """Where the method can be run: the frontier's environment if its ability is measured in this one."""
-        f = self.frontier
-        return f.env if f and f.bed == self.heard.env else self.heard.env
+        return f"{f.method} in {f.env.removeprefix('hunch/')}"
 
 
 @dataclass(frozen=True)
@@ -143,14 +139,14 @@ def cells(line: Line, worth: float) -> tuple[str, ...]:
         heard.role,
         heard.env.removeprefix("hunch/"),
         heard.model,
-        line.verdict if frontier or heard.why else "no frontier",
+        line.verdict,
         line.method,
         _interval(line.gain),
         _ability(heard),
         _ability(line.uninformed),
         _ability(line.words),
         "" if frontier is None else "never" if needed is None else f"{needed:.2f}",
-        heard.why,
+        heard.why or line.why,
     )
 
 
@@ -172,7 +168,7 @@ def advice(found: Audition, model: str) -> str:
         may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
         more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
         return f"{model}: no role in which it surely pays.{more}"
-    command = COMMAND.format(method=best.frontier.method, env=best.env, model=_quoted(model))
+    command = COMMAND.format(method=best.frontier.method, env=best.frontier.env, model=_quoted(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
         f"{best.frontier.measure}. Run it: {command}"
@@ -250,8 +246,7 @@ def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def plain(found: Audition) -> dict[str, Any]:
     """Return everything as JSON values; nan becomes None."""
     said = {"best": {model: advice(found, model) for model in found.models}}
-    values: dict[str, Any] = _finite(asdict(found) | said)
-    return values
+    return dict(_finite(asdict(found) | said))
 
 
 def _finite(value: Any) -> Any:
@@ -266,7 +261,7 @@ def table(found: Audition) -> str:
     """Return the tables and their notes as HTML."""
     said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
     verdicts = [cells(line, found.worth) for line in found.lines]
-    return f"{_html(HEADS, verdicts)}{said}{_html(COSTS, costs(found))}"
+    return f"{said}{_html(HEADS, verdicts)}{_html(COSTS, costs(found))}"
 
 
 def _html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,7 @@ never read from the dial. The rows are made by ``hunch study frontiers``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -73,35 +73,24 @@ class Frontier:
         """Return the lowest and highest gain over an interval of the ability.
 
         Between points the ends of their intervals are interpolated. Beyond the points those of the nearest
-        one hold.
+        one hold. Points of the same ability all count.
         """
         x = [p.ability for p in self.points]
-        inside = [a for a in x if ability[0] < a < ability[1]]
-        at = [ability[0], *inside, ability[1]]
-        low = np.interp(at, x, [p.low for p in self.points])
-        high = np.interp(at, x, [p.high for p in self.points])
-        return float(low.min()), float(high.max())
-
-    def elsewhere(self, ability: Interval, uninformed: float) -> Interval:
-        """Return the abilities here that lie as far between chance and 1 as those of another environment.
-
-        Args:
-            ability: Interval of the ability there.
-            uninformed: Ability of an uninformed model there.
-        """
-        chance = next(p.ability for p in self.points if p.low == p.high == 0)
-        here = (0.0, chance, 1.0)
-        low, high = (float(np.interp(a, (0.0, uninformed, 1.0), here)) for a in ability)
-        return low, high
+        within = [p for p in self.points if ability[0] <= p.ability <= ability[1]]
+        low = np.interp(ability, x, [p.low for p in self.points])
+        high = np.interp(ability, x, [p.high for p in self.points])
+        return min(*low.tolist(), *(p.low for p in within)), max(*high.tolist(), *(p.high for p in within))
 
     def needed(self, worth: float) -> float | None:
         """Return the ability from which the lower end of the gain is at least ``worth``; None if never."""
-        grid = np.linspace(self.points[0].ability, self.points[-1].ability, 1001)
-        enough = np.interp(grid, [p.ability for p in self.points], [p.low for p in self.points]) >= worth
-        if not enough[-1]:
+        short = [i for i, point in enumerate(self.points) if point.low < worth]
+        if not short:
+            return self.points[0].ability
+        if short[-1] == len(self.points) - 1:
             return None
-        short = np.flatnonzero(~enough)
-        return float(grid[0] if not len(short) else grid[short[-1] + 1])
+        below, above = self.points[short[-1] : short[-1] + 2]
+        share = (worth - below.low) / (above.low - below.low)
+        return below.ability + share * (above.ability - below.ability)
 
 
 def verdict(gain: Interval, over_words: Interval | None, worth: float) -> Verdict:
@@ -133,22 +122,26 @@ def frontiers() -> tuple[Frontier, ...]:
     return tuple(Frontier(**{**row, "points": tuple(Point(**p) for p in row["points"])}) for row in rows)
 
 
-def of(role: str, env: str, known: Iterable[Frontier] | None = None) -> list[Frontier]:
-    """Return the frontiers whose ability is measured in an environment, or else all of the role."""
-    every = [f for f in (frontiers() if known is None else known) if f.role == role]
-    return [f for f in every if f.bed == env] or every
+def of(role: str, env: str) -> list[Frontier]:
+    """Return the frontiers of a role whose ability is measured in an environment."""
+    return [f for f in frontiers() if f.role == role and f.bed == env]
+
+
+def elsewhere(role: str) -> str:
+    """Say where the frontiers of a role were made."""
+    envs = sorted({f.env.removeprefix("hunch/") for f in frontiers() if f.role == role})
+    return f"frontier of {', '.join(envs)}: none here" if envs else "no frontier of this role"
 
 
 def likeliest(found: Sequence[Frontier], lasting: float) -> list[Frontier]:
     """Return one frontier per method: that of lasting errors if most of the model's errors last.
 
-    Where it is not known how the errors are, and of several environments, it is the one with the lower gain
-    at its upper end.
+    Where it is not known how the errors are, it is the one with the lower gain at its upper end.
     """
     wanted: Errors | None = None if np.isnan(lasting) else "lasting" if lasting > 0.5 else "independent"
-    by_method: dict[str, list[Frontier]] = {}
+    by_method: dict[tuple[str, str], list[Frontier]] = {}
     for frontier in found:
-        by_method.setdefault(frontier.method, []).append(frontier)
+        by_method.setdefault((frontier.method, frontier.env), []).append(frontier)
     return [
         min([f for f in own if f.errors == wanted] or own, key=lambda f: f.points[-1].low)
         for own in by_method.values()

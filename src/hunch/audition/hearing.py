@@ -11,12 +11,13 @@ from typing import Any
 from hunch.audition import frontier as frontiers
 from hunch.audition import playing
 from hunch.audition.answer import EMPTY, Audition, Heard, Line
-from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
+from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
 from hunch.audition.question import Bed, Role, Scores
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
+from hunch.lm.answers.cache import Cached
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
@@ -68,7 +69,7 @@ def audition(
         HunchError: if a model fails; its answers so far are kept, and the same call goes on from there.
     """
     check_value("questions", questions, PositiveInt)
-    check_env(env, env_options or {})
+    check_env(env, env_options or {}, data)
     chosen = [role_named(name) for name in roles] if roles else list(ROLES)
     models = _models(lm, join)
     recorded = read_data(data)
@@ -135,17 +136,18 @@ def _told(scores: Scores) -> dict[str, Any]:
 def _models(
     given: str | LanguageModel | Sequence[str | LanguageModel], join: Join | None
 ) -> dict[str, LanguageModel]:
-    """Load the models, each once, by spec or name."""
+    """Load the models, each once, by spec or name; one without a meter gets one."""
     one = isinstance(given, str) or hasattr(given, "verbs")
     named: Sequence[Any] = [given] if one else list(given)  # type: ignore[arg-type]
     specs = {spec: spec for spec in named if isinstance(spec, str)}
     every = tuple(dict.fromkeys(verb for role in ROLES for verb in role.verbs))
     check_specs("An audition", specs, dict.fromkeys(specs, every))
-    loaded = dict(Models(specs, join))
-    return {
-        (spec if isinstance(spec, str) else spec.name): loaded[spec] if isinstance(spec, str) else spec
-        for spec in named
-    }
+    whole = [model for model in named if not isinstance(model, str)]
+    if len({model.name for model in whole}) < len(whole):
+        raise UsageError("Two of the models have the same name; the table names them by it.")
+    metered = {model.name: model if hasattr(model, "usage") else Cached(model) for model in whole}
+    found = {**Models(specs, join), **metered}
+    return {name: found[name] for name in (m if isinstance(m, str) else m.name for m in named)}
 
 
 def _places(
@@ -168,11 +170,13 @@ def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, He
 
 
 def _judged(role: Role, line: Line, worth: float) -> list[Line]:
-    """Return a line for each method with a frontier here, or one without."""
+    """Return a line for each method with a frontier here; one that says so if there is none."""
     heard = line.heard
-    known = [_difference(line)] if role is PLAYING and heard.asked else frontiers.of(heard.role, heard.env)
-    if not heard.asked or not known:
+    if not heard.asked:
         return [line]
+    known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
+    if not known:
+        return [replace(line, verdict="may pay", why=frontiers.elsewhere(heard.role))]
     lasting = heard.columns.get("lasting errors", nan)
     return [_held(role, line, frontier, worth) for frontier in frontiers.likeliest(known, lasting)]
 
@@ -184,31 +188,10 @@ def _difference(line: Line) -> Frontier:
 
 
 def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:
-    def foretold(heard: Heard) -> Interval:
-        chance = line.uninformed.ability if line.uninformed else nan
-        own = frontier.bed == heard.env or not chance < 1
-        return frontier.gain(heard.interval if own else frontier.elsewhere(heard.interval, chance))
-
-    gain = foretold(line.heard)
-    above = over(gain, foretold(line.words)) if line.words and line.words.asked else None
-    said = verdict(gain, above, worth) if frontier.bed == line.heard.env else _elsewhere(line)
-    if role is PLAYING and said == "may pay" and _lead(line) < worth:
+    gain, words = frontier.gain(line.heard.interval), line.words
+    above = over(gain, frontier.gain(words.interval)) if words and words.asked else None
+    said = verdict(gain, above, worth)
+    stand_ins = [other.ability for other in (line.uninformed, words) if other and other.asked]
+    if role is PLAYING and said == "may pay" and line.heard.ability - max(stand_ins) < worth:
         said = "does not pay"
     return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=said)
-
-
-def _lead(line: Line) -> float:
-    """Return by how much a model is ahead of the better stand-in."""
-    stand_ins = [other for other in (line.uninformed, line.words) if other and other.asked]
-    return min(line.heard.ability - other.ability for other in stand_ins)
-
-
-def _elsewhere(line: Line) -> Verdict:
-    """Return what can be said without a frontier in this environment: a model must be above both stand-ins.
-
-    By the study ``audition``, gains of other environments do not tell which models pay.
-    """
-    heard, chance, words = line.heard, line.uninformed, line.words
-    informed = chance is None or heard.interval[0] > chance.interval[1]
-    above_words = words is None or not words.asked or heard.ability > words.ability
-    return "may pay" if informed and above_words else "does not pay"

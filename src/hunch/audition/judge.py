@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int
     first = _said(judge.judged(prompts))
     right = first == truth
     wrong = np.flatnonzero(~right & (first >= 0))[:AGAIN]
-    again = _said(judge.judged([prompts[i] for i in wrong]))
+    again = _said(judge.judged([prompts[i] for i in wrong])) != truth[wrong]
     return Scores(
         right.astype(float),
         list(range(len(drawn))),
@@ -45,9 +46,16 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int
             "true positives": float(np.mean(first[truth] == 1)),
             "false positives": float(np.mean(first[~truth] == 1)),
             "no verdict": float(np.mean(first < 0)),
-            "lasting errors": float(np.mean(again != truth[wrong])) if len(wrong) else float("nan"),
+            "lasting errors": _lasting(again, 1 - float(right.mean())),
         },
     )
+
+
+def _lasting(again: np.ndarray[Any, Any], wrong: float) -> float:
+    """Return 0 if verdicts wrong once are wrong again as often as any, which is noise, and 1 if always."""
+    if not len(again):
+        return float("nan")
+    return max(0.0, float(again.mean() - wrong) / (1 - wrong)) if wrong < 1 else 1.0
 
 
 def by_words(drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:

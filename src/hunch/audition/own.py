@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from hunch.audition.frontier import frontiers
 from hunch.audition.goal import GOAL
@@ -45,10 +46,17 @@ def placed_in(
     changed = bool(options or data or bed.given)
     known = () if changed else tuple(own for own in role.beds if own.env == env)
     if role is POLICY and (changed or env not in {f.bed for f in frontiers() if f.role == role.name}):
-        why = _unplayable(bed)
-        return PLAYING, *(((), why) if why else (known or (bed,), ""))
-    why = "" if known else _LACKS[role.name](bed)
+        role = PLAYING
+    why = "" if known and role is not PLAYING else _lacking(role, bed)
     return role, *(((), why) if why else (known or (bed,), ""))
+
+
+def _lacking(role: Role, bed: Bed) -> str:
+    """Return why a role cannot be judged in an environment; empty if it can."""
+    try:
+        return _LACKS[role.name](bed)
+    except Exception as error:  # an environment of the user's may raise anything
+        return f"it cannot be copied or played ({type(error).__name__}: {error})"
 
 
 def read_data(data: Any) -> Sequence[Episode]:
@@ -65,13 +73,19 @@ def _bed(env: str | TextEnvironment, options: Mapping[str, Any], data: Sequence[
     return Bed(name_of(env), given=env, data=data)
 
 
-def _unplayable(bed: Bed) -> str:
-    """Return why no episode can be played in an environment; empty if one can."""
-    try:
-        _, info = bed.make(0).reset(seed=0)
-    except Exception as error:  # an environment of the user's may raise anything
-        return f"it cannot be played ({type(error).__name__}: {error})"
-    return "" if info.get("actions") else "it lists no actions"
+def _no_success(bed: Bed) -> str:
+    """Return why no episode can be played and judged in an environment; empty if one can."""
+    env, rng = bed.make(0), np.random.default_rng(0)
+    _, info = env.reset(seed=0)
+    if not info.get("actions"):
+        return "it lists no actions"
+    for _ in range(SEARCHED):
+        if "success" in info:
+            return ""
+        _, _, terminated, truncated, info = env.step(str(rng.choice(info["actions"])))
+        if terminated or truncated:
+            break
+    return "" if "success" in info else "it does not tell success"
 
 
 def _no_way(bed: Bed) -> str:
@@ -79,11 +93,10 @@ def _no_way(bed: Bed) -> str:
     if bed.data:
         won = any(episode[-1].success for episode in bed.data)
         return "" if won else "no recorded episode is successful"
-    env = bed.make(0)
-    if hasattr(env.unwrapped, "oracle"):
-        return ""
     try:
-        copy.deepcopy(env)
+        env = bed.make(0)
+        if hasattr(env.unwrapped, "oracle"):
+            return ""
         found = won_by_search(env, seed=0)
     except Exception as error:  # an environment of the user's may raise anything
         return f"there is no solver, no data, and it cannot be searched ({type(error).__name__}: {error})"
@@ -119,6 +132,7 @@ def _only(role: Role) -> Callable[[Bed], str]:
 
 _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
     PRIOR.name: _no_way,
+    POLICY.name: _no_success,
     JUDGE.name: _no_solver,
     PREFERENCE.name: _no_captions,
     GOAL.name: _only(GOAL),
@@ -128,13 +142,15 @@ _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
 }
 
 
-def check_env(env: str | TextEnvironment | None, options: Mapping[str, Any]) -> None:
+def check_env(env: str | TextEnvironment | None, options: Mapping[str, Any], data: Any) -> None:
     """Refuse an environment that does not exist, before a model is loaded.
 
     Raises:
-        UsageError: if it does not, or options are given without an id.
+        UsageError: if it does not, or options or data are given without it.
     """
     if isinstance(env, str):
         make(env, **options)
     elif options:
         raise UsageError("Options of an environment need its id: --env ID.")
+    elif env is None and data is not None:
+        raise UsageError("Recorded episodes need their environment: --env ID.")

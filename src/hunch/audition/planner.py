@@ -35,11 +35,11 @@ class Due(NamedTuple):
 
 
 def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
-    """Return for each transcript whether the skill with the highest probability is right."""
+    """Return for each transcript whether the skill with the highest probability is right; none is wrong."""
     prior = build_scorer(replace(PlannerConfig().prior, patience=None), lm)
     k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose([due.state for due in drawn], k, np.random.default_rng(seed))
-    named = [SKILLS[p.indices[p.weights.argmax()]] for p in proposals]
+    named = ["" if p.fallbacks == 1 else SKILLS[p.indices[p.weights.argmax()]] for p in proposals]
     right = np.array([float(name in due.next) for name, due in zip(named, drawn, strict=True)])
     first = np.array([not due.state.history for due in drawn])
     last = np.array([due.next == {DONE} for due in drawn])

@@ -77,11 +77,7 @@ def frontier(env: str, chance: float, steps: int) -> Frontier:
         chance: Success of an uninformed player.
         steps: Steps that were played.
     """
-    ends = [
-        Point("", ability, ability - chance, ability - chance, ability - chance) for ability in (0.0, 1.0)
-    ]
-    here = Point("uniform", chance, 0.0, 0.0, 0.0)
-    points = tuple(sorted({ends[0], here, ends[1]}, key=lambda point: point.ability))
+    points = tuple(Point("", a, a - chance, a - chance, a - chance) for a in (0.0, 1.0))
     return Frontier(
         "zero-shot", "policy", env, env, "independent", "success of an episode", steps, 1, "", points
     )

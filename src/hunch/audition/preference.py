@@ -21,7 +21,7 @@ from hunch.methods.reward.motif import Preference, PreferenceConfig
 
 BEDS = (
     Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed"),
-    Bed("hunch/FrozenLake-v0"),
+    Bed("hunch/Ferry-v0"),
     Bed("hunch/Blocksworld-v0"),
 )
 PER_EPISODE = 4

@@ -1,7 +1,8 @@
-"""The action prior and the policy: does the model name an action that leads to the goal?
+"""The action prior and the policy: does the model name actions that lead to the goal?
 
-Both are asked by the prompts and readers of DQN-Prior. The prior is right if one of its k proposals is an
-action that brings the goal nearer; the policy by the share of its choices that do.
+Both are asked by the prompts and readers of DQN-Prior, and answer once for both: the ability is the share of
+the weight of k proposals, which is that of its choices, on actions that bring the goal nearer. Whether one of
+the proposals does (recall@k) is a column: where few actions are listed, k of them name nearly all.
 """
 
 from __future__ import annotations
@@ -40,21 +41,12 @@ def states(bed: Bed, n: int, seed: int) -> States:
     return States(moments(bed, n, seed), {})
 
 
-def recall(lm: LanguageModel, drawn: States, seed: int) -> Scores:
-    """Return for each state whether a proposal is right, and how well the weights are calibrated."""
-    proposals = _proposed(lm, drawn, seed)
-    right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
-    hits = np.array([float(own.sum() > 0) for own in right])
-    return Scores(hits, [m.episode for m in drawn.moments], _columns(proposals, right))
-
-
 def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
-    """Return for each state the share of the choices that are right; a choice is a draw from the prior."""
+    """Return for each state the weight of the right proposals; a choice is a draw by these weights."""
     proposals = _proposed(lm, drawn, seed)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
-    return Scores(
-        np.array([own.sum() for own in right]), [m.episode for m in drawn.moments], _columns(proposals, right)
-    )
+    weight = np.array([own.sum() for own in right])
+    return Scores(weight, [m.episode for m in drawn.moments], _columns(proposals, right))
 
 
 def _proposed(lm: LanguageModel, drawn: States, seed: int) -> list[Proposal]:
@@ -72,11 +64,12 @@ def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
 
 
 def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, float]:
-    """Return the Brier score of the favourite, whether errors last, and the share of unread answers."""
+    """Return recall@k, Brier score of the favourite, whether errors last, and the share of unread answers."""
     sure = np.array([p.weights.max() for p in proposals])
     hit = np.array([own[p.weights.argmax()] > 0 for p, own in zip(proposals, right, strict=True)])
     unread = [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
     return {
+        "recall": float(np.mean([own.sum() > 0 for own in right])),
         "brier": float(((sure - hit) ** 2).mean()),
         "lasting errors": lasting(1 - np.array([own.sum() for own in right])),
         **({"unread": float(np.mean(unread))} if unread else {}),
@@ -94,5 +87,5 @@ def lasting(wrong: FloatArray) -> float:
     return float(np.clip((both - mean**2) / (mean - mean**2), 0, 1)) if 0 < mean < 1 else float("nan")
 
 
-PRIOR = Role("prior", f"recall@{K} of an action that leads to the goal", VERBS, BEDS, states, recall)
+PRIOR = Role("prior", "weight of its proposals that leads to the goal", VERBS, BEDS, states, accuracy)
 POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, states, accuracy)

@@ -80,19 +80,20 @@ class Scores:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the ability: a bootstrap over episodes, or over questions if there is one.
 
-        If each episode is one success or failure, it is Wilson's.
+        If each episode is one success or failure, or all answers are right or all wrong, it is Wilson's over
+        episodes: a bootstrap of equal values would leave no room for rare errors.
         """
         _, numbers = np.unique(self.groups, return_inverse=True)
-        if numbers.max() == len(numbers) - 1 and np.isin(self.values, (0, 1)).all():
-            own = over_episodes([bool(value) for value in self.values])
-            return own.low, own.high
         if numbers.max() == 0:
             numbers = np.arange(len(self.values))
-        sums = np.bincount(numbers, self.values)
-        sizes = np.bincount(numbers)
+        sums, sizes = np.bincount(numbers, self.values), np.bincount(numbers)
+        alike = sizes.max() == 1 or np.ptp(self.values) == 0
+        if alike and np.isin(self.values, (0, 1)).all():
+            own = over_episodes([bool(total) for total in sums])
+            return own.low, own.high
         drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
-        means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-        low, high = np.quantile(means, (0.025, 0.975))
+        shares = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+        low, high = np.quantile(shares, (0.025, 0.975))
         return float(low), float(high)
 
 

@@ -64,6 +64,7 @@ def audition(arguments: Sequence[str]) -> None:
     check_settings(what)
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
+    rehearsal = Rehearsal(brief=True)
     found = heard(
         list(what.lm),
         what.roles,
@@ -74,11 +75,11 @@ def audition(arguments: Sequence[str]) -> None:
         seed=what.seed,
         worth=what.worth,
         budget=None if what.dry_run else what.budget.budget() or None,
-        join=Rehearsal() if what.dry_run else None,
+        join=rehearsal if what.dry_run else None,
         progress=_told,
     )
     if what.dry_run:
-        return _estimate(found)
+        return _estimate(found, rehearsal)
     print(found)
     if what.out:
         what.out.mkdir(parents=True, exist_ok=True)
@@ -93,11 +94,18 @@ def _told(what: str) -> None:
         print(f"hunch: {what}", file=sys.stderr)
 
 
-def _estimate(found: Audition) -> None:
-    """Print what the audition would cost, role by role; answers of a stand-in have a typical length."""
+def _estimate(found: Audition, rehearsal: Rehearsal) -> None:
+    """Print what the audition would cost, role by role, and what a model that thinks first may add."""
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in COSTS[:-1]:
         grid.add_column(name, justify="left" if name in ("model", "role") else "right")
     for row in costs(found):
         grid.add_row(*row[:-1])
     Console().print(grid, markup=False, highlight=False)
+    print("Questions that follow from answers are not counted: up to two more per step of a world model.")
+    for spec, model in zip(found.usage, rehearsal.stand_ins, strict=True):
+        if more := found.usage[spec]["calls"] * model.answer_tokens:
+            print(
+                f"{spec}: counted with short answers. A model that thinks first may write {more:,.0f} tokens "
+                f"more, for {more * model.price_out / 1e6:,.4f}."
+            )

@@ -26,6 +26,8 @@ from hunch.lm.usage import checked_prices, prices
 
 T = TypeVar("T")
 CHARACTERS_A_TOKEN: Final = 4
+BRIEF: Final = 256
+"""Tokens of a text that is no item of a list, such as a program."""
 
 
 def unasked(spec: str) -> Model:
@@ -49,11 +51,13 @@ class StandIn(Model):
     Attributes:
         price_in: The model's price per million tokens read.
         price_out: The model's price per million tokens written.
+        brief: Whether its answers are counted as those of a model that does not think first.
     """
 
     speaks = False
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, brief: bool = False) -> None:
+        self.brief = brief
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.price_in, self.price_out = prices(model)
@@ -66,12 +70,14 @@ class StandIn(Model):
     ) -> list[list[str]]:
         """Return k random items of each prompt's list.
 
-        A prompt without a list counts ``max_tokens``, and so does an answer that no line end stops.
+        A prompt without a list counts ``max_tokens``, and so does an answer that no line end stops. Those of
+        a brief model count at most ``BRIEF`` tokens, and an item of a list its own.
         """
         answers = self._answers.generate(prompts, k, sampling, first)
         self.tokens_read += k * sum(map(tokens, map(text_of, prompts)))
-        most = sampling.max_tokens
-        self.tokens_written += sum(tokens(t) if t and sampling.stop else most for own in answers for t in own)
+        most = min(sampling.max_tokens, BRIEF) if self.brief else sampling.max_tokens
+        ends = self.brief or sampling.stop
+        self.tokens_written += sum(tokens(t) if t and ends else most for own in answers for t in own)
         return answers
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
@@ -126,15 +132,22 @@ class Shadow(Store):
 
 
 class Rehearsal:
-    """Replaces models by stand-ins; all stand-ins of a dry run share their answers, as through a file."""
+    """Replaces models by stand-ins; all stand-ins of a dry run share their answers, as through a file.
 
-    def __init__(self) -> None:
+    Args:
+        brief: Whether answers are counted as those of models that do not think first.
+    """
+
+    def __init__(self, brief: bool = False) -> None:
+        self.brief = brief
+        self.stand_ins: list[StandIn] = []
         self._shadows: dict[Path, Shadow] = {}
 
     def __call__(self, model: LanguageModel, store: Store | None) -> Cached:
         """Return a stand-in with the answers of the file and of this dry run."""
         shadow = None if store is None else self._shadows.setdefault(store.path, Shadow(store.path))
-        return Cached(StandIn(model), shadow)
+        self.stand_ins.append(StandIn(model, self.brief))
+        return Cached(self.stand_ins[-1], shadow)
 
     @contextmanager
     def replacing(self, models: Iterable[Cached]) -> Iterator[None]:
