@@ -95,7 +95,6 @@ def published(steps: int) -> tuple[Arm, ...]:
     listed = (
         arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN)),
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
-        arm("pretrained, not trained", "zero-shot", steps // 10, ZeroShotConfig(prior=AS_IT_IS), WALKS),
         arm("PPO on bags of words", "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
     )
     return tuple(Arm(own.label, replace(own.config, envs=STREAMS_PUBLISHED)) for own in listed)
