@@ -17,14 +17,26 @@ DENIES: Final = re.compile(
     r"\b(?:not|never|cannot|without|against|avoid\w*|neither|nor|than|over|unlike|refus\w+|instead of|except|"
     r"before|after(?! that)|until|unless|(?:any|every)thing but|under no|no (?:reason|need|point|use)|"
     r"whether|between|(?:last|previous|earlier) \w+ was|"
-    r"(?:mistake|wrong|unwise|risky|dangerous|pointless) to)\b|n['’]t\b",
+    r"(?:mistake|wrong|unwise|risky|dangerous|pointless|shame|early|late|soon|silly|foolish) to|only a fool|"
+    r"rul\w+ out|skip\w*|stop|forbid|beware|opponent|fail\w* to|had to|(?:i|we) considered)\b|n['’]t\b",
     _I,
+)
+LEADS: Final = re.compile(
+    r"(?:\W*\w+){0,2}\W*|.*[(=]\W*|.*\b(?:i|i['’](?:ll|d|m|ve)|we|we['’](?:ll|d|re)|let|let['’]?s|you|agent|robot|"
+    r"player|answer|action|choice|choose|choosing|option|decision|way|best|better|should|must|try|bid|say|"
+    r"suggest|recommend|plan|wise|good|safest|pick|take|select|counter|result|reply|prefer|is|be)\b.*",
+    _I | re.DOTALL,
+)
+"""What stands in a clause before the action that it decides on."""
+PAST: Final = re.compile(
+    r"\b(?:told|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
 )
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
 DENIED: Final = re.compile(
     r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|blocked|impossible|wrong|bad|useless|"
     r"pointless|dangerous|unsafe|risky|worse)\b|(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
     r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
+    r"(?:did|costs?|was|were|would have|is what|kills)\b|"
     r"would (?:lose|fail|end|waste|undo|hurt|be (?:wrong|bad|a mistake))\b|(?:fails|loses)\b|makes no sense)",
     _I,
 )

@@ -274,9 +274,10 @@ class Reader:
         before, denied, put_off = 0, False, False
         for mention in self.mentions(sentence):
             gap = sentence[before : mention.start]
-            denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(
-                english.DENIES.search(english.clause(gap))
-            )
+            lead = english.clause(gap)
+            denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(english.DENIES.search(lead))
+            if not found:  # the first one is meant if somebody does it, or if nothing is said before it
+                denied = denied or not english.LEADS.fullmatch(lead) or bool(english.PAST.search(lead))
             put_off = bool(found) and (
                 (put_off and not english.TURN.search(gap))
                 or bool(english.REASON.search(gap))

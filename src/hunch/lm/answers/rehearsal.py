@@ -6,23 +6,25 @@ No model is asked. The requests are those of a real run, except where they depen
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from hunch.core import FloatArray
+from hunch.core import FloatArray, HunchError, HunchWarning
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.keys import Key
 from hunch.lm.answers.store import Source, Store
+from hunch.lm.backends.account import checked_prices
 from hunch.lm.backends.sampling import THOUGHTS, sample_rng
 from hunch.lm.backends.uniform import UniformModel
 from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, Model, OptionScores, Sampling
 from hunch.lm.prompts import Prompt, text_of
-from hunch.lm.registry import split
-from hunch.lm.usage import checked_prices, prices
+from hunch.lm.registry import Backend, backend_of, build, split
+from hunch.lm.usage import prices
 
 T = TypeVar("T")
 CHARACTERS_A_TOKEN: Final = 4
@@ -148,6 +150,17 @@ class Rehearsal:
         shadow = None if store is None else self._shadows.setdefault(store.path, Shadow(store.path))
         self.stand_ins.append(StandIn(model, self.brief))
         return Cached(self.stand_ins[-1], shadow)
+
+    def build(self, spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
+        """Build a model; its server need not be there: it then counts as a chat model that can only write."""
+        try:
+            return build(spec, options)
+        except HunchError as error:
+            if not getattr(error, "unreached", False):
+                raise
+            told = f"{error} It is taken for a chat model that can only write."
+            warnings.warn(told, HunchWarning, stacklevel=2)
+            return backend_of(spec.partition("?")[0]), unasked(spec)
 
     @contextmanager
     def replacing(self, models: Iterable[Cached]) -> Iterator[None]:
