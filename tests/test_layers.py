@@ -10,7 +10,7 @@ from pathlib import Path
 import hunch
 
 SOURCE = Path(hunch.__file__).parent
-GROUND = {"core", "ranges", "numbers", "seal", "plugins", "suggest", "warned"}
+GROUND = {"core", "ranges", "numbers", "seal", "plugins", "suggest", "warned", "lazy"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "numbers": set(),
     "warned": {"core"},
     "seal": set(),
+    "lazy": set(),
     "suggest": set(),
     "plugins": {"core", "suggest"},
     "lm": GROUND,

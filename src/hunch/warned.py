@@ -1,7 +1,5 @@
 """Warnings of ours as sentences."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from typing import Any

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hunch.rl.calibration import Bin
 from hunch_studies import plan4mc, saycan, spring
 from hunch_studies.planners import Played
-from hunch_studies.reliability import draw_reliability
+from hunch_studies.reliability import Bin, draw_reliability
 from hunch_studies.study import SMOKE
 
 EASY = ("collect wood", "make table")

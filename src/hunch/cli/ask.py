@@ -157,6 +157,6 @@ def _role(arguments: Sequence[str]) -> tuple[list[str], str]:
     _, equals, role = arguments[at].partition("=")
     if not equals and at + 1 < len(arguments):
         role = arguments[at + 1]
-    if role not in ROLES and role not in methods.registered():
+    if role not in ROLES and role not in methods.names():
         raise UsageError(f"--ask takes a role ({', '.join(ROLES)}) or a method, not {role!r}.")
     return [*arguments[:at], *arguments[at + (1 if equals else 2) :]], role

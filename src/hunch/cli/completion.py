@@ -56,7 +56,7 @@ def _next(before: Sequence[str], current: str) -> Iterable[str]:
     if not before or before == ["help"]:
         return [*commands.COMMANDS, *commands.added()]
     command, rest, last = before[0], before[1:], before[-1]
-    named = {"methods": methods.registered(), "envs": envs.names(), "lm": lm.kinds(), "completion": SCRIPTS}
+    named = {"methods": methods.names(), "envs": envs.names(), "lm": lm.kinds(), "completion": SCRIPTS}
     if command in named:
         return named[command]
     found, flags = _flags(command, rest)
@@ -67,7 +67,7 @@ def _next(before: Sequence[str], current: str) -> Iterable[str]:
     if current.startswith("-"):
         return flags
     if command in ("run", "compare") and len(found) == len(rest):
-        return methods.registered()
+        return methods.names()
     return SECOND.get(command, ()) if not rest else ()
 
 
@@ -83,7 +83,7 @@ def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]
         return [], {}
     name = rest[0] if command in SECOND and rest else command
     cls = getattr(import_module(f"hunch.cli.{command}"), f"{name.capitalize()}Options", None)
-    found = [word for word in rest if word in methods.registered()] if command in ("run", "compare") else []
+    found = [word for word in rest if word in methods.names()] if command in ("run", "compare") else []
     listed = [*(help.options(cls) if cls else ())]
     listed += [option for each in found for option in help.of_method(methods.find(each), rest)]
     flags = {f"--{option.flag}": option.value for option in listed}

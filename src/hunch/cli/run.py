@@ -18,8 +18,6 @@ from hunch.cli.options import (
 )
 from hunch.core import HunchError, UsageError
 from hunch.runs.config import check, loading
-from hunch.runs.execute import execute, interruptible
-from hunch.runs.progress import RunProgress
 
 MORE = "The same command with a larger budget continues it."
 
@@ -40,7 +38,7 @@ def run(arguments: Sequence[str]) -> None:
 
         return of_run(RunOptions, str(run.__doc__), [*names, *rest])
     if not names:
-        known = ", ".join(methods.registered())
+        known = ", ".join(methods.names())
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
     method = methods.find(names[0])
     rest, env_options = split_environment([*names[1:], *rest])
@@ -56,6 +54,9 @@ def run(arguments: Sequence[str]) -> None:
         from hunch.cli.estimate import dry_run
 
         return dry_run([method.name], [config])
+    from hunch.runs.execute import execute, interruptible  # a wrong option is told before these are read
+    from hunch.runs.progress import RunProgress
+
     out = where.out or default_folder([config])
     try:
         with interruptible() as stop, RunProgress(method.name, config.steps, loading(config)) as progress:

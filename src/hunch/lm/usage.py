@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from hunch.core import UsageError
 
 
 @dataclass(slots=True)
@@ -123,18 +119,6 @@ class Metered:
             self.usage.add(spent)
         if self.gate:
             self.gate(0)
-
-
-def checked_prices(price_in: Any, price_out: Any) -> tuple[float, float]:
-    """Return prices per million tokens.
-
-    Raises:
-        UsageError: if one is negative, infinite or no number.
-    """
-    for price in (price_in, price_out):
-        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < math.inf:
-            raise UsageError(f"A price per million tokens must be at least 0 and finite, not {price!r}.")
-    return float(price_in), float(price_out)
 
 
 def prices(model: object) -> tuple[float, float]:

@@ -10,10 +10,9 @@ import sys
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from hunch.core import Agent, HunchError, UsageError
+from hunch.core import Agent, UsageError
 from hunch.methods.method import Method as Method
 from hunch.suggest import suggest
 
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
     METHODS: dict[str, Method]
 
-__all__ = ["METHODS", "AgentError", "Method", "check", "find", "of", "reads_raw", "registered"]
-GROUP = "hunch.methods"
-"""Entry-point group for packages that provide methods."""
+__all__ = ["METHODS", "AgentError", "Method", "check", "find", "names", "of", "reads_raw", "registered"]
 _FOLDERS = (
     ("prior", "dqn dqn_prior dqn_prior_released zero_shot cql_prior cql bc bc_lm"),
     ("policy", "ppo glam twosome gflan_prior instruct_ppo"),
@@ -34,11 +31,8 @@ _FOLDERS = (
     ("tune", "sft rlhf offline_rlhf grpo rloo gigpo ppo_text a2c_text trpo_text nlpo"),
     ("tune", "compress constitutional red_team syndicom"),
     ("prior", "instruct_q likelihood_value"),
-    (
-        "in_context",
-        "icpi icpi_no_argmax matching tabular_q "
-        "algorithm_distillation nearest_history in_context_lm decision_transformer",
-    ),
+    ("in_context", "icpi icpi_no_argmax matching tabular_q"),
+    ("in_context", "algorithm_distillation nearest_history in_context_lm decision_transformer"),
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
     ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),
     ("", "q_learning"),
@@ -47,11 +41,12 @@ _FOLDERS = (
     ("reward", "count_bonus rnd"),
     ("solver", "alpha_proof"),
 )
-_HOMES = {
+OURS = {
     file.replace("_", "-"): f"{__name__}.{folder}.{file}".replace("..", ".")
     for folder, files in _FOLDERS
     for file in files.split()
 }
+"""The module of each built-in method."""
 
 
 @cache
@@ -63,33 +58,23 @@ def registered() -> dict[str, Method]:
     Raises:
         HunchError: if one cannot be imported, or is not a method.
     """
-    added = {point.name: _plugin(point) for point in entry_points(group=GROUP)}
-    return {name: _ours(name) for name in _HOMES} | added
+    return {name: _ours(name) for name in OURS} | _added()
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of :func:`registered`; no file of a built-in method is read for that."""
+    return (*OURS, *_added())
 
 
 def _ours(name: str) -> Method:
-    found: Method = import_module(_HOMES[name]).METHOD
+    found: Method = import_module(OURS[name]).METHOD
     return found
 
 
-def _plugin(point: EntryPoint) -> Method:
-    found = _read(point.value, HunchError)
-    if point.name in _HOMES or found.name != point.name:
-        raise HunchError(f"{point.value} must be a new hunch.methods.Method called {point.name}.")
-    return found
+def _added() -> dict[str, Method]:
+    from hunch.methods.others import added
 
-
-def _read(place: str, error: type[HunchError]) -> Method:
-    """Return the method at ``module:NAME``; ``module:`` is short for ``module:METHOD``."""
-    module, _, name = place.partition(":")
-    try:
-        found = getattr(import_module(module), name or "METHOD")
-    except Exception as problem:  # the import of a package may raise anything
-        told = f"{type(problem).__name__}: {problem}"
-        raise error(f"The method {place} cannot be imported: {told}.") from problem
-    if not isinstance(found, Method):
-        raise error(f"{place} must be a new hunch.methods.Method, not {found!r}.")
-    return found
+    return added()
 
 
 def find(name: str) -> Method:
@@ -99,17 +84,16 @@ def find(name: str) -> Method:
         UsageError: if there is none, with similar names.
         HunchError: if a package that provides methods cannot be imported.
     """
-    if name in _HOMES:
+    if name in OURS:
         return _ours(name)
     if ":" in name:
-        found = _read(name, UsageError)
+        from hunch.methods.others import read
+
+        found = read(name, UsageError)
         return found if found.name == name else replace(found, name=name)
-    known = registered()
-    if name in known:
-        return known[name]
-    raise UsageError(
-        f"There is no method called {name!r}; {suggest(name, known.keys(), where='hunch methods')}"
-    )
+    if name in _added():
+        return _added()[name]
+    raise UsageError(f"There is no method called {name!r}; {suggest(name, names(), where='hunch methods')}")
 
 
 def of(agent: Agent) -> Method | None:
@@ -119,10 +103,9 @@ def of(agent: Agent) -> Method | None:
     """
     kind = type(agent)
     found = getattr(sys.modules.get(kind.__module__), "METHOD", None)
-    if isinstance(found, Method) and found.agent_class is kind and _HOMES.get(found.name) == kind.__module__:
+    if isinstance(found, Method) and found.agent_class is kind and OURS.get(found.name) == kind.__module__:
         return found
-    others = (method for name, method in registered().items() if name not in _HOMES)
-    return next((method for method in others if method.agent_class is kind), None)
+    return next((method for method in _added().values() if method.agent_class is kind), None)
 
 
 def reads_raw(agent: Agent) -> bool:
@@ -138,7 +121,7 @@ def _named(name: str) -> Any:
     if name in ("check", "AgentError"):
         return getattr(import_module(f"{__name__}.checker"), name)
     plain = name.lower().removesuffix("config")
-    for file in sorted(_HOMES, key=lambda file: file.replace("-", "") != plain):  # the likely one first
+    for file in sorted(OURS, key=lambda file: file.replace("-", "") != plain):  # the likely one first
         for found in _classes(file):
             if found.__name__ == name:
                 return found
@@ -150,7 +133,7 @@ def _classes(name: str) -> tuple[type[Any], type[Any]]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(cls.__name__ for name in _HOMES for cls in _classes(name))})
+    return sorted({*__all__, *(cls.__name__ for name in OURS for cls in _classes(name))})
 
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types

@@ -187,7 +187,7 @@ def _is_seed(run: Run, name: str) -> bool:
 
 def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
     """Sort runs by their settings without the seed; methods are in the order of the table of methods."""
-    order = {name: number for number, name in enumerate(methods.registered())}
+    order = {name: number for number, name in enumerate(methods.names())}
     alike: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: (_label(run.config), run.config.seed)):
         alike.setdefault(repr(replace(run.arm, seed=0)), []).append(run)

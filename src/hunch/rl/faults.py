@@ -27,16 +27,11 @@ def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
 
 
 def require_shape(verb: str, answer: Any) -> None:
-    """Check how many values ``reset`` or ``step`` returned, and that the last is a dict.
-
-    Raises:
-        UsageError: if they are not as they have to be.
-    """
-    size = 2 if verb == "reset" else 5
-    if not isinstance(answer, tuple) or len(answer) != size or not isinstance(answer[-1], dict):
-        raise UsageError(
-            f"The environment's {verb} has to return {size} values, the last a dict, not {answer!r}."
-        )
+    """Raise a UsageError if ``reset`` or ``step`` returned too many or few values, or no dict at the end."""
+    n = 2 if verb == "reset" else 5
+    if not isinstance(answer, tuple) or len(answer) != n or not isinstance(answer[-1], dict):
+        told = f"The environment's {verb} has to return {n} values, the last a dict"
+        raise UsageError(f"{told}, not {answer!r}.")
 
 
 def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any] | None) -> None:
@@ -75,10 +70,8 @@ def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseExcept
     if isinstance(error, HunchError):
         return error
     asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
-    said = " ".join(str(error).split())[:300]
-    return HunchError(
-        f"The environment raised {type(error).__name__} in {asked}" + (f": {said}" if said else "")
-    )
+    said = "".join(f" {word}" for word in str(error).split())[:300]
+    return HunchError(f"The environment raised {type(error).__name__} in {asked}{':' * bool(said)}{said}")
 
 
 class Failing:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import gymnasium
 
 import hunch.envs
-from hunch.core import Agent, EvidenceLevel, HunchError, HunchWarning, UsageError, weakest
+from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import Backend, answers_file, backend_of, build, check_spec, opened
+from hunch.lm.registry import answers_file, backend_of, build, check_spec, opened
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
 
@@ -54,7 +53,7 @@ class Models(Mapping[str, LanguageModel]):
         bare = Loaded() if loaded is None else loaded
         for name, spec in specs.items():
             if spec not in bare:
-                backend, model = _built(spec, join is not None)
+                backend, model = getattr(join, "build", build)(spec, {})  # a dry run needs no server
                 bare[spec] = model, opened(answers_file(backend)), Memory()
             model, store, memory = bare[spec]
             self._models[name] = join(model, store) if join else Cached(model, store, memory)
@@ -67,20 +66,6 @@ class Models(Mapping[str, LanguageModel]):
 
     def __len__(self) -> int:
         return len(self._models)
-
-
-def _built(spec: str, dry: bool) -> tuple[Backend, LanguageModel]:
-    """Load a model; in a dry run its server need not be there."""
-    try:
-        return build(spec, {})
-    except HunchError as error:
-        if not (dry and getattr(error, "unreached", False)):
-            raise
-        from hunch.lm.answers.rehearsal import unasked
-
-        told = f"{error} It is taken for a chat model that can only write."
-        warnings.warn(told, HunchWarning, stacklevel=2)
-        return backend_of(spec.partition("?")[0]), unasked(spec)
 
 
 def light(specs: Iterable[str]) -> Loaded:

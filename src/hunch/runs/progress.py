@@ -73,10 +73,6 @@ class RunProgress(Bars):
         super().__init__([label], steps, waiting)
         self.label = label
 
-    def __enter__(self) -> RunProgress:
-        super().__enter__()
-        return self
-
     def update(self, line: dict[str, Any]) -> None:
         """Update the bar with one line of metrics."""
         self.show({self.label: line["step"]}, {self.label: note([line])})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,18 @@ class MissingKeyError(UsageError):
     """A server needs a key that is not in the environment, so it was not asked."""
 
     unreached = True
+
+
+def checked_prices(price_in: Any, price_out: Any) -> tuple[float, float]:
+    """Return prices per million tokens.
+
+    Raises:
+        UsageError: if one is negative, infinite or no number.
+    """
+    for price in (price_in, price_out):
+        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < math.inf:
+            raise UsageError(f"A price per million tokens must be at least 0 and finite, not {price!r}.")
+    return float(price_in), float(price_out)
 
 
 def is_provider(sdk: str, url: str) -> bool:

@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.account import Account, MissingKeyError, is_provider
+from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Sampling, Uncached, Verb
-from hunch.lm.usage import Usage, checked_prices
+from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02
 """Seconds within which arriving answers are yielded, and stored, together."""

@@ -1,0 +1,47 @@
+"""Methods of other packages: those of the entry-point group ``hunch.methods``, and ``MODULE:NAME``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint
+
+from hunch.core import HunchError
+from hunch.methods.method import Method
+from hunch.plugins import installed
+
+GROUP = "hunch.methods"
+"""The entry-point group."""
+
+
+@cache
+def added() -> dict[str, Method]:
+    """Return the methods of the group by name.
+
+    Raises:
+        HunchError: if one cannot be imported, or is not a method.
+    """
+    return {name: plugin(point) for name, point in installed(GROUP).items()}
+
+
+def plugin(point: EntryPoint) -> Method:
+    """Return the method that an entry point names, which has a new name."""
+    from hunch.methods import OURS
+
+    found = read(point.value, HunchError)
+    if point.name in OURS or found.name != point.name:
+        raise HunchError(f"{point.value} must be a new hunch.methods.Method called {point.name}.")
+    return found
+
+
+def read(place: str, error: type[HunchError]) -> Method:
+    """Return the method at ``module:NAME``; ``module:`` is short for ``module:METHOD``."""
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(import_module(module), name or "METHOD")
+    except Exception as problem:  # the import of a package may raise anything
+        told = f"{type(problem).__name__}: {problem}"
+        raise error(f"The method {place} cannot be imported: {told}.") from problem
+    if not isinstance(found, Method):
+        raise error(f"{place} must be a new hunch.methods.Method, not {found!r}.")
+    return found
