@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-STEPS = 200
+STEPS = 60
 
 
 def blocks(page):

@@ -33,6 +33,8 @@ SMALL = {
 }
 TWINS = ("rloo", "ppo-text", "a2c-text", "nlpo", "twosome")
 """Methods that differ in the loss from one that is always checked: grpo, trpo-text, glam."""
+OWN = ("constitutional", "rain", "syndicom")
+"""Methods whose contract has a test of its own, with a smaller model."""
 JUDGED = ("constitutional", "rain")
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
@@ -140,7 +142,7 @@ def test_every_method_builds_its_agent(method):
 @pytest.mark.parametrize(
     "method",
     [
-        pytest.param(m, marks=pytest.mark.thorough if m.name in TWINS else (), id=m.name)
+        pytest.param(m, marks=pytest.mark.thorough if m.name in (*TWINS, *OWN) else (), id=m.name)
         for m in methods.METHODS.values()
     ],
 )

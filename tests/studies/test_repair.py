@@ -73,7 +73,7 @@ def test_it_writes_feedback_before_the_repair_unless_there_is_none(feedback):
 
 
 def test_the_agent_keeps_its_contract():
-    methods.check(made(), hunch.make(ENV), steps=6, streams=2)
+    methods.check(made(), hunch.make(ENV, demonstrations=12), steps=6, streams=2)
 
 
 def test_demonstrations_of_one_text_are_refused_in_a_sentence(capsys, tmp_path):
