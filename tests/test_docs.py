@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-STEPS = 60
+STEPS = 100
 
 
 def blocks(page):
