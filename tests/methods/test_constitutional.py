@@ -90,7 +90,14 @@ def test_mixed_labels_come_from_both():
     assert mixed.evidence == "L0"
 
 
-@pytest.mark.parametrize("options", [{}, {"compare": False}, {"labels": "gold", "revisions": 2}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"compare": False}, marks=pytest.mark.thorough),
+        pytest.param({"labels": "gold", "revisions": 2}, marks=pytest.mark.thorough),
+    ],
+)
 def test_the_agent_keeps_its_contract(principles, options):
     methods.check(made(principles, **options), hunch.make(ENV), steps=24, streams=2)
 

@@ -75,7 +75,7 @@ def test_a_beginning_that_was_seldom_visited_and_a_good_one_are_gone_on_with():
     assert node.child(9.0).text == "c"
 
 
-@pytest.mark.parametrize("search", ["rain", "best"])
+@pytest.mark.parametrize("search", ["rain", pytest.param("best", marks=pytest.mark.thorough)])
 def test_the_agent_keeps_its_contract(search):
     methods.check(made(search=search, budget=12), hunch.make(ENV), steps=6, streams=2)
 

@@ -12,6 +12,7 @@ from hunch.core import State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.checker import ContractError
 from hunch.envs.offers import acts, declared
+from hunch.methods import others
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.q_learning import QLearning
 from hunch.runs.config import RunConfig
@@ -171,12 +172,10 @@ def register():
     """Register a method for a test."""
 
     def registers(row):
-        methods.METHODS[row.name] = row
+        others.added()[row.name] = row
 
-    before = dict(methods.METHODS)
     yield registers
-    methods.METHODS.clear()
-    methods.METHODS.update(before)
+    others.added.cache_clear()
 
 
 @pytest.mark.parametrize(("reads", "optional"), [((), ()), (("raw",), ()), (("raw",), ("raw",)), (None, ())])

@@ -274,7 +274,7 @@ def see(monkeypatch, capsys):
     return lambda out: (shown(out, monkeypatch, capsys), pages(out))
 
 
-@pytest.mark.parametrize("damage", [flip, cut])
+@pytest.mark.parametrize("damage", [flip, pytest.param(cut, marks=pytest.mark.thorough)])
 def test_damage_anywhere_in_a_comparison_is_a_sentence_or_harmless(pair, tmp_path, see, damage):
     """Its own files, those of its runs, and those that nobody reads again."""
     survive_in_pair(pair, tmp_path / "pair", damage, 1, see)

@@ -49,7 +49,10 @@ def test_two_searches_with_failed_programs_are_one(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "kills"), [("dqn-prior", 2), ("dqn", 2), ("zero-shot", 1)])
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [("dqn-prior", 2), pytest.param("dqn", 2, marks=pytest.mark.thorough), ("zero-shot", 1)],
+)
 def test_killed_runs_equal_the_uninterrupted_one(tmp_path, name, kills):
     """Five kills in all, at moments that the seed gives; ``benchmarks/kills.py`` makes a hundred."""
     _, seconds = sit(RUNS[name], tmp_path / "whole")

@@ -65,7 +65,9 @@ def test_runs_comparisons_and_worker_processes_spawn(without_fork, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", ["Heuristic-BinPacking", "Heuristic-CapSet"])
+@pytest.mark.parametrize(
+    "problem", ["Heuristic-BinPacking", pytest.param("Heuristic-CapSet", marks=pytest.mark.thorough)]
+)
 def test_programs_are_refused_in_one_sentence(without_fork, tmp_path, problem):
     """Also in a problem of the studies, which is checked before the run as other people's are."""
     line = f"run funsearch --env hunch/{problem}-v0 --lm scripted:mutator --steps 4 --out programs"
