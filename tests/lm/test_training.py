@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -232,6 +233,28 @@ def test_a_saved_model_that_started_at_random_says_so(folders: dict[str, Path], 
     assert "walks" in card
     model.restart("random", 1)
     assert lm.load(f"hf:{model.save(tmp_path / 'random')}", cache=None).evidence == "L0"
+
+
+def test_a_changed_bit_in_any_file_of_a_saved_model_is_a_sentence(tmp_path: Path) -> None:
+    """What sha256sum says too; a folder that was changed on purpose loads again without the checksums."""
+    folder, rng = lm.trainable("pocket?corpus=walks").save(tmp_path / "own"), np.random.default_rng(0)
+    sums = folder / "checksums.sha256"
+    assert subprocess.run(["sha256sum", "-c", sums.name], cwd=folder, capture_output=True).returncode == 0
+    for file in (file for file in folder.iterdir() for _ in range(10)):
+        sound = file.read_bytes()
+        place = int(rng.integers(8 * len(sound)))
+        damaged = bytearray(sound)
+        damaged[place // 8] ^= 1 << place % 8
+        file.write_bytes(damaged)
+        with pytest.raises(HunchError, match=r"^[^\n]+$"):
+            lm.load(f"hf:{folder}", cache=None)
+        file.write_bytes(sound)
+    settings = folder / "generation_config.json"
+    settings.write_text(settings.read_text() + "\n")
+    with pytest.raises(HunchError, match="If you changed it, delete checksums"):
+        lm.load(f"hf:{folder}", cache=None)
+    sums.unlink()
+    lm.load(f"hf:{folder}", cache=None)
 
 
 def test_a_text_may_end_with_a_class_of_tokens(folders: dict[str, Path]) -> None:

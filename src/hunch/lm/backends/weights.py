@@ -17,6 +17,8 @@ MODEL: Final = "model"
 """Folder in that of a run which holds the model that it trained."""
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
+SUMS = "checksums.sha256"
+"""File with the checksums of the files that were written into a folder, as ``sha256sum`` reads them."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -110,7 +112,8 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
 
     Raises:
         UsageError: for a device or dtype that does not exist here.
-        HunchError: if torch or transformers is missing, or the folder holds no complete model.
+        HunchError: if torch or transformers is missing, the folder holds no complete model, or a file of it
+            is no longer what we wrote.
     """
     if dtype not in DTYPES:
         raise UsageError(f"There is no dtype {dtype!r} for models; there are {', '.join(DTYPES)}.")
@@ -119,6 +122,7 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"There is no device {device!r} here to load a model on.") from error
+    _check(folder)
     try:
         with quietly():
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
@@ -135,13 +139,26 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
     return tokenizer, network.to(device).eval()
 
 
+def _check(folder: Path) -> None:
+    sums = (folder / SUMS).read_text("latin-1") if (folder / SUMS).is_file() else ""
+    for digest, _, name in (line.partition("  ") for line in sums.splitlines()):
+        if not (folder / name).is_file() or sha256(folder / name) != digest:
+            what = f"{folder / name} is not what was written: it is damaged, or {SUMS} beside it is"
+            raise HunchError(f"{what}. If you changed it, delete {SUMS}.")
+
+
 def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str, Any]] = ()) -> Path:
-    """Save a model as the transformers library does, with a card of its trainings; return the folder."""
+    """Save a model as the transformers library does, with checksums and a card of its trainings."""
+    (folder / SUMS).unlink(missing_ok=True)
     with quietly():
         network.save_pretrained(str(folder))
         tokenizer.save_pretrained(str(folder))
     if card:
         (folder / CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card))
+    names = sorted(
+        file.name for file in folder.iterdir() if file.name == CARD or file.suffix in READ_BY_MODELS
+    )
+    (folder / SUMS).write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in names))
     return folder
 
 
