@@ -125,7 +125,7 @@ class Audition:
 # ---- as text and as values --------------------------------------------------------------------------------
 
 HEADS = (
-    *("role", "environment", "model", "verdict", "method", "gain"),
+    *("role", "verdict", "environment", "model", "method", "gain"),
     *("ability", "uninformed", "words", "needs", "why"),
 )
 COMMAND = "hunch run {method} --env {env} --lm {model}"
@@ -137,9 +137,9 @@ def cells(line: Line, worth: float) -> tuple[str, ...]:
     needed = frontier.needed(worth) if frontier else None
     return (
         heard.role,
+        line.verdict,
         heard.env.removeprefix("hunch/"),
         heard.model,
-        line.verdict,
         line.method,
         _interval(line.gain),
         _ability(heard),
