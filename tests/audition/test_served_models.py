@@ -31,6 +31,8 @@ class Served(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    wbufsize = -1  # headers and body in one packet: the second would wait 40 ms for the first
+
     def log_message(self, *_):
         """Keep quiet."""
 

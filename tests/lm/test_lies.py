@@ -85,6 +85,7 @@ class Liar(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    wbufsize = -1  # headers and body in one packet: the second would wait 40 ms for the first
     protocol_version = "HTTP/1.1"
     server: Liar
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hunch.core import UsageError
-from hunch.lm.backends.weights import trained_on, write
+from hunch.lm.backends.weights import trained_on
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch_studies.laboratory import corpus, households, tokenizer, walks
 from hunch_studies.laboratory.batches import Batch, Corpus
@@ -304,6 +304,8 @@ def save(training: Pretraining, folder: Path) -> Path:
     import torch
 
     half = copy.deepcopy(training.network).to("cpu", torch.bfloat16)
+    from hunch.lm.training.weights import write
+
     return write(folder, half, training.tokenizer, _card(training))
 
 

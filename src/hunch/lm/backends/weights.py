@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -112,8 +112,7 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
 
     Raises:
         UsageError: for a device or dtype that does not exist here.
-        HunchError: if torch or transformers is missing, the folder holds no complete model, or a file of it
-            is no longer what we wrote.
+        HunchError: if a library is missing, the folder holds no complete model, or a file of it changed.
     """
     if dtype not in DTYPES:
         raise UsageError(f"There is no dtype {dtype!r} for models; there are {', '.join(DTYPES)}.")
@@ -145,21 +144,6 @@ def _check(folder: Path) -> None:
         if not (folder / name).is_file() or sha256(folder / name) != digest:
             what = f"{folder / name} is not what was written: it is damaged, or {SUMS} beside it is"
             raise HunchError(f"{what}. If you changed it, delete {SUMS}.")
-
-
-def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str, Any]] = ()) -> Path:
-    """Save a model as the transformers library does, with checksums and a card of its trainings."""
-    (folder / SUMS).unlink(missing_ok=True)
-    with quietly():
-        network.save_pretrained(str(folder))
-        tokenizer.save_pretrained(str(folder))
-    if card:
-        (folder / CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card))
-    names = sorted(
-        file.name for file in folder.iterdir() if file.name == CARD or file.suffix in READ_BY_MODELS
-    )
-    (folder / SUMS).write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in names))
-    return folder
 
 
 def libraries() -> tuple[Any, Any]:

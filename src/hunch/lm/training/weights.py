@@ -5,7 +5,8 @@ This module imports torch and transformers, so import it only where such a model
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -97,7 +98,7 @@ class Weights:
         """
         network = self.adapters.merged() if self.adapters else self.network
         network.config.hunch_evidence = self.evidence
-        return files.write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
+        return write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """Return the trained weights."""
@@ -134,3 +135,20 @@ def _shuffle(network: Any, seed: int) -> None:
         id(own.weight): own for own in (network.get_input_embeddings(), network.get_output_embeddings())
     }.values():
         layer.weight.copy_(layer.weight[order])
+
+
+def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str, Any]] = ()) -> Path:
+    """Save a model as the transformers library does, with checksums and a card of its trainings."""
+    (folder / files.SUMS).unlink(missing_ok=True)
+    with files.quietly():
+        network.save_pretrained(str(folder))
+        tokenizer.save_pretrained(str(folder))
+    if card:
+        (folder / files.CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card))
+    names = sorted(
+        file.name
+        for file in folder.iterdir()
+        if file.name == files.CARD or file.suffix in files.READ_BY_MODELS
+    )
+    (folder / files.SUMS).write_text("".join(f"{files.sha256(folder / name)}  {name}\n" for name in names))
+    return folder

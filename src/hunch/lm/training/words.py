@@ -15,11 +15,10 @@ import transformers
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from hunch.core import UsageError
-from hunch.lm.backends import weights
 from hunch.lm.backends.bag_of_words import WORD, words
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.causal import Causal
-from hunch.lm.training.weights import Start
+from hunch.lm.training.weights import Start, write
 
 SPECIAL: Final = {"<unknown>": 0, "<end>": 1}
 
@@ -53,7 +52,7 @@ class Words(Causal):
 
     def save(self, folder: str | Path) -> Path:
         """Save the model with the words that it knows, as a folder of transformers, which ``hf:`` loads."""
-        return weights.write(Path(folder), self.network, self.model.tokenizer)
+        return write(Path(folder), self.network, self.model.tokenizer)
 
 
 def new(
@@ -101,7 +100,7 @@ def new(
         torch.manual_seed(seed)
         network = transformers.LlamaForCausalLM(config)
     with TemporaryDirectory() as folder:
-        weights.write(Path(folder), network, _tokenizer())
+        write(Path(folder), network, _tokenizer())
         return Words(CausalModel("words", Path(folder), prefix_cache=0), context=context)
 
 
