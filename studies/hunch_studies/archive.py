@@ -97,9 +97,8 @@ def _read(archive: Path) -> dict[str, bytes]:
     if not archive.exists():
         return {}
     try:
-        whole = lzma.decompress(
-            archive.read_bytes()
-        )  # compares its checksum, for which tar does not read far enough
+        # The whole is read first, for its checksum: tar does not read that far.
+        whole = lzma.decompress(archive.read_bytes())
         with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
             return {entry.name: file.read() for entry in tar if (file := tar.extractfile(entry))}
     except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:

@@ -6,7 +6,6 @@ hunch study glam | twosome | gflan-prior
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -59,11 +58,20 @@ ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 }
 
 
-def arm(label: str, method: str, steps: int, options: Any, lm: str = "", env: str = ENV, **place: Any) -> Arm:
-    """Return an arm without history and with eight streams."""
+def arm(
+    label: str,
+    method: str,
+    steps: int,
+    options: Any,
+    lm: str = "",
+    env: str = ENV,
+    envs: int = STREAMS,
+    **place: Any,
+) -> Arm:
+    """Return an arm without history."""
     where = {"history": 0, **place}
     config = RunConfig(
-        method=method, env=env, lm=lm, steps=steps, envs=STREAMS, env_options=where, options=options
+        method=method, env=env, lm=lm, steps=steps, envs=envs, env_options=where, options=options
     )
     return Arm(label, config)
 
@@ -92,12 +100,12 @@ def glam(scale: Scale, data: Path) -> list[Part]:
 
 def published(steps: int) -> tuple[Arm, ...]:
     """Return the arms of the first part that learn, with the paper's numbers of steps and of streams."""
-    listed = (
-        arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN)),
-        arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
-        arm("PPO on bags of words", "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
+    ppo, envs = PPOConfig(encoder="bag-of-words", horizon=40), STREAMS_PUBLISHED
+    return (
+        arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN), envs=envs),
+        arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), envs=envs),
+        arm("PPO on bags of words", "ppo", steps, ppo, envs=envs),
     )
-    return tuple(Arm(own.label, replace(own.config, envs=STREAMS_PUBLISHED)) for own in listed)
 
 
 def alone(steps: int) -> tuple[Arm, ...]:

@@ -1,7 +1,5 @@
 """Language models behind one protocol, with a cache and a meter. See ``docs/models.md``."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from hunch import lazy

@@ -70,8 +70,9 @@ def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseExcept
     if isinstance(error, HunchError):
         return error
     asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
-    said = "".join(f" {word}" for word in str(error).split())[:300]
-    return HunchError(f"The environment raised {type(error).__name__} in {asked}{':' * bool(said)}{said}")
+    told = f"The environment raised {type(error).__name__} in {asked}"
+    said = " ".join(str(error).split())[:300]
+    return HunchError(f"{told}: {said}" if said else told)
 
 
 class Failing:

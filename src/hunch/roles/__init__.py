@@ -1,7 +1,5 @@
 """The roles that a language model can fill in an RL loop; each file is imported when it is used."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from hunch import lazy

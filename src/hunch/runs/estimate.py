@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from hunch.lm.answers.cache import Cached
-from hunch.lm.answers.rehearsal import CHARACTERS_A_TOKEN, Rehearsal
+from hunch.lm.answers.rehearsal import CHARACTERS_PER_TOKEN, Rehearsal
 from hunch.runs.build import build
 from hunch.runs.config import RunConfig, check
 from hunch.runs.execute import Given, execute, places_of
@@ -136,7 +136,7 @@ def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]
     listed = [
         "Extrapolated, not measured: no model was asked, and random answers replaced those not in the cache.",
         f"{found.sampled:,} of {found.steps:,} steps were played. {_extrapolated(found)}",
-        f"A token is counted as {CHARACTERS_A_TOKEN} characters. A prompt is read once per answer, and an "
+        f"A token is counted as {CHARACTERS_PER_TOKEN} characters. A prompt is read once per answer, and an "
         "answer is as long as one of the options in its prompt, or else the maximum length.",
         "The run is assumed to start from the beginning, even if its folder holds a part of it.",
     ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hunch_studies.laboratory import corpus
 
-CHARACTERS_A_TOKEN: Final = 4
+CHARACTERS_PER_TOKEN: Final = 4
 """Upper bound of characters per token, so that a document of this length always fills its row."""
 
 
@@ -53,7 +53,7 @@ class Corpus:
         self, fitted: Any, seeds: list[str], length: int, ease: float, shape: str | None = None
     ) -> Batch:
         """Write one document per row."""
-        size = length * CHARACTERS_A_TOKEN
+        size = length * CHARACTERS_PER_TOKEN
         return tokenise(fitted, [self.document(seed, size, ease, shape) for seed in seeds], length)
 
     def evaluate(self, network: Any, fitted: Any, rows: int = 8, length: int = 512) -> dict[str, float]:

@@ -303,9 +303,9 @@ def save(training: Pretraining, folder: Path) -> Path:
 
     import torch
 
-    half = copy.deepcopy(training.network).to("cpu", torch.bfloat16)
     from hunch.lm.training.weights import write
 
+    half = copy.deepcopy(training.network).to("cpu", torch.bfloat16)
     return write(folder, half, training.tokenizer, _card(training))
 
 

@@ -27,7 +27,7 @@ from hunch.lm.registry import Backend, backend_of, build, split
 from hunch.lm.usage import prices
 
 T = TypeVar("T")
-CHARACTERS_A_TOKEN: Final = 4
+CHARACTERS_PER_TOKEN: Final = 4
 BRIEF: Final = 256
 """Tokens of a text that is no item of a list, such as a program."""
 
@@ -106,7 +106,7 @@ class StandIn(Model):
 
 def tokens(text: str) -> int:
     """Estimate the number of tokens of a text."""
-    return 1 + len(text) // CHARACTERS_A_TOKEN
+    return 1 + len(text) // CHARACTERS_PER_TOKEN
 
 
 class Shadow(Store):

@@ -15,7 +15,7 @@ from hunch.lm.base import OptionScores
 
 MOST_TOKENS = 10**9
 """More tokens than any request reads or writes."""
-WORDS_A_TOKEN = 4
+WORDS_PER_TOKEN = 4
 """More words than a token of any tokenizer that we know stands for on average."""
 TEXTS = frozenset(
     ("messages", "system", "prompt", "input", "choices", "message", "content", "text", "reasoning_content")
@@ -84,7 +84,7 @@ def stated(body: Mapping[str, Any], reply: Any) -> tuple[int | None, int | None]
 
     Some services leave thoughts out of the tokens written, but not out of the total.
     """
-    asked, said = (_words(texts) // WORDS_A_TOKEN for texts in (body, {} if body.get("echo") else reply))
+    asked, said = (_words(texts) // WORDS_PER_TOKEN for texts in (body, {} if body.get("echo") else reply))
     usage = reply.get("usage") if isinstance(reply, dict) else None
     told = usage if isinstance(usage, dict) else {}
     read = told.get("prompt_tokens", told.get("input_tokens"))

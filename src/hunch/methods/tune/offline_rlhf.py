@@ -10,8 +10,8 @@ all descend on a loss over the log-probabilities of recorded texts y after promp
     dpo          -log sigmoid(beta (g(better) - g(worse))),  g = log p / p_ref        (Rafailov et al., 2023)
     kto          1 - sigmoid(+-beta (g - its mean for other prompts))            (Ethayarajh et al., 2024)
 
-Rewards are those of the record. dpo compares texts that answer the same prompt; kto calls a text
-good if its reward is above the mean. No threshold, temperature or form of the levels is published with code:
+Rewards are those of the record. dpo compares texts that answer the same prompt. For kto, texts with a
+reward above the mean are good. No threshold, temperature or form of the levels is published with code:
 those here are ours.
 """
 
