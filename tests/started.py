@@ -1,6 +1,6 @@
-"""Programs in processes of their own that begin with the slow libraries loaded.
+"""Programs in processes of their own that begin with the slow libraries loaded, and servers in threads.
 
-For tests whose subject is what a program does. Those of how it starts begin a fresh interpreter.
+Programs are for tests whose subject is what a program does. Those of how it starts begin a fresh interpreter.
 """
 
 import multiprocessing
@@ -8,12 +8,29 @@ import os
 import runpy
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseServer
 from subprocess import CompletedProcess
+from typing import TypeVar
 
 from hunch.runs.compare import PRELOADED
+
+Server = TypeVar("Server", bound=BaseServer)
+
+
+@contextmanager
+def answering(server: Server) -> Iterator[Server]:
+    """Let a server answer in a thread; it stops at once, and not after half a second."""
+    with server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
 
 
 def server():

@@ -1,11 +1,11 @@
 """The audition of models of ours behind a local server: their errors are known, and requests are counted."""
 
 import json
-import threading
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from tests.started import answering
 
 import hunch
 from hunch.audition.roles import role_named
@@ -62,11 +62,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
-    running = Served(("127.0.0.1", 0), Handler)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    yield running
-    running.shutdown()
-    running.server_close()
+    with answering(Served(("127.0.0.1", 0), Handler)) as running:
+        yield running
 
 
 def spec(server):

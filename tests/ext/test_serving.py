@@ -13,6 +13,7 @@ import threading
 import time
 
 import pytest
+from tests.started import answering
 
 import hunch
 from hunch import lm, methods
@@ -159,11 +160,9 @@ def test_a_server_that_is_gone_or_late_or_another_is_said(served):
             hunch.make(f"openenv:{place}", seconds=0.2)
     with pytest.raises(UsageError, match=r"No OpenEnv server answers at .*: .*refused"):
         hunch.make(f"openenv:{place}")
-    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
-        with pytest.raises(UsageError, match="No OpenEnv server answers"):
-            hunch.make(f"openenv:http://127.0.0.1:{other.server_address[1]}")
-        other.shutdown()
+    other = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    with answering(other), pytest.raises(UsageError, match="No OpenEnv server answers"):
+        hunch.make(f"openenv:http://127.0.0.1:{other.server_address[1]}")
     with pytest.raises(UsageError, match="has no field 'words': it has"):
         hunch.make(f"openenv:{served}", text="words").reset(seed=0)
     running = Running(Turns("hunch/FrozenLake-v0"))

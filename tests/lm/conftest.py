@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from server import Server
+from tests.started import answering
 
 CORPUS = [
     "You are in the middle of a room. You see a fridge 1, a table 2 and a mug 3.",
@@ -103,12 +103,9 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def serving(folders: dict[str, Path]) -> Iterator[Server]:
-    running = Server({name: folders[name] for name in ("gpt2", "llama", "bert")})
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    yield running
-    running.stopping.set()
-    running.shutdown()
-    running.server_close()
+    with answering(Server({name: folders[name] for name in ("gpt2", "llama", "bert")})) as running:
+        yield running
+        running.stopping.set()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import itertools
 import json
 import logging
 import socket
-import threading
 import urllib.parse
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.started import answering
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
@@ -118,10 +118,8 @@ def liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[Liar]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(network, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(network, "LONGEST_WAIT", 0.05)
-    with Liar() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with answering(Liar()) as server:
         yield server
-        server.shutdown()
 
 
 def load(liar: Liar, cache: Path | None = None, **options: Any) -> Cached:
@@ -479,8 +477,7 @@ def test_the_providers_own_addresses(url: str, own: bool) -> None:
 def test_a_near_host_is_reached_without_a_proxy(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy is a real one that writes down what it gets."""
     monkeypatch.setenv("HUNCH_API_KEY", KEY)
-    with Liar() as proxy:
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    with answering(Liar()) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_port}")
         for name in ("no_proxy", "NO_PROXY"):
@@ -497,7 +494,6 @@ def test_a_near_host_is_reached_without_a_proxy(liar: Liar, monkeypatch: pytest.
             assert proxy.seen == [], host
         assert load(liar, base_url="http://8.8.8.8/v1").generate(PROMPTS[:1]) == [["go left"]]
         assert proxy.seen, "another host is reached through the proxy"
-        proxy.shutdown()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from tests.lm.test_lies import Liar
+from tests.started import answering
 
 import hunch
 from hunch import lm
@@ -71,14 +72,9 @@ def choose(prompt):
 
 @pytest.fixture
 def thinker(monkeypatch, tmp_path):
-    import threading
-
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
-    server = Thinker()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with answering(Thinker()) as server:
+        yield server
 
 
 def spec(server):
