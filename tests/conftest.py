@@ -3,13 +3,18 @@
 import gc
 import os
 import signal
+from multiprocessing import forkserver
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.started import server
+
+MANY = 1_000
+
 # One thread of torch per process: on a busy machine two can be forty times slower, waiting for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Servers of tests are on this machine and without TLS; to read all certificates would take every client 50 ms.
+# Servers of tests are on this machine and without TLS; to read all certificates takes each client 50 ms.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
 # A shell's background jobs ignore Ctrl-C, and hand that on; here it has to reach whoever is interrupted.
@@ -19,9 +24,16 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
-def pytest_collection_finish():
-    """What is loaded by now stays; the garbage collector need not look at it again and again."""
+def pytest_collection_finish(session):
+    """Begin with what tests share.
+
+    What is loaded by now stays, and the garbage collector need not look at it again and again. If there are
+    many tests, the process that forks those of tests loads its libraries beside the first tests.
+    """
     gc.freeze()
+    if len(session.items) > MANY and not session.config.option.collectonly:
+        server()
+        forkserver.ensure_running()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from typing import TypeVar
 
 from hunch.runs.compare import PRELOADED
 
+SLOW = ("torch._dynamo", "hunch.lm.scoring.engine", "matplotlib.pyplot", "tyro")
+"""What most runs of tests import besides."""
 Server = TypeVar("Server", bound=BaseServer)
 
 
@@ -36,7 +38,7 @@ def answering(server: Server) -> Iterator[Server]:
 def server():
     """The processes that begin with the libraries loaded, made by one that loads them once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, "transformers"])
+    context.set_forkserver_preload([*PRELOADED, *SLOW])
     return context
 
 

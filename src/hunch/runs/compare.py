@@ -212,11 +212,17 @@ def prepared(todo: Sequence[Job]) -> Any:
     if "forkserver" not in mp.get_all_start_methods():
         return mp.get_context("spawn")
     context = mp.get_context("forkserver")
-    imports = [module for job in todo for backend in _backends(job.config) for module in backend.imports]
+    imports = [module for job in todo for module in _imports(job.config)]
     context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
     with environment(thread_limits(max(job.config.threads for job in todo))), without_main():
         forkserver.ensure_running()
     return context
+
+
+def _imports(config: RunConfig) -> list[str]:
+    """Return what takes a run seconds to import: what its models need, and torch's optimizers."""
+    optimizers = ["torch._dynamo"] * ("learning_rate=" in repr(config.options))
+    return [*optimizers, *(module for backend in _backends(config) for module in backend.imports)]
 
 
 def _backends(config: RunConfig) -> list[lm.Backend]:
