@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-STEPS = 60
+STEPS = 20
 MORE = {"runs.md": 200}
 """Pages whose programs need more: a checkpoint of step 150."""
 

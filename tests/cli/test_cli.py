@@ -98,7 +98,7 @@ def test_a_wrong_start_does_not_claim_its_folder(hunch):
 
 def test_compare_adds_the_control_and_draws(hunch, tmp_path):
     command = [
-        *("compare", "dqn", "dqn-prior", *LAKE, "--steps", "100"),
+        *("compare", "dqn", "dqn-prior", *LAKE, "--steps", "30"),
         *["--seeds", "2", "--encoder", "bag-of-words", "--hidden", "16", "--dqn-prior.k", "2"],
         *["--out", "c"],
     ]

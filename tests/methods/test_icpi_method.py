@@ -288,7 +288,7 @@ def test_regret_of_an_episode():
         assert short == pytest.approx(best - paid)
 
 
-@pytest.mark.parametrize("domain", ["Chain", "Maze"])
+@pytest.mark.parametrize("domain", ["Chain", pytest.param("Maze", marks=pytest.mark.thorough)])
 def test_icpi_reaches_the_optimum_with_a_model_that_is_never_wrong(domain):
     result = hunch.train(begun(ICPI(model())), env(domain), 200, seed=0)
     late = [regret(env(domain), episode) for episode in result.episodes if episode.step > 150]

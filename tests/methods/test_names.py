@@ -44,7 +44,7 @@ def test_neither_the_import_nor_dir_loads_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_type_checker_knows_every_class_and_the_types_of_options(tmp_path):
     names = sorted(
         {n for m in methods.METHODS.values() for n in (m.agent_class.__name__, m.config_class.__name__)}

@@ -15,6 +15,7 @@ from hunch.cli.help import of_method
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.lm.wording import version
 from hunch.methods.goal.rl_adapter import MentorConfig
+from hunch.methods.reward.motif import PreferenceConfig
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loading import load_agent
 
@@ -30,10 +31,11 @@ SMALL = {
     "max_tokens": 4,
     "refresh": 1,
     "drafts": 2,
+    "lm": "scratch?width=16&layers=1&heads=2",
 }
-TWINS = ("rloo", "ppo-text", "a2c-text", "nlpo", "twosome")
-"""Methods that differ in the loss from one that is always checked: grpo, trpo-text, glam."""
-OWN = ("constitutional", "rain", "syndicom")
+TWINS = ("rloo", "ppo-text", "a2c-text", "nlpo", "twosome", "icpi-no-argmax", "inner-monologue")
+"""Methods that differ in one step from one that is always checked: grpo, trpo-text, glam, icpi, saycan."""
+OWN = ("constitutional", "rain", "syndicom", "gigpo")
 """Methods whose contract has a test of its own, with a smaller model."""
 JUDGED = ("constitutional", "rain")
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
@@ -96,6 +98,12 @@ def small(method, spec=None):
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
+    if method.name == "twosome":
+        config = dataclasses.replace(config, lm="")
+    if method.name in ("best-of-n", "rlhf"):
+        config = dataclasses.replace(config, pairs=6)  # some of them differ
+    if method.name == "motif":
+        config = dataclasses.replace(config, preference=PreferenceConfig(collect=12, pairs=20))
     if method.name == "algorithm-distillation":
         config = dataclasses.replace(config, episodes=2)  # what the checker records is short
     if method.name == "rlprompt":

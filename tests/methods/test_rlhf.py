@@ -197,10 +197,10 @@ SMALL = {"pairs": 4, "reward_epochs": 1}
     ("name", "options"),
     [
         ("rlhf", {**SMALL, "demonstrations": 5, "ensemble": 2}),
-        ("offline-rlhf", {"loss": "kto", "batch_size": 4}),
         *(
             pytest.param(name, options, marks=pytest.mark.thorough)
             for name, options in (
+                ("offline-rlhf", {"loss": "kto", "batch_size": 4}),
                 ("sft", {"batch_size": 8}),
                 ("rlhf", {**SMALL, "advantage": "leave_one_out", "group": 2, "rounds": 2, "ptx": 0.5}),
                 ("best-of-n", {**SMALL, "n": 3}),

@@ -149,7 +149,9 @@ def test_the_contract_is_kept_in_conversations(name, options, model):
     methods.check(made, Talk(), steps=12, streams=2)
 
 
-@pytest.mark.parametrize("name", ["grpo", "ppo-text", pytest.param("rloo", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "name", ["grpo", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("ppo-text", "rloo"))]
+)
 def test_the_gold_reward_is_reached(name, model):
     """Nine tenths of the best known one, where the untrained model earns a half."""
     made = agent(name, model, kl=0.0, learning_rate=1e-3, max_tokens=6, episodes=32)

@@ -89,7 +89,7 @@ def test_what_cannot_be_written_says_so(capsys):
     )
 
 
-@pytest.mark.parametrize("name", ["gigpo", "rloo"])
+@pytest.mark.parametrize("name", ["gigpo", pytest.param("rloo", marks=pytest.mark.thorough)])
 def test_the_contract_is_kept_in_many_turns(name, model):
     made = agent(name, model, group=2, episodes=4, max_tokens=5)
     methods.check(made, Written(Turning()), steps=16, streams=2)

@@ -9,7 +9,6 @@ from hunch.envs import make
 from hunch_studies.laboratory import corpus, policies, processes, wording
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
-TEXTS = [corpus.text(corpus.document(f"test-{i}", 600)) for i in range(300)]
 
 
 def transcripts(domain: str, episodes: int = 30) -> set[str]:
@@ -29,10 +28,15 @@ def transcripts(domain: str, episodes: int = 30) -> set[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def texts():
+    """Three hundred documents."""
+    return "".join(corpus.text(corpus.document(f"test-{i}", 600)) for i in range(300))
+
+
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_no_transcript_of_the_evaluation_occurs(domain):
-    everything = "".join(TEXTS)
-    assert not [text for text in transcripts(domain) if text in everything]
+def test_no_transcript_of_the_evaluation_occurs(domain, texts):
+    assert not [text for text in transcripts(domain) if text in texts]
 
 
 def test_no_word_of_the_evaluation_occurs_in_a_process():

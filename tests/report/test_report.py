@@ -101,10 +101,10 @@ def test_seeds_with_their_own_games_are_one_arm(tmp_path):
     """Beside an arm whose games are the same for all seeds."""
     one = "compare zero-shot --env hunch/Household-Pick-v0 --env.games 1 --lm scripted:first --no-control"
     for pools in ("seed", "0"):
-        main([*one.split(), "--steps", "60", "--env.pool_seed", pools, "--out", f"{tmp_path / pools}"])
+        main([*one.split(), "--steps", "20", "--env.pool_seed", pools, "--out", f"{tmp_path / pools}"])
     for pools in ("seed", "0"):
         (found,), _ = collect([tmp_path / pools])
-        assert found.title == f"Household-Pick-v0 (games=1, pool_seed={pools}), 60 steps"
+        assert found.title == f"Household-Pick-v0 (games=1, pool_seed={pools}), 20 steps"
         ((arm, members),) = found.arms.items()
         assert arm.varies == (pools == "seed")
         assert [run.config.env_options["pool_seed"] for run in members] == (

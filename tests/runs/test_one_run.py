@@ -22,6 +22,7 @@ from hunch.runs.loading import load_agent
 from hunch.runs.result import finished
 
 LAKE = "hunch/FrozenLake-v0"
+SMALL = {"encoder": "bag-of-words", "hidden": 16}
 LINES = {"bag-of-words": 7_000, "minilm": 8_160}
 """Of our code, environments excepted, that a run from the command loads, by the encoder."""
 LOADED = """
@@ -40,7 +41,7 @@ print(sum(len(Path(file).read_text().splitlines()) for file in files))
 
 def settings(**changes):
     method = methods.find("dqn")
-    options = configure(method.agent_class, method.config_class(), {})
+    options = configure(method.agent_class, method.config_class(), SMALL)
     return RunConfig(
         method="dqn", options=options, env=LAKE, steps=60, eval_every=30, eval_episodes=2, **changes
     )
@@ -48,7 +49,7 @@ def settings(**changes):
 
 def test_settings_and_python_give_the_same_folder(tmp_path):
     execute(settings(), tmp_path / "settings")
-    hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path / "python")
+    hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path / "python", **SMALL)
     for name in ("config.json", "episodes.jsonl"):
         one, other = ((tmp_path / who / name).read_text() for who in ("settings", "python"))
         assert one == other
@@ -68,10 +69,10 @@ def test_a_finished_run_without_its_checkpoint_keeps_its_results(tmp_path):
     execute(settings(), tmp_path)
     shutil.rmtree(tmp_path / "checkpoint")
     assert execute(settings(), tmp_path).complete
-    assert hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path).agent is None
+    assert hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path, **SMALL).agent is None
     for longer in (
         lambda: execute(replace(settings(), steps=90), tmp_path),
-        lambda: hunch.train("dqn", LAKE, 90, eval_every=30, eval_episodes=2, out=tmp_path),
+        lambda: hunch.train("dqn", LAKE, 90, eval_every=30, eval_episodes=2, out=tmp_path, **SMALL),
     ):
         with pytest.raises(UsageError, match="checkpoint is gone"):
             longer()
@@ -133,11 +134,12 @@ def test_an_environment_of_ones_own_is_found_again(tmp_path, monkeypatch):
     (tmp_path / "my_bell.py").write_text(BELL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    hunch.train("dqn", hunch.make("my_bell:Bell-v0"), 20, out="python")
+    hunch.train("dqn", hunch.make("my_bell:Bell-v0"), 20, out="python", encoder="bag-of-words")
     assert json.loads(Path("python/config.json").read_text())["run"]["env"] == "my_bell:Bell-v0"
     monkeypatch.undo()
     command = [str(Path(sys.executable).with_name("hunch"))]
-    for words in ("run dqn --env my_bell:Bell-v0 --steps 20 --out command", "evaluate python --episodes 2"):
+    told = "run dqn --env my_bell:Bell-v0 --encoder bag-of-words --steps 20 --out command"
+    for words in (told, "evaluate python --episodes 2"):
         done = subprocess.run([*command, *words.split()], capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 

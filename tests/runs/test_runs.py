@@ -33,7 +33,7 @@ from hunch.runs.result import Result, read_episode
 from hunch.runs.stored import read_run
 
 OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2, encoder="bag-of-words")
-CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=600, seed=3, options=OPTIONS)
+CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=400, seed=3, options=OPTIONS)
 
 
 def until_killed(out: Path, lines: int) -> None:

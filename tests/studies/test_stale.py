@@ -59,6 +59,6 @@ def test_a_row_without_a_run_is_refused(row, said, capsys):
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_row_is_stale():
     assert [row for row, differs in stale.stale(stale.SHORT) if differs] == []
