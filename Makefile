@@ -36,7 +36,8 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough"
 
-# Damage to files of runs, several hundred times a file where the suite damages it a few times.
+# Many more cases of what the suite checks on a few: damage to files of runs, methods that differ in one step from one
+# that the suite checks, every row's short run, and the types of every class.
 test-thorough: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 

@@ -98,9 +98,9 @@ def small(method, spec=None):
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
-    if method.name == "twosome":
+    if method.name in ("twosome", "rlhf"):  # the first needs words, and two texts of the other have to differ
         config = dataclasses.replace(config, lm="")
-    if method.name in ("best-of-n", "rlhf"):
+    if method.name == "best-of-n":
         config = dataclasses.replace(config, pairs=6)  # some of them differ
     if method.name == "motif":
         config = dataclasses.replace(config, preference=PreferenceConfig(collect=12, pairs=20))
