@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from tests.started import server
 
 MANY = 1_000
+"""So many tests pay for a process with the libraries loaded before the first needs it."""
 
 # One thread of torch per process: on a busy machine two can be forty times slower, waiting for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
