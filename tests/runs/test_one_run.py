@@ -22,7 +22,7 @@ from hunch.runs.loading import load_agent
 from hunch.runs.result import finished
 
 LAKE = "hunch/FrozenLake-v0"
-LINES = {"bag-of-words": 7_000, "minilm": 8_160}
+LINES = {"bag-of-words": 7_000, "minilm": 8_115}
 """Of our code, environments excepted, that a run from the command loads, by the encoder."""
 LOADED = """
 import sys
