@@ -1,4 +1,4 @@
-"""Reads the numbers that programs and models give."""
+"""Numbers that programs and models give: how they are read, and probabilities from logits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def number(value: Any, *, finite: bool = True) -> float | None:
@@ -27,3 +28,9 @@ def number(value: Any, *, finite: bool = True) -> float | None:
     except OverflowError:
         return None
     return found if math.isfinite(found) or not finite else None
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities proportional to exp(logits), computed without overflow."""
+    weights = np.exp(logits - logits.max())
+    return np.asarray(weights / weights.sum())

@@ -7,35 +7,12 @@ pocket models. Where one is missing, or a library of an extra, an error says how
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, distribution, entry_points
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from hunch.core import UsageError
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of another package, named by an entry point of the group ``hunch.commands``.
-
-    Attributes:
-        arguments: What follows its name, for ``hunch --help``.
-        summary: What it does, in one line.
-        loader: ``module:function``, imported only when the command is called.
-    """
-
-    arguments: str
-    summary: str
-    loader: str
-
-    def load(self) -> Callable[[Sequence[str]], None]:
-        """Import and return the function that takes the arguments of the command line."""
-        module, _, name = self.loader.partition(":")
-        function: Callable[[Sequence[str]], None] = getattr(import_module(module), name)
-        return function
 
 
 def installed(group: str) -> dict[str, EntryPoint]:

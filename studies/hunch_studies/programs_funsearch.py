@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, BinPacking
+from hunch.envs.design.bin_packing import BEST_FIT, BinPacking
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.method import Method
@@ -28,6 +28,13 @@ from hunch.runs.files import read_lines
 from hunch.sandbox import ProgramError
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.cap_set import KNOWN, CapSet, grow
+
+FIRST_FIT = '''import numpy as np
+
+def priority(item, bins):
+    """First fit: the bin that was opened first."""
+    return -np.arange(len(bins), dtype=float)
+'''
 
 Row = dict[str, Any]
 

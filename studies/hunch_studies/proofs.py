@@ -19,7 +19,7 @@ import hunch
 from hunch.core import State, World
 from hunch.envs import make
 from hunch.envs.proofs.english import english
-from hunch.envs.proofs.logic import Goal, counter_model, witness
+from hunch.envs.proofs.logic import Goal, counter_model
 from hunch.envs.proofs.statements import Statements
 from hunch.lm import load
 from hunch.methods.solver.alpha_proof import AlphaProof, search
@@ -27,6 +27,7 @@ from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.formaliser import Formaliser
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.worlds.proofs.decide import witness
 from hunch_studies.worlds.proofs.theorems import pool
 
 ID: Final = "hunch/Proof-v0"

@@ -71,9 +71,9 @@ REFUSED = [
 ]
 
 
-def ends(lines, folder):
+def ends(lines, folder, heavy=HEAVY):
     """Run commands one after the other in one process; return how each ended and what was loaded by then."""
-    command = [sys.executable, "-c", EACH, *HEAVY]
+    command = [sys.executable, "-c", EACH, *heavy]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, cwd=folder)
     told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("ended ")]
     assert len(told) == len(lines), done.stderr
@@ -91,3 +91,16 @@ def test_nothing_slow_is_loaded_for_any_method(tmp_path):
         f"run {name} {more}" for name in methods.registered() for more in ("--help", f"{LAKE} --nosuch 3")
     ]
     assert ends(lines, tmp_path) == [["0"], ["2"]] * (len(lines) // 2)
+
+
+def test_names_that_do_not_exist_and_help_need_no_parser(tmp_path):
+    """Nor a display of progress, or what runs: half of the time of a refusal."""
+    heavy = ("tyro", "typeguard", "hunch.runs.execute")
+    refused = ("run dqn --env hunch/Nope-v0", "compare dqn --env hunch/Nope-v0", f"run dqn {LAKE} --nosuch 3")
+    described = ("run dqn --help", "compare --help", "compare dqn dqn-prior --help")
+    found = ends([*refused, f"compare dqn {LAKE} --nosuch 3", *described], tmp_path, heavy)
+    assert found == [["2"]] * 4 + [["0"]] * 3
+
+
+def test_an_argument_is_no_option(tmp_path, hunch):
+    assert hunch("report", "--folders", str(tmp_path))[2].startswith("hunch: There is no option --folders.")

@@ -12,9 +12,10 @@ import hunch
 from hunch.core import UsageError
 from hunch.envs import DesignProblem
 from hunch.envs.design import Trial, inner
-from hunch.envs.design.bin_packing import BEST_FIT, FIRST_FIT, Instance, pack, read
+from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
 from hunch.envs.design.code import canonical, extract, flaw
 from hunch.envs.design.mutation import mutate
+from hunch_studies.programs_funsearch import FIRST_FIT
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.rewards import WORLDS, MountainCar, Reacher
 from hunch_studies.worlds.rewards.env import RewardDesign

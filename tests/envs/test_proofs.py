@@ -10,13 +10,14 @@ import hunch
 from hunch.core import UsageError
 from hunch.envs.proofs import kernel, logic
 from hunch.envs.proofs.english import english
-from hunch.envs.proofs.logic import FALSE, Formula, Goal, counter_model, read, witness
+from hunch.envs.proofs.logic import FALSE, Formula, Goal, counter_model, read
 from hunch.envs.proofs.statements import variants
 from hunch.envs.proofs.tactics import moves, named, tactics, term
 from hunch.rl.and_or import AndOr
 from hunch.rl.evaluator import Uniform
 from hunch.rl.search import MCTS
 from hunch.rl.world_model import TrueCopy
+from hunch_studies.worlds.proofs.decide import witness
 from hunch_studies.worlds.proofs.theorems import (
     SIZES,
     Size,

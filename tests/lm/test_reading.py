@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hunch.lm.answers.lines import read_line, read_lines, spoken
+from hunch.lm.answers.lines import read_line, spoken
 from hunch.lm.answers.reading import read_option
 
 TABLE = json.loads((Path(__file__).parent / "answers.json").read_text())
@@ -53,7 +53,7 @@ def test_thoughts_are_not_spoken():
 
 
 def test_lists_and_lines_are_found_in_prose():
-    assert read_lines("<think>x</think>\n1. eat\n- `drink`\n* **sleep**.\n") == ["eat", "drink", "sleep"]
+    assert read_line("<think>x</think>\n1. `drink`.\n", lambda text: "drink" if text == "drink" else None)
     assert read_line("Sure:\n```\n12\n```", lambda text: int(text) if text.isdigit() else None) == 12
     assert read_line("nothing", lambda text: None) is None
     assert read_line("I would say **12**.", lambda text: int(text) if text.isdigit() else None) == 12

@@ -19,8 +19,9 @@ from hunch.methods.program.funsearch import FunSearch
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.methods.program.song import Song
 from hunch.methods.program.text2reward import Text2Reward
+from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator, chat_prompt
-from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement, softmax
+from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
 from hunch.runs.files import read_lines
 from hunch_studies.rules.writer import programs, wanted
 
@@ -197,10 +198,10 @@ def test_parents_ascend_and_fitter_clusters_come_more_often():
     requests = search.ask(400, rng)
     assert all(a.fitness <= b.fitness for a, b in (r.parents for r in requests))
     alike = sum(a.fitness == b.fitness for a, b in (r.parents for r in requests)) / len(requests)
-    assert alike == pytest.approx(sum(softmax([0.0, 1.0, 2.0], 1.0) ** 2), abs=0.1), "with replacement"
+    assert alike == pytest.approx(sum(softmax(np.arange(3.0)) ** 2), abs=0.1), "with replacement"
     times = [sum(float(k) in [p.fitness for p in r.parents] for r in requests) for k in range(3)]
     assert times[0] < times[1] < times[2]
-    np.testing.assert_allclose(softmax([0.0, 1.0], 1.0), [1 / (1 + np.e), np.e / (1 + np.e)])
+    np.testing.assert_allclose(softmax(np.arange(2.0)), [1 / (1 + np.e), np.e / (1 + np.e)])
 
 
 # ---- controls and prompts ---------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from hunch.rl.dataset import (
     read_json_lines,
     same_environment,
     save,
-    write_json_lines,
 )
+from hunch.rl.dataset import _plain as as_json
 from hunch.rl.recording import Recording
 
 WON = Recording(
@@ -89,6 +89,10 @@ def test_minari_reads_it_too(tmp_path):
     episodes = list(minari.MinariDataset(tmp_path / "d").iterate_episodes())
     assert [len(episode.rewards) for episode in episodes] == [2, 1]
     assert tuple(episodes[0].observations) == WON.observations
+
+
+def write_json_lines(episodes, file):
+    file.write_text("".join(json.dumps(as_json(episode)) + "\n" for episode in episodes))
 
 
 def test_json_lines(tmp_path):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from hunch import lm
 from hunch.core import State, UsageError
-from hunch.lm.base import softmax
 from hunch.lm.scoring.choose import project
 from hunch.methods.prior.dqn_prior import posterior
+from hunch.numbers import softmax
 from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.distribution import UniformPrior, draw
 from hunch.roles.prior.kinds import PriorConfig

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.kills import children
 
 from hunch import lm
-from hunch.cli.compare import JobBars
+from hunch.cli.arms import JobBars
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.methods.prior.dqn_prior import DQNPriorConfig

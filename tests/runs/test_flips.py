@@ -9,7 +9,8 @@ from functools import partial
 import pytest
 import torch
 
-from hunch.cli import compare as cli
+from hunch.cli import arms
+from hunch.cli.compare import compare
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning
 from hunch.lm.budget import Budget
@@ -229,10 +230,10 @@ def shown(out, monkeypatch, capsys):
 
     No run begins anew: that a damaged one is refused is tested above.
     """
-    monkeypatch.setattr(cli, "compare_runs", lambda todo, **_: [outcome(job) for job in todo])
+    monkeypatch.setattr(arms, "compare_runs", lambda todo, **_: [outcome(job) for job in todo])
     capsys.readouterr()
     try:
-        cli.compare([*PAIR, "--out", str(out)])
+        compare([*PAIR, "--out", str(out)])
     except HunchError as error:
         return [str(error), *(line for line in capsys.readouterr().out.splitlines() if ": " in line)]
     return capsys.readouterr().out, (out / "curves.png").read_bytes()

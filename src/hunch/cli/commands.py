@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 
 from hunch import plugins
 from hunch.core import UsageError
@@ -61,7 +63,28 @@ USAGE = """usage: hunch COMMAND ...
   method's options, 'hunch --version' prints the version."""
 
 
-def added() -> dict[str, plugins.Command]:
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of another package, named by an entry point of the group ``hunch.commands``.
+
+    Attributes:
+        arguments: What follows its name, for ``hunch --help``.
+        summary: What it does, in one line.
+        loader: ``module:function``, imported only when the command is called.
+    """
+
+    arguments: str
+    summary: str
+    loader: str
+
+    def load(self) -> Callable[[Sequence[str]], None]:
+        """Import and return the function that takes the arguments of the command line."""
+        module, _, name = self.loader.partition(":")
+        function: Callable[[Sequence[str]], None] = getattr(import_module(module), name)
+        return function
+
+
+def added() -> dict[str, Command]:
     """Return the commands of other packages."""
     return {name: point.load() for name, point in plugins.installed(GROUP).items()}
 
@@ -95,5 +118,5 @@ def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
         if name in ("pretrain", "study"):
             raise plugins.of_studies(f"The command 'hunch {name}'")
         raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
-    found: plugins.Command = there[name].load()
+    found: Command = there[name].load()
     return found.load()

@@ -1,25 +1,18 @@
-"""``hunch compare``: runs methods side by side, with controls, a table and a picture."""
+"""``hunch compare``: reads its options, and prints its help; :mod:`hunch.cli.arms` runs what they ask for."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from hunch import methods
 from hunch.cli import help
-from hunch.cli.estimate import dry_run
+from hunch.cli.comparison import CompareOptions
 from hunch.cli.help import Option
 from hunch.cli.options import (
-    Launch,
-    default_folder,
     options_of,
     parse,
     run_config,
@@ -27,47 +20,9 @@ from hunch.cli.options import (
     split_environment,
     with_defaults,
 )
-from hunch.cli.run import MORE
-from hunch.cli.wrong import with_values
-from hunch.core import HunchError, UsageError
-from hunch.envs import make
+from hunch.cli.words import with_values
+from hunch.core import UsageError
 from hunch.methods import Method
-from hunch.report.curves import draw_curves
-from hunch.report.lead import leads
-from hunch.report.table import Row, rows, verdict, write
-from hunch.rl.dataset import as_episodes
-from hunch.rl.rollout import TextEnvironment
-from hunch.runs import cluster
-from hunch.runs.board import BOARDS
-from hunch.runs.build import build
-from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run, unfinished
-from hunch.runs.compare import compare as compare_runs
-from hunch.runs.config import RunConfig, check
-from hunch.runs.fit import require_fit
-from hunch.runs.loading import parts_of
-from hunch.runs.models import Asked, Loaded
-from hunch.runs.packages import board_of
-from hunch.runs.progress import Bars, note
-from hunch.runs.recorded import recorded, require_recorded, tasks
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareOptions(Launch):
-    """Settings of the runs, and where they are kept."""
-
-    lm: tuple[str, ...] = ()  # type: ignore[assignment]
-    """Language models that fill the role, such as minilm, uniform or hf:<name or folder>; each method that
-    uses one runs with each of them. Default: the method's own."""
-    seeds: int = 3
-    """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds. An option of the environment
-    with the value seed varies with them: --env.pool_seed seed gives each seed its own games."""
-    control: bool = True
-    """Add a control for each method whose model fills a role: the same method with an uninformed model, and
-    with a bag of words if its prior uses similarity."""
-    workers: int | None = None
-    """Runs at a time. Default: the number of processors."""
-    on: Literal["here", "ray"] = "here"
-    """Where the runs are executed: in processes of this machine, or on a Ray cluster."""
 
 
 def compare(arguments: Sequence[str]) -> None:
@@ -93,31 +48,9 @@ def compare(arguments: Sequence[str]) -> None:
         for m in found
         for model in (where.lm if m.takes_lm and where.lm else ("",))
     ]
-    listed = arms(configs, control=where.control)
-    out = where.out or default_folder(configs, where.control)
-    todo = jobs(listed, max(1, where.seeds), out)
-    refuse_run(out)
-    refuse_others(todo)
-    first = [job.config for job in todo[: len(listed)]]
-    env = _check(first, where)
-    if where.board and not where.dry_run:
-        os.environ[BOARDS] = " ".join(where.board)
-    left = unfinished(todo)
-    if left and where.on == "here" and not where.dry_run:
-        prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
-    if left:
-        _check_models(first, where, env)
-    if where.dry_run:
-        return dry_run([arm.label for arm in listed], first, where.seeds)
-    try:
-        outcomes = _watch(todo, where)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"stopped; the runs are saved in {out}, and the same command continues them."
-        ) from None
-    runs = f"{where.seeds} seed{'s' * (where.seeds != 1)}"
-    title = f"{where.env.removeprefix('hunch/')}, {where.steps:,} steps, {runs}"
-    _conclude(outcomes, out, title)
+    from hunch.cli.arms import run  # a wrong option is told before this is read
+
+    run(configs, where)
 
 
 def _shared(arguments: Sequence[str], found: Sequence[Method]) -> list[str]:
@@ -168,111 +101,3 @@ def _help(found: Sequence[Method], arguments: Sequence[str]) -> None:
     help.show(usage, str(compare.__doc__), groups, arguments)
     if not found:
         help.lines(Console(highlight=False), "METHOD is one of", help.method_lines())
-
-
-def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironment:
-    """Check the options of all arms before a model is loaded; return an environment of theirs."""
-    for name in ("seeds", "workers"):
-        if (value := getattr(where, name)) is not None and value < 1:
-            raise UsageError(f"{name} must be at least 1, not {value}.")
-    where.budget.budget()
-    if where.on == "ray" and (where.workers is not None or where.budget):
-        raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
-    for config in listed:
-        check(config)
-    for board in where.board:
-        board_of(board)
-    data = recorded(listed[0])
-    env = make(where.env, **tasks(listed[0], data))
-    for config in listed:
-        require_fit(config.method, env)
-        if config.offline and data:
-            require_recorded(config.method, as_episodes(data))
-    return env
-
-
-def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextEnvironment) -> None:
-    """Load the models of all arms, and check that a budget can be applied to them."""
-    loaded = Loaded()
-    asked = [Asked(*build(config, loaded=loaded, parts=parts_of(config)), [env]) for config in listed]
-    where.budget.budget().check_prices([model for each in asked for _, model in each])
-
-
-def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
-    with JobBars(todo) as bars:
-        if where.on == "ray":
-            return cluster.compare(todo, watch=bars.follow)
-        budget = where.budget.budget()
-        return compare_runs(todo, workers=where.workers, budget=budget, watch=bars.follow)
-
-
-def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
-    """Write table and picture, print them, and raise an error if runs failed."""
-    table = rows(outcomes)
-    if table:
-        write(table, out)
-        Console().print(_render(table, title))
-        print("".join(f"Verdict: {line}.\n" for line in verdict(table)), end="")
-        print("".join(f"Lead: {lead}.\n" for lead in leads(outcomes)), end="")
-        done = [outcome.job for outcome in outcomes if outcome.result]
-        print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")
-    failed = [outcome for outcome in outcomes if outcome.result is None]
-    for outcome in failed:
-        word = "stopped" if outcome.stopped else "failed"
-        print(f"{word}: {outcome.job.arm.label}, seed {outcome.job.seed}: {outcome.reason}")
-    if failed and all(outcome.stopped for outcome in failed):
-        raise HunchError(f"{len(failed)} of {len(outcomes)} runs were stopped by the budget. {MORE}")
-    if failed:
-        raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command retries them.")
-
-
-class JobBars(Bars):
-    """Progress of many runs: one bar per arm, over all its seeds."""
-
-    def __init__(self, todo: Sequence[Job]) -> None:
-        self.jobs: dict[str, list[Job]] = {}
-        for job in todo:
-            self.jobs.setdefault(job.arm.label, []).append(job)
-        total = max(sum(job.config.steps for job in own) for own in self.jobs.values())
-        super().__init__(list(self.jobs), total, "waiting for a processor")
-
-    def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
-        """Update the bars with the latest line of metrics of each run."""
-        known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
-        done = {label: sum(line.get("step", 0) for line in own) for label, own in known.items() if own}
-        self.show(done, {label: note([line for line in known[label] if line]) for label in done})
-
-
-def _render(table: Sequence[Row], title: str) -> Table:
-    grid = Table(
-        title=title,
-        title_justify="left",
-        caption=CAPTION,
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    roles = list(dict.fromkeys(role for row in table for role in row.requests))
-    spread = "range" if any(row.success.range_of for row in table) else "95 %"
-    grid.add_column("method")
-    grid.add_column("model")
-    grid.add_column(rf"success \[{spread}]", justify="right", no_wrap=True)
-    for heading in ("half at", *roles, "calls"):
-        grid.add_column(heading, justify="right")
-    for row in table:
-        half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
-        asked = (f"{row.requests[role]:,}" if role in row.requests else "-" for role in roles)
-        counts = (row.success.short(), half, *asked, f"{row.calls:,}")
-        grid.add_row(row.label, f"{row.model} {row.evidence}", *counts)
-    return grid
-
-
-CAPTION = (
-    "L0 to L3: evidence level. success: success rate in the last quarter of the steps, interquartile mean "
-    "over seeds with bootstrap interval (range below five seeds). half at: steps until half of 50 episodes, "
-    "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
-    "cached or not; calls: requests that reached a model. beats: rank-sum test over seeds, p <= 0.05 (below "
-    "five seeds: all of one above all of the other); where games vary with the seed: 95 % interval of the "
-    "paired lead above 0. No means that it was not shown; fewer than three seeds give no verdict."
-)

@@ -7,7 +7,7 @@ from dataclasses import field, is_dataclass, make_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from hunch.cli.wrong import with_values
+from hunch.cli.words import with_values
 from hunch.core import UsageError
 from hunch.ranges import check_value
 from hunch.runs.settings_file import as_tuples, read_settings

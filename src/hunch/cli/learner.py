@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from itertools import pairwise
 
+from hunch.cli.words import last
 from hunch.core import UsageError
 from hunch.methods import Method
 from hunch.methods.learners import LEARNERS, OPTIONS
@@ -13,13 +13,8 @@ from hunch.methods.learners import LEARNERS, OPTIONS
 
 def chosen(method: Method, arguments: Sequence[str]) -> str:
     """Return the learner that a command line chooses, or else the default."""
-    default: str = method.config_class.learner
-    found = default
-    for before, token in pairwise(["", *arguments]):
-        flag, equals, value = token.partition("=")
-        if (flag if equals else before) in ("--learner", f"--{method.prefix}.learner"):
-            found = value if equals else token
-    return found if found in LEARNERS else default
+    found = last(arguments, "--learner", f"--{method.prefix}.learner")
+    return found if found in LEARNERS else str(method.config_class.learner)
 
 
 def unseen(learner: str) -> list[str]:

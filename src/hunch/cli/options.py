@@ -8,18 +8,19 @@ import io
 import json
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
+from difflib import get_close_matches
 from itertools import pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
-
-import tyro
+from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
 
 from hunch import methods
+from hunch.cli.words import last
 from hunch.core import UsageError
+from hunch.envs import creator
 from hunch.lm.budget import Budget
 from hunch.methods import Method
 from hunch.ranges import check_settings
@@ -29,23 +30,52 @@ from hunch.runs.config import RunConfig, Setting
 def read(cls: Any, **options: Any) -> Any:
     """Read a command line with tyro, but report an error in one sentence.
 
+    The options of a part whose name ends in "_" have no prefix.
+
     Raises:
-        UsageError: on an unknown option, a missing one, an empty value, or one that cannot be read.
+        UsageError: on an unknown option or environment, a missing option, or a value that cannot be read.
     """
-    arguments = list(options.get("args") or ())
+    arguments, help_text = list(options.get("args") or ()), f"'{options.get('prog', 'hunch')} --help'"
     _refuse_empty(arguments)
+    if not options.get("return_unknown_args") and (unknown := _unknown(cls, arguments)):
+        raise UsageError(f"{unknown}. {help_text} lists the options.")
+    if named := last(arguments, "--env"):
+        creator(named)
+    import tyro  # late, since it is slow
+
+    bare = [(e.name, Annotated[e.type, tyro.conf.arg(name="")], e) for e in fields(cls) if e.name[-1] == "_"]
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(cls, **options)
+            return tyro.cli(make_dataclass(cls.__name__, bare, bases=(cls,)) if bare else cls, **options)
     except SystemExit as end:
         if not end.code:
             raise
         from hunch.cli.wrong import problem
 
-        others = bool(options.get("return_unknown_args"))
-        wrong = problem(cls, arguments, others=others) or " ".join(said.getvalue().split())
-        raise UsageError(f"{wrong}. '{options.get('prog', 'hunch')} --help' lists the options.") from None
+        wrong = problem(cls, arguments) or " ".join(said.getvalue().split())
+        raise UsageError(f"{wrong}. {help_text} lists the options.") from None
+
+
+def _unknown(cls: Any, arguments: Sequence[str]) -> str:
+    """Say that a command line has an option that a dataclass lacks; empty if it has none."""
+    names, given = ["help", *_names(cls)], (token for token in arguments if token.startswith("--"))
+    for token in given:
+        flag = token.partition("=")[0]
+        if (name := flag[2:].replace("_", "-")) not in names:
+            near = ", ".join(f"--{each}" for each in get_close_matches(name, names))
+            return f"There is no option {flag}" + (f"; similar are {near}" if near else "")
+    return ""
+
+
+def _names(cls: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the names of options, nested ones with a dotted name; one that is on or off has two."""
+    for name, hint in get_type_hints(cls).items():
+        dashed = name.replace("_", "-")
+        if is_dataclass(hint):
+            yield from _names(hint, prefix if name[-1] == "_" else f"{prefix}{dashed}.")
+        elif get_origin(hint) is not ClassVar:
+            yield from (f"{prefix}{dashed}", *([f"{prefix}no-{dashed}"] if hint is bool else []))
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
@@ -114,11 +144,9 @@ def parse(name: str, description: str, parts: dict[str, Any], arguments: Sequenc
         parts: Type of each part; the options of a part whose name ends in "_" have no prefix.
         arguments: The arguments after the command.
     """
-    entries = [(part, _flat(cls) if part.endswith("_") else cls) for part, cls in parts.items()]
-    cls = make_dataclass(
-        "Options", [(part, cls, _default(parts[part])) for part, cls in entries], kw_only=True
-    )
-    return read(cls, prog=f"hunch {name}", description=description, args=list(arguments))
+    entries = [(part, cls, _default(cls)) for part, cls in parts.items()]
+    options = make_dataclass("Options", entries, kw_only=True)
+    return read(options, prog=f"hunch {name}", description=description, args=list(arguments))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,8 +249,7 @@ def _without(start: Any, hidden: Sequence[str]) -> Any:
         inner = [own.partition(".")[2] for own in hidden if own.startswith(f"{name}.")]
         if name in hidden:
             value = "" if name == "lm" else value
-            # Suppressed with the value's own type: tyro caches by type and value, and False equals 0.0.
-            entries.append((name, Annotated[type(value), tyro.conf.Suppress], field(default=value)))
+            entries.append((name, ClassVar[hints[name]], field(default=value)))
         elif is_dataclass(value) and (inner or value != getattr(usual, name)):
             less = _without(value, inner)
             entries.append((name, less, field(default=less())))
@@ -258,10 +285,6 @@ def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
         f"{'+'.join(config.method for config in configs)}_{configs[0].env.removeprefix('hunch/')}_{digest}"
     )
     return Path("runs") / re.sub(r"[/:]", "-", named)
-
-
-def _flat(cls: Any) -> Any:
-    return Annotated[cls, tyro.conf.arg(name="")]
 
 
 def _default(cls: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import tyro
+
+from hunch.cli.words import with_values
 
 WORDS = {int: "a whole number", float: "a number", str: "a text", Path: "a path", NoneType: "None"}
 """Types of values in words."""
@@ -25,26 +26,20 @@ class Known:
     positional: bool
 
 
-def problem(cls: type[Any], arguments: Sequence[str], *, others: bool = False) -> str:
-    """Return the first problem of a command line; empty if none is found.
-
-    Args:
-        cls: The dataclass of the options.
-        arguments: The command line.
-        others: True if options that the dataclass does not have are allowed.
-    """
+def problem(cls: type[Any], arguments: Sequence[str]) -> str:
+    """Return the first problem of a command line without unknown options; empty if none is found."""
     known = list(_known(cls))
     options = {flag: one for one in known if not one.positional for flag in _flags(one)}
-    loose = any(one.positional for one in known)
+    places = [one.name for one in known if one.positional]
     given = with_values(arguments)
     split = [(token.partition("="), values) for token, values in given if token.startswith("--")]
     found = [(name, [value, *values] if equals else values) for (name, equals, value), values in split]
     leading = [given[0][0], *given[0][1]] if given and not given[0][0].startswith("--") else []
     problems = (
-        "" if others else _unknown([token for token, _ in found], options),
+        *(f"There is no option {token}" for token, _ in found if _flag(token) in places),
         _missing(known, {_flag(token) for token, _ in found}, leading),
         *(
-            _misfit(token, options[_flag(token)].hint, values, loose)
+            _misfit(token, options[_flag(token)].hint, values, bool(places))
             for token, values in found
             if _flag(token) in options
         ),
@@ -52,25 +47,12 @@ def problem(cls: type[Any], arguments: Sequence[str], *, others: bool = False) -
     return next(filter(None, problems), "")
 
 
-def with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return options with the words that follow them."""
-    found: list[tuple[str, list[str]]] = []
-    for token in arguments:
-        if token.startswith("--") or not found:
-            found.append((token, []))
-        else:
-            found[-1][1].append(token)
-    return found
-
-
 def _known(cls: type[Any], prefix: str = "") -> Iterator[Known]:
-    """Yield the options of a dataclass, nested ones with a dotted name, without those that are hidden."""
+    """Yield the options of a dataclass, nested ones with a dotted name."""
     hints = get_type_hints(cls, include_extras=True)
     for entry in fields(cls):
         hint, marks = _bare(hints[entry.name])
         name = prefix + _dashed(entry.name)
-        if tyro.conf.Suppress in marks:
-            continue
         if isinstance(hint, type) and is_dataclass(hint):
             yield from _known(hint, prefix if entry.name.endswith("_") else f"{name}.")
             continue
@@ -97,14 +79,6 @@ def _flags(option: Known) -> Iterator[str]:
     if option.hint is bool:
         before, dot, last = option.name.rpartition(".")
         yield f"{before}{dot}no-{last}"
-
-
-def _unknown(tokens: Sequence[str], options: dict[str, Known]) -> str:
-    wrong = next((token for token in tokens if _flag(token) not in options), None)
-    if wrong is None:
-        return ""
-    near = [f"--{name}" for name in get_close_matches(_flag(wrong), options, n=3)]
-    return f"There is no option {wrong}" + (f"; similar are {', '.join(near)}" if near else "")
 
 
 def _missing(known: Sequence[Known], given: set[str], leading: Sequence[str]) -> str:

@@ -246,9 +246,3 @@ def estimate_tokens(text: str) -> int:
     Rare words are several tokens each, so the true number is a little higher.
     """
     return len(_PIECE.findall(text))
-
-
-def softmax(logits: FloatArray) -> FloatArray:
-    """Return probabilities proportional to exp(logits), computed without overflow."""
-    weights = np.exp(logits - logits.max())
-    return np.asarray(weights / weights.sum())

@@ -268,13 +268,6 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
     return dataset
 
 
-def write_json_lines(episodes: Sequence[Recording], file: str | Path) -> None:
-    """Write episodes in the format of :func:`read_json_lines`."""
-    with open(file, "w") as lines:
-        for episode in episodes:
-            lines.write(json.dumps(_plain(episode)) + "\n")
-
-
 def _plain(episode: Recording) -> dict[str, Any]:
     """Return a recording as JSON values."""
     pictures = [[b64encode(data).decode() for data in own] for own in episode.pictures]

@@ -15,14 +15,17 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 
 from hunch.core import HunchError, InadmissibleActionError, State, Transition, UsageError
 from hunch.rl import faults
-from hunch.rl.fleet import Call, fleet
+from hunch.rl.fleet import Call, Fleet
+
+if TYPE_CHECKING:
+    from hunch.rl.workers import Workers
 
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
@@ -81,9 +84,8 @@ class _Running:
     state: State = field(default_factory=lambda: State(""))
     actions: list[str] = field(default_factory=list)
     total: float = 0.0
-    open: dict[int, tuple[State, str, list[str]]] = field(
-        default_factory=dict
-    )  # by stream: the last move, and events since then
+    # by stream: the last move, and events since then
+    open: dict[int, tuple[State, str, list[str]]] = field(default_factory=dict)
     due: dict[int, float] = field(default_factory=dict)  # by stream: rewards since its last transition
 
 
@@ -105,14 +107,16 @@ class Rollout:
         task_seed: Fixes the task over all episodes, in environments that draw a task.
         lifetime: Consecutive episodes of an environment that share a task, drawn anew for each lifetime. With
             1, an episode's own seed decides its task.
-        processes: Number of worker processes; see :func:`hunch.rl.fleet.fleet`.
+        processes: Worker processes, which get picklable copies and affect only the speed; 0 for none.
         raw: Whether states have ``raw``.
         group: Neighbouring environments whose episodes of the same number have the same seed, and so the
             same beginning: several answers to one prompt. None waits for another.
 
     Raises:
-        UsageError: if ``group`` does not divide the environments or they have several players, one breaks
-            its contract, or only some of them accept any text as an action.
+        UsageError: if ``group`` does not divide the environments or they have several players, there are more
+            ``processes`` than they are, one cannot be pickled or breaks its contract, or only some of them
+            accept any text as an action.
+        HunchError: if a worker process dies, here or later.
     """
 
     def __init__(
@@ -131,7 +135,15 @@ class Rollout:
         require_whole_groups(len(envs), group)
         if lifetime < 1:
             raise UsageError(f"A lifetime has at least one episode, not {lifetime}.")
-        self.fleet, self.raw, self.group = fleet(envs, processes), raw, group
+        if not envs or not 0 <= processes <= len(envs):
+            told = f"{len(envs)} environments cannot be distributed over {processes} processes"
+            raise UsageError(f"{told}: each process needs at least one environment.")
+        self.fleet: Fleet | Workers = Fleet(envs)
+        if processes:
+            from hunch.rl.workers import Workers
+
+            self.fleet = Workers(envs, processes)
+        self.raw, self.group = raw, group
         self.seed, self.task_seed, self.lifetime = seed, task_seed, lifetime
         self.limited = None if seeds is None else deque(zip(numbers or count(), seeds, strict=False))
         self.begun = [0] * len(envs)

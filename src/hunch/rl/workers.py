@@ -84,7 +84,7 @@ class Worker:
 
 
 class Workers:
-    """Environments in worker processes, which are called in parallel; see :func:`hunch.rl.fleet.fleet`."""
+    """Environments in worker processes, called in parallel, like those of :class:`hunch.rl.fleet.Fleet`."""
 
     def __init__(self, envs: Sequence[Any], processes: int) -> None:
         self.envs = list(envs)

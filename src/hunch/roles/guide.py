@@ -14,7 +14,8 @@ import numpy as np
 from hunch.core import FloatArray
 from hunch.envs.proofs.logic import Goal
 from hunch.envs.proofs.tactics import SAFE, named, shown, tactics
-from hunch.lm.base import LanguageModel, softmax
+from hunch.lm.base import LanguageModel
+from hunch.numbers import softmax
 from hunch.rl.evaluator import Evaluator, Uniform
 
 VALUE: Final = 0.5

@@ -236,7 +236,7 @@ def _run(
             training.boards = Boards(folder.path, training.steps, watch.boards)
         result = training.result(loop.run(training, places.judge, watch))
         if folder and hasattr(agent, "export"):
-            from hunch.lm.backends.weights import MODEL
+            from hunch.lm.backends.folders import MODEL
 
             agent.export(folder.path / MODEL)
         if folder:

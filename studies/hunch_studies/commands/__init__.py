@@ -1,6 +1,6 @@
 """The commands that the studies add to ``hunch``."""
 
-from hunch.plugins import Command
+from hunch.cli.commands import Command
 
 STUDY = Command(
     "NAME [--smoke]", "reproduce a published table or figure", "hunch_studies.commands.study:study"

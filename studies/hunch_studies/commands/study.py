@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hunch_studies as studies
 from hunch import lm, methods
-from hunch.cli.compare import JobBars
+from hunch.cli.arms import JobBars
 from hunch.cli.options import read
 from hunch.core import HunchError, UsageError
 from hunch.runs.compare import Job

@@ -26,12 +26,6 @@ BEST_FIT = '''def priority(item, bins):
     """Best fit: the fullest bin that has room."""
     return -(bins - item)
 '''
-FIRST_FIT = '''import numpy as np
-
-def priority(item, bins):
-    """First fit: the bin that was opened first."""
-    return -np.arange(len(bins), dtype=float)
-'''
 INTERFACE = f"""Interface:
 - item: float, the size of the item.
 - bins: numpy array of shape (n,), the room left in each bin that the item fits into, oldest bin first; \

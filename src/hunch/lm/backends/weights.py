@@ -1,4 +1,4 @@
-"""Finds, identifies, reads and writes folders of model files."""
+"""Identifies and reads folders of model files; :mod:`hunch.lm.backends.folders` finds them."""
 
 from __future__ import annotations
 
@@ -8,66 +8,17 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from hunch.core import HunchError, UsageError
 from hunch.plugins import install
 
-MODEL: Final = "model"
-"""Folder in that of a run which holds the model that it trained."""
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
 SUMS = "checksums.sha256"
 """File with the checksums of the files that were written into a folder, as ``sha256sum`` reads them."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
-
-
-def find(name: str) -> Path:
-    """Return the folder of a model: a local one, that in the folder of a run, or one downloaded from the hub.
-
-    Raises:
-        UsageError: if the name is a path without a folder.
-        HunchError: if the hub does not have the model or cannot be reached.
-    """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return (folder / MODEL if (folder / MODEL / "config.json").is_file() else folder).resolve()
-    require_name(name)
-    return fetch(name)
-
-
-def require_name(name: str) -> None:
-    """Refuse a path without a folder.
-
-    Raises:
-        UsageError: naming it.
-    """
-    path = name.startswith((".", "/", "~")) or name.count("/") > 1 or not name
-    if path and not Path(name).expanduser().is_dir():
-        raise UsageError(f"There is no folder {name!r} to load a model from.")
-
-
-def fetch(repository: str) -> Path:
-    """Return the local copy of a hub repository, downloading what is missing.
-
-    Raises:
-        HunchError: if there is no local copy, and the hub does not have it or cannot be reached.
-    """
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise lacks_library(error) from error
-    wanted = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
-    try:
-        folder = Path(snapshot_download(repository, allow_patterns=wanted, ignore_patterns=["*/*"]))
-        if not any(folder.glob("*.safetensors")):
-            snapshot_download(repository, allow_patterns=["*.bin"], ignore_patterns=["*/*"])
-    except (OSError, ValueError) as error:
-        raise HunchError(
-            f"There is no folder {repository!r}, and the hub returned no such model ({_brief(error)})."
-        ) from error
-    return folder
 
 
 def fingerprint(folder: Path) -> str:
@@ -130,7 +81,7 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
             )
     except Exception as error:  # transformers raises almost anything for a folder that it cannot read
         raise HunchError(
-            f"The folder {folder} holds no model that can be loaded ({_brief(error)})."
+            f"The folder {folder} holds no model that can be loaded ({brief(error)})."
         ) from error
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:  # transformers would draw them at random
@@ -194,6 +145,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """Return the first line of an error."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import torch
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends import huggingface, weights
+from hunch.lm.backends import folders, huggingface
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
@@ -55,7 +55,7 @@ def load(
     if train == "lora":
         import_peft()  # before a large model is read
     settings: Any = (train, rank, alpha, seed, context, end)
-    if huggingface.kind_of(folder := weights.find(name)) == "encoder-decoder":
+    if huggingface.kind_of(folder := folders.find(name)) == "encoder-decoder":
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
         return EncoderDecoder(read, *settings)  # type: ignore[arg-type]

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, FloatArray, HunchError, State, UsageError, World
-from hunch.methods.in_context.lifetime import Drawing, InContext, since, softmax
+from hunch.methods.in_context.lifetime import Drawing, InContext, since
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
+from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.lifetimes import Labels, Life, Order, Vocabulary, batch, drawn, histories, labelled
 

@@ -25,9 +25,10 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, FloatArray, State, UsageError, World
 from hunch.lm import trainable
-from hunch.methods.in_context.lifetime import Drawing, InContext, Lived, since, softmax
+from hunch.methods.in_context.lifetime import Drawing, InContext, Lived, since
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
+from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, PositiveInt
 from hunch.rl.lifetimes import pieces
 

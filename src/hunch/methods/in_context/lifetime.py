@@ -70,12 +70,6 @@ def since(lived: Sequence[Lived]) -> int:
     return next((n for n, step in enumerate(reversed(lived)) if step.last), len(lived))
 
 
-def softmax(logits: FloatArray) -> FloatArray:
-    """Return the probabilities of logits."""
-    shares = np.exp(logits - logits.max())
-    return np.asarray(shares / shares.sum())
-
-
 class InContext(Agent):
     """An agent that acts as its players do: by fixed knowledge and the lifetime so far."""
 

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from hunch.core import FloatArray, State
-from hunch.lm.base import LanguageModel, softmax
+from hunch.lm.base import LanguageModel
+from hunch.numbers import softmax
 from hunch.roles.planner.skills import FAILED
 from hunch.roles.prior.action import ActionPrior
 from hunch.roles.prior.build import build_prior, choose_kind

@@ -26,9 +26,15 @@ from hunch.roles.writer.programs import Attempt, Feedback, Request, Search, best
 
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
-    **{"roles": ("program",), "data": "none"},
+    **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
 }
 """What the rows of these methods share."""
+REWARD: Mapping[str, Any] = {
+    **PROGRAM,
+    **{"leaf": "LLM4RL / reward", "models": {"lm": ("generate", "embed")}},
+    "suggested": ("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
+}
+"""What the rows of those share that write rewards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,6 @@ METHOD = Method(
     "write the policy as a program, and revise it after its episodes",
     "Liang et al., Code as Policies, ICRA 2023; search as in FunSearch",
     leaf="LLM4RL / policy",
-    models={"lm": ("generate",)},
     suggested=("openai:gpt-4o-mini", "scripted:mutator"),
     **PROGRAM,
 )

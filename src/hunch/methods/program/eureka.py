@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
-from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import REWARD, ProgramAgent, ProgramConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import Greedy, HillClimbing
@@ -79,8 +79,5 @@ METHOD = Method(
     Eureka,
     "write batches of rewards; the best one with its curves is the context of the next batch",
     "Ma et al., Eureka: Human-Level Reward Design via Coding Large Language Models, ICLR 2024",
-    leaf="LLM4RL / reward",
-    models={"lm": ("generate", "embed")},
-    suggested=("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
-    **PROGRAM,
+    **REWARD,
 )

@@ -109,7 +109,6 @@ METHOD = Method(
     "search for a heuristic on islands of programs, with two programs in every prompt",
     "Romera-Paredes et al., Mathematical discoveries from program search with LLMs, Nature 2023",
     leaf="LLM4RL / policy",
-    models={"lm": ("generate",)},
     suggested=("openai:gpt-4o-mini", "scripted:mutator"),
     **PROGRAM,
     files=(

@@ -104,7 +104,6 @@ METHOD = Method(
     "Dainese et al., Generating Code World Models with Large Language Models Guided by Monte Carlo Tree "
     "Search, NeurIPS 2024",
     leaf="LLM4RL / world model",
-    models={"lm": ("generate",)},
     suggested=("openai:gpt-4o-mini", "scripted:modeller?repair=0.3"),
     **PROGRAM,
 )

@@ -19,7 +19,7 @@ import numpy as np
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
-from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import REWARD, ProgramAgent, ProgramConfig
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import Refinement
 
@@ -79,8 +79,5 @@ METHOD = Method(
     Song,
     "rewrite one reward, guided by its evaluation, until it is good",
     "Song et al., Self-Refined Large Language Model as Automated Reward Function Designer, 2023",
-    leaf="LLM4RL / reward",
-    models={"lm": ("generate", "embed")},
-    suggested=("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
-    **PROGRAM,
+    **REWARD,
 )

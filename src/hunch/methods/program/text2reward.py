@@ -18,7 +18,7 @@ import numpy as np
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
-from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import REWARD, ProgramAgent, ProgramConfig
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from hunch.roles.writer.programs import Attempt, Request, Search
 
@@ -86,8 +86,5 @@ METHOD = Method(
     Text2Reward,
     "write a dense reward from a description, and refine it in one conversation",
     "Xie et al., Text2Reward: Reward Shaping with Language Models for RL, ICLR 2024",
-    leaf="LLM4RL / reward",
-    models={"lm": ("generate", "embed")},
-    suggested=("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
-    **PROGRAM,
+    **REWARD,
 )

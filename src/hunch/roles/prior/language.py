@@ -12,10 +12,11 @@ from hunch.core import EvidenceLevel, FloatArray, State, UsageError
 from hunch.lm import require
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, about, require_knows
-from hunch.lm.base import LanguageModel, Normalisation, softmax
+from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import Tie, choose, estimator_of, project
 from hunch.lm.wording import version
+from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.action import Proposal
 from hunch.roles.prior.distribution import DistributionPrior

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hunch.core import FloatArray, State
-from hunch.lm.base import LanguageModel, softmax
+from hunch.lm.base import LanguageModel
+from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.encoder.features import TextTable, Vectors, recency_weights
 from hunch.roles.prior.distribution import DistributionPrior

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from hunch.core import FloatArray
+from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, Request, best
 
 Within = Literal["short", "any", "latest"]
@@ -202,7 +202,8 @@ class Islands:
             return Request(group=group)
         clusters = list(island.clusters.values())
         falling = self.temperature * (1 - (island.size % self.period) / self.period)
-        chances = softmax([_fitness(cluster[0]) for cluster in clusters], falling)
+        fitness = np.array([_fitness(cluster[0]) for cluster in clusters])
+        chances = softmax(fitness / max(falling, 1e-9))
         drawn = rng.choice(len(clusters), size=min(self.parents, len(clusters)), p=chances)
         chosen = [_member(clusters[int(i)], self.within, rng) for i in drawn]
         return Request(tuple(sorted(chosen, key=_fitness)), group)
@@ -229,17 +230,9 @@ class Islands:
                 self.islands[group].add(founder)
 
 
-def softmax(values: Sequence[float], temperature: float) -> FloatArray:
-    """Return probabilities in proportion to exp(value / temperature), shape (n,)."""
-    logits = np.asarray(values, dtype=float) / max(temperature, 1e-9)
-    weights = np.exp(logits - logits.max())
-    chances: FloatArray = weights / weights.sum()
-    return chances
-
-
 def _member(cluster: Sequence[Attempt], within: Within, rng: np.random.Generator) -> Attempt:
     if within == "latest":
         return cluster[-1]
     lengths = np.array([len(attempt.program) for attempt in cluster], dtype=float)
     share = (lengths - lengths.min()) / (lengths.max() + 1e-6) * (within == "short")
-    return cluster[int(rng.choice(len(cluster), p=softmax((-share).tolist(), 1.0)))]
+    return cluster[int(rng.choice(len(cluster), p=softmax(-share)))]

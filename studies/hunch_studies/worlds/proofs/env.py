@@ -9,10 +9,11 @@ from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.proofs import kernel
 from hunch.envs.proofs.english import english
-from hunch.envs.proofs.logic import Goal, World, read, witness
+from hunch.envs.proofs.logic import Goal, World, read
 from hunch.envs.proofs.statements import Statements
 from hunch.envs.proofs.tactics import named, shown, tactics
 from hunch.ranges import NonNegativeInt, PositiveInt
+from hunch_studies.worlds.proofs.decide import witness
 from hunch_studies.worlds.proofs.theorems import Pool, pool
 
 MANUAL: Final = "A proof is an expression of these rules:\n" + (kernel.__doc__ or "").partition(":\n\n")[2]

@@ -18,7 +18,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hunch.envs.proofs.logic import FALSE, Formula, Goal, implies, read, witness
+from hunch.envs.proofs.logic import FALSE, Formula, Goal, implies, read
+from hunch_studies.worlds.proofs.decide import witness
 
 Pool: TypeAlias = Literal["easy", "hard", "mixed", "large", "textbook"]
 
