@@ -1,6 +1,8 @@
 """Study of a model that reads pictures: facts from pictures, and a text method on what is read.
 
     hunch study vision-facts
+    hunch study vision-rewards
+    hunch study vision-preferences
 
 The model is our own, ``pocket?corpus=clip``. The controls are the same training with the captions of other
 pictures, an untrained network, and a programmer's reader: the nearest tile of the plain skin.
@@ -19,7 +21,10 @@ import numpy as np
 from hunch.core import FloatArray, Picture, State, Transition
 from hunch.lm import Cached, Message, load, picture
 from hunch.lm.pictures import png
+from hunch.methods import METHODS
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.q_learning import QLearningConfig
+from hunch.methods.reward.rl_vlm_f import PicturesConfig
 from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
@@ -33,7 +38,9 @@ EYES: Final = "pocket?corpus=clip"
 ENV: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
 GOAL, BASELINE = steps_from(TARGET, 1), steps_from(TARGET, 8)
 PLAYED: Final = 600
-"""Steps of a run."""
+"""Steps of a run of DQN-Prior."""
+TAUGHT: Final = 8_000
+"""Steps of a run of Q-learning on rewards."""
 SHOWN: Final = 400
 """Pictures of unseen layouts on which the facts are measured."""
 SKINS: Final[Mapping[str, Callable[[clip.Pixels], clip.Pixels]]] = {"plain": lambda p: p, "dusk": at_dusk}
@@ -184,6 +191,52 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
     )
 
 
+def taught(scale: Scale, method: str, label: str, lm: str = "", **options: Any) -> Arm:
+    """Return Q-learning in a table on a method's rewards, with small pictures of the same room."""
+    steps = scale.steps(TAUGHT)
+    table = QLearningConfig(epsilon=(1.0, 0.05, steps // 2))
+    config = table if method == "q-learning" else METHODS[method].config_class(table=table, **options)
+    shown = {"history": 0, "tile": 8} | ({} if method == "q-learning" else {"picture": True})
+    run = RunConfig(method=method, env=ENV, env_options=shown, lm=lm, steps=steps, options=config)
+    return Arm(label, run)
+
+
+def judges(scale: Scale, data: Path) -> Sequence[Part]:
+    """RL-VLM-F with judges that err or abstain, VLM-RM, and the sparse and the true reward."""
+    ours, untrained, _ = models(scale, data)
+    rule = partial(taught, scale, "rl-vlm-f")
+    likeness = partial(taught, scale, "vlm-rm", goal=GOAL, baseline=BASELINE, offset=-1.0)
+    distance = "hunch_studies.laboratory.tiles:Distance"
+    parts = {
+        "Floor and ceiling": (
+            taught(scale, "q-learning", "the environment's reward"),
+            taught(scale, "rewarded", "true distance", reward=distance),
+        ),
+        "Judges that err": tuple(
+            rule(f"error {error}", f"scripted:onlooker?error={error}")
+            for error in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+        ),
+        "Judges that abstain": tuple(
+            rule(f"abstains {share}", f"scripted:onlooker?abstain={share}") for share in (0.25, 0.5)
+        ),
+        "A small model as the judge": tuple(
+            rule(f"preferences by {own.name}", own.spec, pictures=PicturesConfig(goal=GOAL))
+            for own in (ours, untrained)
+        ),
+        "Likeness": tuple(likeness(f"likeness by {own.name}", own.spec) for own in (ours, untrained)),
+    }
+    return [
+        Part(
+            title,
+            arms,
+            beside=partial(succeeded, listed=arms, seeds=scale.seeds),
+            prepare=untrained.prepare,
+            apart=True,
+        )
+        for title, arms in parts.items()
+    ]
+
+
 def rewards(scale: Scale, data: Path) -> Sequence[Part]:
     """How well likeness agrees with the true distance."""
     ours, untrained, shuffled = models(scale, data)
@@ -206,6 +259,15 @@ STUDIES = {
         "The model is our own, trained on rendered rooms and captions that we generate ([the "
         "eyes](../pocket.md#the-eyes)). Evidence is L1: it says nothing about other models that see.",
         facts,
+    ),
+    "vision-preferences": Study(
+        "vision-preferences",
+        "How good must a judge of pictures be before the reward fitted to its preferences teaches a policy?",
+        "With preferences of GPT-4V or Gemini policies succeed in seven tasks, ahead of rewards by likeness "
+        "(Wang et al., ICML 2024).",
+        "The judges are rules that read the picture as a programmer would, with dials for their errors (L0), "
+        "and our own small model (L1). Nothing here says how good a real model's judgement is.",
+        judges,
     ),
     "vision-rewards": Study(
         "vision-rewards",

@@ -1,12 +1,16 @@
-"""A programmer's reader of rooms with a red ball: the nearest known tile of each cell."""
+"""A programmer's reader of rooms with a red ball: the nearest known tile of each cell; and the distance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
 
+from hunch.core import EvidenceLevel, Transition
+from hunch.lm import picture
+from hunch.lm.backends.seeing import opened
+from hunch.roles.reward.rewarded import RewardSource
 from hunch_studies.laboratory import clip
 from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, SIDE
 from hunch_studies.worlds.babyai.words import HEADINGS
@@ -68,3 +72,20 @@ def actions_away(facts: Mapping[str, str]) -> int:
         frontier = [own for own in dict.fromkeys(following) if own not in seen]
         seen |= set(frontier)
     raise AssertionError("every cell of a room can be reached")
+
+
+@cache
+def actions_to_ball(image: str) -> int:
+    """Return how many actions the agent of a picture, a data URL, needs until it faces the ball."""
+    return actions_away(by_tiles(np.asarray(opened(image))))
+
+
+class Distance(RewardSource):
+    """Rewards each step by minus a tenth of the actions that are left until the agent faces the ball."""
+
+    evidence: EvidenceLevel = "L0"  # type: ignore[assignment]
+
+    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
+        """Return the reward of each picture."""
+        shown = [picture(t.next_state.pictures[-1].data) for t in transitions]
+        return [-(1 + actions_to_ball(image)) / 10 for image in shown]

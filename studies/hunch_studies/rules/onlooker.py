@@ -14,10 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
-
-import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm.backends.sampling import sample_rng
@@ -55,6 +52,8 @@ class Onlooker(RuleWriter):
 
     def _answers(self, prompt: Prompt, k: int, sampling: Sampling, first: int) -> list[str]:
         text, pictures = text_of(prompt), shown(prompt)
+        if pictures:
+            from hunch_studies.laboratory.tiles import actions_to_ball  # draws rooms with minigrid
         apart = [actions_to_ball(own) for own in pictures]
         told = " ".join(_TOLD.format(i, n) for i, n in enumerate(apart, 1))
         if pictures and not text.rstrip().endswith("Answer:"):
@@ -78,15 +77,6 @@ class Onlooker(RuleWriter):
         if draw < self.abstain:
             return "none"
         return "1" if (near[0] < near[1]) != (draw < self.abstain + self.error) else "2"
-
-
-@cache
-def actions_to_ball(image: str) -> int:
-    """Return how many actions the agent of a picture needs until it faces the ball."""
-    from hunch.lm.backends.seeing import opened
-    from hunch_studies.laboratory.tiles import actions_away, by_tiles
-
-    return actions_away(by_tiles(np.asarray(opened(image))))
 
 
 def load(name: str, dials: Mapping[str, float]) -> Model:
