@@ -142,7 +142,9 @@ class Onlooking(Liar):
         content = self.asked[-1]["messages"][-1]["content"]
         text = "I see two rooms." if isinstance(content, list) else "**2**, I would say."
         message = {"role": "assistant", "content": text}
-        return reply | {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+        usage = {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        return reply | {"choices": [choice], "usage": usage}
 
 
 @pytest.fixture
@@ -159,7 +161,7 @@ def test_a_server_sees_both_pictures_and_then_its_own_words(
     model = lm.load("openai:m?see=true", cache=None, base_url=server.url)
     one, other = (t.next_state.pictures[0].data for t in (steps[0], steps[-1]))
     assert PictureJudge(model, PictureAsking()).verdicts(TASK, [(one, other)]) == [2]
-    first, second = (body["messages"][-1]["content"] for body in server.asked)
+    first, second = (body["messages"][-1]["content"] for body in server.asked[-2:])
     kinds = [part["type"] for part in first]
     assert kinds.count("image_url") == 2
     assert TASK in str(first)

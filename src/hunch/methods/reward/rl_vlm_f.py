@@ -25,7 +25,7 @@ import io
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ SIDE: Final = 64
 """Height and width of a picture as the networks see it, in pixels."""
 REPLAYED: Final = 50_000
 """Number of the last steps that get new rewards; as many as DQN's replay buffer holds."""
+Label: TypeAlias = tuple[str, str, int]
+"""Two pictures by their digests, and the verdict: 1 or 2 for the better one, 0 for none."""
 EPOCHS: Final = 10
 """Passes over all pairs per fit (our choice). Networks of pixels soon learn wrong verdicts by heart."""
 
@@ -65,14 +67,6 @@ class PicturesConfig(PictureAsking):
     zero: Literal["best", "mean"] = "best"
     """The picture whose reward is 0: the best so far, so that no step pays and success ends an episode
     soonest; or the mean of all, for episodes of fixed length."""
-
-
-class Label(NamedTuple):
-    """Two pictures by their digests, and the verdict: 1 or 2 for the better one, 0 for none."""
-
-    first: str
-    second: str
-    verdict: int
 
 
 class PicturePreference(RewardSource):
@@ -167,8 +161,8 @@ class PicturePreference(RewardSource):
         pairs = [(known[i], known[j]) for i, j in drawn if i != j]
         shown = [(self.pictures[one], self.pictures[other]) for one, other in pairs]
         verdicts = self.judge.verdicts(self.goal, shown)
-        told = [Label(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
-        decided = [label for label in told if label.verdict]
+        told = [(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
+        decided = [label for label in told if label[2]]
         self.rounds.append(self._told(len(drawn), told, decided))
         self.labels += decided
         if decided:
@@ -293,11 +287,12 @@ class RLVLMF(Rewarded):
         ] = []  # steps without their pictures, and the digest after each
         self.relabelled = 0  # fits after which the steps so far got new rewards
         super().begin(world, seed)
+        self.past = [(of_stream(t, 0), digest) for t, digest in self.past]  # one episode after the other
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
         """Note the steps; see :class:`~hunch.roles.reward.rewarded.Rewarded` for their rewards."""
         joined = super()._relabelled(transitions)
-        self.past += [(blind(t), t.next_state.pictures[-1].digest) for t in transitions]
+        self.past += [(of_stream(t, t.stream), t.next_state.pictures[-1].digest) for t in transitions]
         del self.past[:-REPLAYED]
         return joined
 
@@ -325,9 +320,10 @@ class RLVLMF(Rewarded):
         self.past = [(Transition.of(plain), digest) for plain, digest in state["past"]]
 
 
-def blind(t: Transition) -> Transition:
-    """Return a step without pictures."""
-    return replace(t, state=replace(t.state, pictures=()), next_state=replace(t.next_state, pictures=()))
+def of_stream(t: Transition, stream: int) -> Transition:
+    """Return a step of a stream, without pictures."""
+    states = {name: replace(getattr(t, name), pictures=(), stream=stream) for name in ("state", "next_state")}
+    return replace(t, **states)
 
 
 METHOD = Method(
