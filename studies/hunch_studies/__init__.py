@@ -67,6 +67,7 @@ _MODULES = {
     "feedback": "feedback",
     "vision-facts": "vision",
     "vision-rewards": "vision",
+    "vision-preferences": "vision",
 }
 
 

@@ -1,6 +1,8 @@
 """Study of a model that reads pictures: facts from pictures, and a text method on what is read.
 
     hunch study vision-facts
+    hunch study vision-rewards
+    hunch study vision-preferences
 
 The model is our own, ``pocket?corpus=clip``. The controls are the same training with the captions of other
 pictures, an untrained network, and a programmer's reader: the nearest tile of the plain skin.
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,21 +21,26 @@ import numpy as np
 from hunch.core import FloatArray, Picture, State, Transition
 from hunch.lm import Cached, Message, load, picture
 from hunch.lm.pictures import png
+from hunch.methods import METHODS
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.q_learning import QLearningConfig
+from hunch.methods.reward.rl_vlm_f import PicturesConfig
 from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
 from hunch_studies.laboratory import clip
+from hunch_studies.laboratory.tiles import actions_away, by_tiles
 from hunch_studies.study import Part, Scale, Study
-from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, SIDE, TARGET, at_dusk, steps_from
-from hunch_studies.worlds.babyai.words import HEADINGS
+from hunch_studies.worlds.babyai.facts import SCHEMA, TARGET, at_dusk, steps_from
 
 EYES: Final = "pocket?corpus=clip"
 ENV: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
 GOAL, BASELINE = steps_from(TARGET, 1), steps_from(TARGET, 8)
 PLAYED: Final = 600
-"""Steps of a run."""
+"""Steps of a run of DQN-Prior."""
+TAUGHT: Final = 8_000
+"""Steps of a run of Q-learning on rewards."""
 SHOWN: Final = 400
 """Pictures of unseen layouts on which the facts are measured."""
 SKINS: Final[Mapping[str, Callable[[clip.Pixels], clip.Pixels]]] = {"plain": lambda p: p, "dusk": at_dusk}
@@ -49,47 +56,6 @@ def by_likeness(model: Cached) -> Reads:
         return {name: list(SCHEMA.fields[name])[int(np.argmax(own @ seen))] for name, own in lines.items()}
 
     return reads
-
-
-@cache
-def tiles() -> tuple[clip.Pixels, tuple[str, ...]]:
-    """Return the tiles of plain pictures, (n, 192), and what each is: a heading, the ball, or other."""
-    known: dict[bytes, str] = {}
-    for room in clip.scenes("tiles", 400):
-        for cell, tile in cells(room.picture).items():
-            what = "other"
-            if cell == (room.facts.get("agent's column"), room.facts.get("agent's row")):
-                what = room.facts["agent's heading"]
-            elif cell == (room.facts.get("ball's column"), room.facts.get("ball's row")):
-                what = "ball"
-            if room.facts:
-                known[tile.tobytes()] = what
-    return np.stack([np.frombuffer(tile, np.uint8) for tile in known]), tuple(known.values())
-
-
-def cells(pixels: clip.Pixels) -> dict[tuple[str, str], clip.Pixels]:
-    """Return the tile of each cell inside the walls, by column and row, (192,)."""
-    side = clip.PIXELS // 8
-    inside = range(1, 7)
-    return {
-        (str(x), str(y)): pixels[side * y : side * (y + 1), side * x : side * (x + 1)].ravel()
-        for x in inside
-        for y in inside
-    }
-
-
-def by_tiles(pixels: clip.Pixels) -> dict[str, str]:
-    """Read a picture as a programmer would: the agent and the ball are where a tile is most like theirs."""
-    known, names = tiles()
-    own = cells(clip.small(pixels))
-    apart = np.stack([np.square(known.astype(int) - tile.astype(int)).sum(1) for tile in own.values()])
-    agents = [i for i, name in enumerate(names) if name in FACING]
-    balls = [i for i, name in enumerate(names) if name == "ball"]
-    where = list(own)
-    cell, best = np.unravel_index(int(apart[:, agents].argmin()), (len(own), len(agents)))
-    ball = where[int(apart[:, balls].min(1).argmin())]
-    read = (*where[int(cell)], names[agents[int(best)]], *ball)
-    return dict(zip(SCHEMA.fields, read, strict=True))
 
 
 def facts_table(folder: Path, models: Mapping[str, Callable[[], Reads]], shown: int) -> str:
@@ -133,23 +99,6 @@ def spearman(x: FloatArray, y: FloatArray) -> float:
     ranks = [np.unique(values.round(6), return_inverse=True, return_counts=True)[1:] for values in (x, y)]
     first, second = ((np.cumsum(counts) - counts / 2)[place] for place, counts in ranks)
     return float(np.corrcoef(first, second)[0, 1])
-
-
-def actions_away(facts: Mapping[str, str]) -> int:
-    """Return how many actions the agent needs until it faces the ball in a room with nothing else."""
-    start = (int(facts["agent's column"]), int(facts["agent's row"]), FACING.index(facts["agent's heading"]))
-    ball, seen, frontier = (int(facts["ball's column"]), int(facts["ball's row"])), {start}, [start]
-    for n in range(99):
-        following = []
-        for x, y, way in frontier:
-            ahead = x + HEADINGS[way][0], y + HEADINGS[way][1]
-            if ahead == ball:
-                return n
-            inside = all(0 < place < SIDE - 1 for place in ahead)
-            following += [(x, y, (way + 1) % 4), (x, y, (way - 1) % 4), *([(*ahead, way)] if inside else ())]
-        frontier = [own for own in dict.fromkeys(following) if own not in seen]
-        seen |= set(frontier)
-    raise AssertionError("every cell of a room can be reached")
 
 
 @dataclass(frozen=True)
@@ -242,6 +191,52 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
     )
 
 
+def taught(scale: Scale, method: str, label: str, lm: str = "", **options: Any) -> Arm:
+    """Return Q-learning in a table on a method's rewards, with small pictures of the same room."""
+    steps = scale.steps(TAUGHT)
+    table = QLearningConfig(epsilon=(1.0, 0.05, steps // 2))
+    config = table if method == "q-learning" else METHODS[method].config_class(table=table, **options)
+    shown = {"history": 0, "tile": 8} | ({} if method == "q-learning" else {"picture": True})
+    run = RunConfig(method=method, env=ENV, env_options=shown, lm=lm, steps=steps, options=config)
+    return Arm(label, run)
+
+
+def judges(scale: Scale, data: Path) -> Sequence[Part]:
+    """RL-VLM-F with judges that err or abstain, VLM-RM, and the sparse and the true reward."""
+    ours, untrained, _ = models(scale, data)
+    rule = partial(taught, scale, "rl-vlm-f")
+    likeness = partial(taught, scale, "vlm-rm", goal=GOAL, baseline=BASELINE, offset=-1.0)
+    distance = "hunch_studies.laboratory.tiles:Distance"
+    parts = {
+        "Floor and ceiling": (
+            taught(scale, "q-learning", "the environment's reward"),
+            taught(scale, "rewarded", "true distance", reward=distance),
+        ),
+        "Judges that err": tuple(
+            rule(f"error {error}", f"scripted:onlooker?error={error}")
+            for error in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+        ),
+        "Judges that abstain": tuple(
+            rule(f"abstains {share}", f"scripted:onlooker?abstain={share}") for share in (0.25, 0.5)
+        ),
+        "A small model as the judge": tuple(
+            rule(f"preferences by {own.name}", own.spec, pictures=PicturesConfig(goal=GOAL))
+            for own in (ours, untrained)
+        ),
+        "Likeness": tuple(likeness(f"likeness by {own.name}", own.spec) for own in (ours, untrained)),
+    }
+    return [
+        Part(
+            title,
+            arms,
+            beside=partial(succeeded, listed=arms, seeds=scale.seeds),
+            prepare=untrained.prepare,
+            apart=True,
+        )
+        for title, arms in parts.items()
+    ]
+
+
 def rewards(scale: Scale, data: Path) -> Sequence[Part]:
     """How well likeness agrees with the true distance."""
     ours, untrained, shuffled = models(scale, data)
@@ -264,6 +259,15 @@ STUDIES = {
         "The model is our own, trained on rendered rooms and captions that we generate ([the "
         "eyes](../pocket.md#the-eyes)). Evidence is L1: it says nothing about other models that see.",
         facts,
+    ),
+    "vision-preferences": Study(
+        "vision-preferences",
+        "How good must a judge of pictures be before the reward fitted to its preferences teaches a policy?",
+        "With preferences of GPT-4V or Gemini policies succeed in seven tasks, ahead of rewards by likeness "
+        "(Wang et al., ICML 2024).",
+        "The judges are rules that read the picture as a programmer would, with dials for their errors (L0), "
+        "and our own small model (L1). Nothing here says how good a real model's judgement is.",
+        judges,
     ),
     "vision-rewards": Study(
         "vision-rewards",

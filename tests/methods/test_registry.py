@@ -58,6 +58,7 @@ PAGES_OF = {
     "tabular-q": ("icpi",),
     "kwon": ("kwon", "q_learning"),
     "vlm-rm": ("vlm_rm", "q_learning"),
+    "rl-vlm-f": ("rl_vlm_f", "vlm_rm", "q_learning"),
     "motif": ("motif", "q_learning"),
     "count-bonus": ("q_learning",),
     "ellm": ("ellm", "q_learning"),
@@ -121,11 +122,15 @@ def small(method, spec=None):
         default = "scripted:mutator"
     if method.name in ("plan4mc", "spring"):
         default = "uniform"  # the rule of the lake says nothing to their questions, and silence stops a run
-    if method.name in ("worldcoder", "vlm-rm"):
+    sees = method.name in ("vlm-rm", "rl-vlm-f")
+    if method.name == "worldcoder" or sees:
         default = method.suggested[-1]
     if method.name == "vlm-rm":
         config = dataclasses.replace(config, goal="The agent is 1 step from the red ball.")
-    model = lm.load(spec or (default if generates or method.name == "vlm-rm" else "uniform"))
+    if method.name == "rl-vlm-f":
+        own = dataclasses.replace(config.pictures, goal="The agent is 1 step from the red ball.", every=8)
+        config = dataclasses.replace(config, pictures=own)
+    model = lm.load(spec or (default if generates or sees else "uniform"))
     if method.acts in ("text", "any"):
         critic = {"judge": lm.load("scripted:critic")} if method.name in JUDGED else {}
         return method.build(config, critic)

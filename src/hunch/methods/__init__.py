@@ -36,7 +36,7 @@ _FOLDERS = (
     ("planner", "saycan inner_monologue planner_actor_reporter plan4mc spring"),
     ("program", "funsearch eureka text2reward song gif_mcts worldcoder code_policy"),
     ("", "q_learning"),
-    ("reward", "rewarded kwon motif vlm_rm"),
+    ("reward", "rewarded kwon motif vlm_rm rl_vlm_f"),
     ("goal", "ellm task_explore rl_adapter"),
     ("reward", "count_bonus rnd"),
     ("solver", "alpha_proof"),

@@ -47,11 +47,12 @@ from hunch.methods.prompt.rlprompt import RLPrompt as RLPrompt, RLPromptConfig a
 from hunch.methods.prompt.tempera import TEMPERA as TEMPERA, TEMPERAConfig as TEMPERAConfig
 from hunch.methods.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonus as CountBonus, CountBonusConfig as CountBonusConfig
-from hunch.methods.reward.vlm_rm import VLMRM as VLMRM, VLMRMConfig as VLMRMConfig
 from hunch.methods.reward.kwon import Kwon as Kwon, KwonConfig as KwonConfig
 from hunch.methods.reward.motif import Motif as Motif, MotifConfig as MotifConfig
 from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, RewardedLearnerConfig as RewardedLearnerConfig
+from hunch.methods.reward.rl_vlm_f import RLVLMF as RLVLMF, RLVLMFConfig as RLVLMFConfig
 from hunch.methods.reward.rnd import RND as RND, RNDConfig as RNDConfig
+from hunch.methods.reward.vlm_rm import VLMRM as VLMRM, VLMRMConfig as VLMRMConfig
 from hunch.methods.solver.alpha_proof import AlphaProof as AlphaProof, AlphaProofConfig as AlphaProofConfig
 from hunch.methods.tune.a2c_text import A2CText as A2CText, A2CTextConfig as A2CTextConfig
 from hunch.methods.tune.compress import Compress as Compress, CompressConfig as CompressConfig

@@ -71,14 +71,17 @@ class QLearning(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget everything except recorded episodes."""
-        c = self.config
         self.rng = np.random.default_rng(seed)
+        self.steps = 0
+        self.relearn([t for episode in world.data for t in episode])
+
+    def relearn(self, transitions: Sequence[Transition]) -> None:
+        """Forget Q, and learn it from these steps; exploration goes on where it was."""
+        c, steps = self.config, self.steps
         self.table = QTable(c.gamma, c.learning_rate, c.initial)
-        self.steps = 0
         self.episodes: dict[int, list[tuple[Step, tuple[float, ...]]]] = {}  # by stream
-        for episode in world.data:
-            self.observe(episode)
-        self.steps = 0
+        self.observe(transitions)
+        self.steps = steps
 
     @property
     def epsilon(self) -> float:

@@ -22,16 +22,18 @@ Adam's rate (1e-5)."""
 
 
 class Fitted:
-    """A reward of vectors.
+    """A reward of vectors, or of pictures.
 
     Args:
-        dim: Length of a vector.
+        shape: Length of a vector, or the shape of a picture: (3, height, width).
         seed: Seed of the weights; each network has initial weights of its own.
         weights: The weights of each network from :meth:`state_dict`, if they are to be restored.
     """
 
-    def __init__(self, dim: int, seed: int, weights: Sequence[Mapping[str, Any]] = ()) -> None:
-        self.networks = [_network(dim, seed + i) for i in range(ENSEMBLE)]
+    def __init__(
+        self, shape: int | tuple[int, int, int], seed: int, weights: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.networks = [_network(shape, seed + i) for i in range(ENSEMBLE)]
         for net, own in zip(self.networks, weights, strict=False):
             net.load_state_dict(own)
 
@@ -48,19 +50,21 @@ class Fitted:
         second: NDArray[np.float32],
         preferred: Sequence[float],
         rng: np.random.Generator,
+        epochs: int = EPOCHS,
     ) -> None:
         """Descend on the cross-entropy, with an order of its own for each network.
 
         Args:
-            first: The vectors of the first of each pair, shape (n, dim).
+            first: The vectors or pictures of the first of each pair, shape (n, *shape).
             second: Those of the second.
             preferred: The share of the preference that the first gets, from 0 to 1.
             rng: Random generator for the order.
+            epochs: Passes over the pairs.
         """
         one, other, target = torch.from_numpy(first), torch.from_numpy(second), torch.tensor(preferred)
         for net in self.networks:
             optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
-            for _ in range(EPOCHS):
+            for _ in range(epochs):
                 order = torch.from_numpy(rng.permutation(len(target)))
                 for rows in torch.split(order, BATCH):
                     logits = (net(one[rows]) - net(other[rows])).squeeze(-1)
@@ -74,7 +78,13 @@ class Fitted:
         return [net.state_dict() for net in self.networks]
 
 
-def _network(dim: int, seed: int) -> nn.Module:
+def _network(shape: int | tuple[int, int, int], seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.Sequential(nn.Linear(dim, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+        if isinstance(shape, int):
+            return nn.Sequential(nn.Linear(shape, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+        eyes = nn.Sequential(  # strides as in the first layers of Mnih et al. (2015)
+            nn.Conv2d(3, 16, 8, stride=4), nn.ReLU(), nn.Conv2d(16, 32, 4, stride=2), nn.ReLU(), nn.Flatten()
+        )
+        dim = eyes(torch.zeros(1, *shape)).shape[1]
+        return nn.Sequential(eyes, nn.Linear(dim, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))

@@ -12,7 +12,7 @@ __all__ = ["BACKEND", "RULES", "ScriptedModel", "rule"]
 BACKEND = Backend(
     "scripted:<rule>",
     "hunch_studies.rules.load:load",
-    frozenset({"generate", "score", "label"}),
+    frozenset({"generate", "score", "label", "see"}),
     "a rule, with dials for error, refusal and malformed output",
     costly=False,
 )

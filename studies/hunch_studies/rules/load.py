@@ -18,6 +18,7 @@ from hunch_studies.rules import (  # noqa: F401, each registers its rules
     judge,
     kitchen,
     mentor,
+    onlooker,
     partners,
     player,
     recipes,
@@ -63,6 +64,7 @@ _LOADERS = {
     "formaliser": formalising.load,
     "suggest": suggestions.load,
     "mentor": mentor.load,
+    "onlooker": onlooker.load,
     "recipes": recipes.load,
     "player": player.load,
 }

@@ -26,7 +26,10 @@ Options: TypeAlias = Callable[[str], tuple[str, ...]]
 RULES: dict[str, Rule] = {}
 OPTIONS: dict[str, Options] = {}
 """How options are found, for rules whose options are not the last list in the prompt."""
-WRITERS = ("critic", "formaliser", "mentor", "modeller", "mutator", "player", "recipes", "suggest", "writer")
+WRITERS = (
+    *("critic", "formaliser", "mentor", "modeller", "mutator"),
+    *("onlooker", "player", "recipes", "suggest", "writer"),
+)
 """Models that answer a prompt as a whole: writers of programs (:mod:`~hunch_studies.rules.writer`), goals."""
 REFUSAL = "I'm sorry, but I can't help with that."
 SPREAD = 0.01

@@ -12,6 +12,8 @@ class GridEnv(TextEnv):
     """A text environment around a level of ``minigrid``, in its attribute ``_level``."""
 
     _level: Any
+    tile = 32
+    """Pixels of a cell's side in a picture."""
 
     def render(self) -> Any:
         """Return the map of ``minigrid`` above the observation, or its image, (height, width, 3) ``uint8``.
@@ -21,7 +23,11 @@ class GridEnv(TextEnv):
         """
         if not self.task:
             raise UsageError("No episode has begun: call reset before render.")
-        return self._level.get_frame() if self.render_mode == "rgb_array" else super().render()
+        return (
+            self._level.get_frame(tile_size=self.tile)
+            if self.render_mode == "rgb_array"
+            else super().render()
+        )
 
     def _grid(self) -> list[str]:
         rows: list[str] = self._level.pprint_grid().splitlines()

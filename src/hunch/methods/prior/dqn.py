@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from hunch.core import Transition
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.prior.dqn_prior import DQNPrior
@@ -34,6 +35,12 @@ class DQN(DQNPrior):
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQN:
         """Embed with the model ``encoder``."""
         return cls(TextTable(models["encoder"]), config)
+
+    def relearn(self, transitions: Sequence[Transition]) -> None:
+        """Replace the replay buffer by these steps, whose rewards have changed; Q stays."""
+        self.learner.replay.added = 0
+        for row in self._rows(transitions):
+            self.learner.replay.add(row)
 
 
 METHOD = Method(

@@ -67,10 +67,11 @@ class Comparer:
         for _, question, n in due:
             most[question] = max(most.get(question, 0), n)
         reminder = "" if not attempt else "\nAnswer with 1, 2 or none only."
-        samples = {
-            question: self.lm.generate([extended(question, reminder)], n + 1, self.asking.sampling)[0]
-            for question, n in most.items()
-        }
+        samples: dict[Prompt, list[str]] = {}
+        for n in sorted(set(most.values())):
+            own = [question for question in most if most[question] == n]
+            shown = [extended(question, reminder) for question in own]
+            samples |= zip(own, self.lm.generate(shown, n + 1, self.asking.sampling), strict=True)
         return [samples[question][n] for _, question, n in due]
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
 from hunch.plugins import library
+from hunch.ranges import PositiveInt, check_value
 from hunch_studies.worlds.babyai.facts import SCHEMA, at_dusk
 from hunch_studies.worlds.babyai.oracle import plan
 from hunch_studies.worlds.babyai.words import ACTIONS, WORDINGS, Wording, describe, prompt
@@ -36,10 +37,12 @@ class BabyAI(GridEnv):
         wording: Words of the actions: the paper's, ``"synonyms"``, or ``"lengths"`` (one to six words each).
         max_steps: Step limit of an episode (priors paper: 30).
         skin: How it is drawn: as ``minigrid`` does, or at ``"dusk"``, with other colours and noise.
+        tile: Pixels of a cell's side in a picture.
         render_mode: ``"ansi"``, or ``"rgb_array"`` as drawn by ``minigrid``.
 
     Raises:
-        UsageError: if there is no such ``reward``, ``wording`` or ``skin``, or ``minigrid`` is not installed.
+        UsageError: if there is no such ``reward``, ``wording`` or ``skin``, a cell has no pixel, or
+            ``minigrid`` is not installed.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -57,12 +60,14 @@ class BabyAI(GridEnv):
         wording: Wording = "paper",
         max_steps: int = 30,
         skin: Skin = "plain",
+        tile: int = 32,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
         if skin not in get_args(Skin):
             raise UsageError(f"skin must be {' or '.join(get_args(Skin))}, not {skin!r}.")
-        self.skin = skin
+        check_value("tile", tile, PositiveInt)
+        self.skin, self.tile = skin, tile
         if reward not in get_args(Reward):
             raise UsageError(f"reward must be {' or '.join(get_args(Reward))}, not {reward!r}.")
         if wording not in WORDINGS:

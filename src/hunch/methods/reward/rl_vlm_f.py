@@ -1,0 +1,346 @@
+"""RL-VLM-F: rewards from a model's preferences between pictures.
+
+Algorithm (Wang et al., "RL-VLM-F: Reinforcement Learning from Vision Language Foundation Model Feedback",
+ICML 2024)::
+
+    repeat
+        act; the reward of a step is r of the picture after it, and 0 before the first fit
+        every K steps:
+            draw pairs of the pictures seen so far, and drop equal ones
+            ask the model what both show, and how they differ with regard to the goal
+            show it its answer, and ask which is nearer to the goal: 1, 2 or none
+            drop the pairs with none; fit r by the cross-entropy of softmax(r1, r2) on all pairs so far
+            give the steps so far their new rewards, and let the learner learn from them again
+
+The model fills one role, the reward source (:class:`PicturePreference`). The reward is the mean of three
+small convolutional networks. The environment's reward is not used, and success is the environment's word.
+Any learner can be used; PPO does not learn from earlier steps again.
+
+A model that embeds pictures and texts, such as CLIP, prefers the picture that is more like the goal.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
+from hunch.lm.base import LanguageModel
+from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.method import ENCODER, Method
+from hunch.methods.settings import configure
+from hunch.plugins import library
+from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.roles.reward.comparer import TARGETS
+from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
+from hunch.roles.reward.rewarded import Rewarded, RewardSource
+
+if TYPE_CHECKING:
+    from hunch.rl.bradley_terry import Fitted
+
+SIDE: Final = 64
+"""Height and width of a picture as the networks see it, in pixels."""
+REPLAYED: Final = 50_000
+"""Number of the last steps that get new rewards; as many as DQN's replay buffer holds."""
+Label: TypeAlias = tuple[str, str, int]
+"""Two pictures by their digests, and the verdict: 1 or 2 for the better one, 0 for none."""
+EPOCHS: Final = 10
+"""Passes over all pairs per fit (our choice). Networks of pixels soon learn wrong verdicts by heart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PicturesConfig(PictureAsking):
+    """How pairs of pictures are drawn and judged, and how the reward is fitted."""
+
+    every: PositiveInt = 1_000
+    """Steps between two rounds of questions (released code: 5,000)."""
+    pairs: PositiveInt = 100
+    """Pairs per round (released code: 50)."""
+    most: PositiveInt = 2_000
+    """Pairs in a run (released code: 10,000)."""
+    zero: Literal["best", "mean"] = "best"
+    """The picture whose reward is 0: the best so far, so that no step pays and success ends an episode
+    soonest; or the mean of all, for episodes of fixed length."""
+
+
+class PicturePreference(RewardSource):
+    """Rewards the picture after a step with networks fitted to a model's comparisons.
+
+    Rewards have standard deviation 1 over the pictures seen until the last fit. An answer without a verdict
+    is requested once more, and then counts as none.
+
+    Args:
+        lm: A model that sees, and writes or embeds.
+        config: All settings.
+
+    Raises:
+        UsageError: if the model lacks its verbs.
+    """
+
+    saved = ("rng", "goal", "steps", "due", "fits", "pictures", "labels", "scale", "rounds")
+
+    def __init__(self, lm: LanguageModel, config: PicturesConfig | None = None) -> None:
+        self.config = c = config or PicturesConfig()
+        self.judge = PictureJudge(lm, c)
+        self.models = {"judge": lm}
+
+    @property
+    def evidence(self) -> EvidenceLevel:
+        """The evidence level of the judge."""
+        return self.judge.lm.evidence
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config, the name of the judge, and the version of the questions."""
+        return {**asdict(self.config), "judge": self.judge.lm.name, "wording": self.judge.wording}
+
+    def begin(self, world: World, seed: int) -> None:
+        """Forget all pictures and rewards."""
+        self.rng, self.seed = np.random.default_rng(seed), seed
+        self.goal = self.config.goal or world.task
+        self.steps, self.due, self.fits = 0, self.config.every, 0
+        self.pictures: dict[str, bytes] = {}  # by digest, in the order in which they were first seen
+        self.labels: list[Label] = []
+        self.scale = (0.0, 1.0)  # the reward 0, and the standard deviation
+        self.rounds: list[dict[str, Any]] = []  # see records
+        self.values: dict[str, float] = {}  # what the networks give pictures
+        self.fitted: Fitted | None = None
+
+    def rewards(self, transitions: Sequence[Transition]) -> list[float]:
+        """Return the reward of each picture after a step; 0 before the first fit.
+
+        Raises:
+            UsageError: for a state without a picture, or tasks that differ where no goal is set.
+        """
+        if any(not t.next_state.pictures for t in transitions):
+            raise UsageError("A state has no picture: add --env.picture.")
+        shown = [t.next_state.pictures[-1] for t in transitions]
+        self.pictures.update((own.digest, own.data) for own in shown)
+        self.steps += len(transitions)
+        self._know({t.state.aim for t in transitions})
+        return self.given([own.digest for own in shown])
+
+    def _know(self, tasks: set[str]) -> None:
+        """Take the goal from the task."""
+        if self.config.goal or not tasks:
+            return
+        self.goal = self.goal or min(tasks)
+        if tasks != {self.goal}:
+            raise UsageError(
+                f"The tasks are {self.goal!r} and {min(tasks - {self.goal})!r}: a fitted reward "
+                "knows one goal. Name it with --pictures.goal."
+            )
+        if not self.goal:
+            raise UsageError("The environment states no task: name the goal with --pictures.goal.")
+
+    def given(self, digests: Sequence[str]) -> list[float]:
+        """Return the rewards of pictures that were seen."""
+        if self.fitted is None:
+            return [0.0] * len(digests)
+        new = [digest for digest in dict.fromkeys(digests) if digest not in self.values]
+        if new:
+            self.values.update(zip(new, self.fitted(self._pixels(new)).tolist(), strict=True))
+        zero, deviation = self.scale
+        ceiling = 0.0 if self.config.zero == "best" else np.inf
+        return [min(ceiling, (self.values[digest] - zero) / deviation) for digest in digests]
+
+    def learn(self) -> dict[str, float]:
+        """Ask about new pairs and fit, once ``every`` steps have passed; return the round's figures."""
+        asked = sum(own["pairs"] for own in self.rounds)
+        if self.steps < self.due or asked >= self.config.most or len(self.pictures) < 2:
+            return {}
+        self.due += self.config.every
+        known = list(self.pictures)
+        drawn = self.rng.integers(len(known), size=(min(self.config.pairs, self.config.most - asked), 2))
+        pairs = [(known[i], known[j]) for i, j in drawn if i != j]
+        shown = [(self.pictures[one], self.pictures[other]) for one, other in pairs]
+        verdicts = self.judge.verdicts(self.goal, shown)
+        told = [(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
+        decided = [label for label in told if label[2]]
+        self.rounds.append(self._told(len(drawn), told, decided))
+        self.labels += decided
+        if decided:
+            self._fit()
+        return {f"pair_{name}": value for name, value in self.rounds[-1].items() if value is not None}
+
+    def _told(self, drawn: int, told: Sequence[Label], decided: Sequence[Label]) -> dict[str, Any]:
+        """Return the figures of a round, and warn if the judge never decides."""
+        if told and not decided:
+            warnings.warn(
+                f"The judge {self.judge.lm.name} preferred neither picture in any of {len(told)} pairs: its "
+                "verdicts carry no information.",
+                HunchWarning,
+                stacklevel=3,
+            )
+        right = [
+            (one > other) == (verdict == 1)
+            for *pair, verdict in decided
+            for one, other in (self.given(pair),)
+        ]
+        return {
+            "pairs": drawn,
+            "asked": len(told),
+            "abstained": 1 - len(decided) / max(1, len(told)),
+            "first": sum(verdict == 1 for *_, verdict in decided) / max(1, len(decided)),
+            "accuracy": sum(right) / len(right) if self.fitted and right else None,
+        }
+
+    def _fit(self) -> None:
+        """Go on fitting the networks, to all pairs so far, and value all pictures anew."""
+        self.fitted, self.fits = self.fitted or self._new(), self.fits + 1
+        first, second, verdicts = zip(*self.labels, strict=True)
+        targets = [TARGETS[verdict] for verdict in verdicts]
+        self.fitted.fit(self._pixels(first), self._pixels(second), targets, self.rng, EPOCHS)
+        self._value()
+        values = list(self.values.values())
+        zero = max(values) if self.config.zero == "best" else float(np.mean(values))
+        self.scale = (zero, float(np.std(values)) or 1.0)
+
+    def _value(self) -> None:
+        self.values = {}
+        self.given(list(self.pictures))
+
+    def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
+        from hunch.rl.bradley_terry import Fitted
+
+        return Fitted((3, SIDE, SIDE), self.seed, weights)
+
+    def _pixels(self, digests: Sequence[str]) -> NDArray[np.float32]:
+        """Return pictures as numbers from 0 to 1, shape (n, 3, SIDE, SIDE)."""
+        found = {digest: pixels(self.pictures[digest]) for digest in dict.fromkeys(digests)}
+        return np.stack([found[digest] for digest in digests])
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one record per round of questions.
+
+        It holds the numbers of ``pairs`` drawn and ``asked`` about (different pictures), the share on which
+        the judge ``abstained``, the share of ``first`` preferred among the others, and the ``accuracy`` on
+        them of the reward before it was fitted to them, None in the first round.
+        """
+        return list(self.rounds)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return pictures, verdicts and networks."""
+        return {**super().state_dict(), "networks": self.fitted.state_dict() if self.fitted else []}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.fitted = self._new(state["networks"]) if state["networks"] else None
+        self._value()
+
+
+def pixels(data: bytes) -> NDArray[np.float32]:
+    """Return a picture file as numbers from 0 to 1, shape (3, SIDE, SIDE)."""
+    images = library("PIL.Image", "Pictures need Pillow", "plot")
+    seen = images.open(io.BytesIO(data)).convert("RGB").resize((SIDE, SIDE), images.Resampling.BILINEAR)
+    return np.asarray(np.asarray(seen, dtype=np.float32).transpose(2, 0, 1) / 255)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RLVLMFConfig(LearnerConfig):
+    """Rewards from preferences between pictures."""
+
+    pictures: PicturesConfig = field(default_factory=PicturesConfig)
+    """How pictures are compared and the reward is fitted."""
+    weight: NonNegativeFloat = 1.0
+    """Weight of the fitted reward."""
+    extrinsic: NonNegativeFloat = 0.0
+    """Weight of the environment's reward (paper: none)."""
+
+
+class RLVLMF(Rewarded):
+    """The agent.
+
+    Args:
+        lm: A model that sees, and writes or embeds.
+        config: All settings; ``options`` change single ones.
+        encoder: Embeds texts, for the learners DQN and PPO.
+
+    Raises:
+        UsageError: on an unknown option, a setting out of range, or a model that does not see.
+    """
+
+    config_class: ClassVar[type[Any]] = RLVLMFConfig
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    source: PicturePreference
+    saved = (*Rewarded.saved, "relabelled")
+
+    def __init__(
+        self, lm: LanguageModel, config: Any = None, encoder: LanguageModel | None = None, **options: Any
+    ) -> None:
+        c: RLVLMFConfig = configure(type(self), config, options)
+        self.config = c
+        source = PicturePreference(lm, c.pictures)
+        super().__init__(learner(c, encoder), source, weight=c.weight, extrinsic=c.extrinsic)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Begin with recorded data, whose pictures count as seen."""
+        self.past: list[
+            tuple[Transition, str]
+        ] = []  # steps without their pictures, and the digest after each
+        self.relabelled = 0  # fits after which the steps so far got new rewards
+        super().begin(world, seed)
+        self.past = [(of_stream(t, 0), digest) for t, digest in self.past]  # one episode after the other
+
+    def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
+        """Note the steps; see :class:`~hunch.roles.reward.rewarded.Rewarded` for their rewards."""
+        joined = super()._relabelled(transitions)
+        self.past += [(of_stream(t, t.stream), t.next_state.pictures[-1].digest) for t in transitions]
+        del self.past[:-REPLAYED]
+        return joined
+
+    def learn(self) -> dict[str, float]:
+        """Let learner and source learn, and the learner once more from its past if rewards have changed."""
+        told = super().learn()
+        if self.source.fits > self.relabelled:
+            self.relabelled = self.source.fits
+            if relearn := getattr(self.agent, "relearn", None):
+                rewards = self.source.given([digest for _, digest in self.past])
+                relearn([self._paid(t, r) for (t, _), r in zip(self.past, rewards, strict=True)])
+        return told
+
+    def _paid(self, t: Transition, reward: float) -> Transition:
+        return replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of learner and source, and the steps so far."""
+        past = [(t.plain(), digest) for t, digest in self.past]
+        return {**super().state_dict(), "past": past}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.past = [(Transition.of(plain), digest) for plain, digest in state["past"]]
+
+
+def of_stream(t: Transition, stream: int) -> Transition:
+    """Return a step of a stream, without pictures."""
+    states = {name: replace(getattr(t, name), pictures=(), stream=stream) for name in ("state", "next_state")}
+    return replace(t, **states)
+
+
+METHOD = Method(
+    "rl-vlm-f",
+    RLVLMF,
+    "fit a reward to a model's preferences between pictures, and learn from it",
+    "Wang et al., RL-VLM-F: RL from Vision Language Foundation Model Feedback, ICML 2024",
+    leaf="LLM4RL / reward",
+    environments="text environments that can be drawn, with --env.picture",
+    reads={"pictures"},
+    models={"lm": ("see",), **ENCODER},
+    suggested=("openai:gpt-4o-mini?see=true", "pocket?corpus=clip"),
+    roles=("reward source",),
+    files=(
+        "methods/reward/rl_vlm_f.py",
+        "roles/reward/rewarded.py",
+        "roles/reward/picture_judge.py",
+        "rl/bradley_terry.py",
+    ),
+)

@@ -1,0 +1,99 @@
+"""A judge of pairs of pictures: which of the two is nearer to a goal in words?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hunch.lm import Message, picture, require
+from hunch.lm.asking import AskConfig, Asking, listed
+from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import Prompt
+from hunch.lm.wording import version
+from hunch.ranges import NonNegativeFloat
+from hunch.roles.reward.comparer import CHOICES, Comparer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureAsking(AskConfig):
+    """How a judge is asked about two pictures."""
+
+    prompt_fields = ("description",)
+    goal: str = ""
+    """Goal that the judge looks for. Default: the environment's task."""
+    describe: bool = True
+    """Ask first what both pictures show, and then for a verdict on this text alone (paper)."""
+    temperature: NonNegativeFloat | None = 0.1
+    """Temperature of descriptions and verdicts (our choice)."""
+
+
+class PictureJudge:
+    """Says which of two pictures is nearer to a goal.
+
+    A model that writes is asked (Wang et al., ICML 2024): first what both pictures show and how they differ,
+    then for a verdict. An answer without a verdict is requested once more. A model that embeds pictures and
+    texts, such as CLIP, prefers the picture that is more like the goal.
+
+    Args:
+        lm: A model that sees, and writes or embeds.
+        config: How it is asked.
+
+    Raises:
+        UsageError: if the model lacks its verbs.
+    """
+
+    def __init__(self, lm: LanguageModel, config: PictureAsking) -> None:
+        self.lm, self.config = require(lm, "see", needed_by="A judge of pictures"), config
+        self.wording = version(described, asked)
+        self.writes = "generate" in lm.verbs
+        if self.writes:
+            self.comparer = Comparer(lm, Asking(lm, config, tokens=16, stop=(), role="preference"))
+            own = replace(config, prompt=None)
+            self.describing = Asking(lm, own, tokens=256, stop=(), role="preference")
+        else:
+            require(lm, "embed", needed_by="A judge of pictures that does not write")
+
+    def verdicts(self, goal: str, pairs: Sequence[tuple[bytes, bytes]]) -> list[int | None]:
+        """Return 1 or 2 for the better picture of each pair, 0 if it is none, and None without a verdict.
+
+        Args:
+            goal: The goal, in words.
+            pairs: Pictures as PNG files.
+        """
+        shown = [(picture(one), picture(other)) for one, other in pairs]
+        if not self.writes:
+            return self._by_likeness(goal, shown)
+        if not self.config.describe:
+            return self.comparer.verdicts([self._question(goal, "", own) for own in shown])
+        answers = self.lm.generate(
+            [(Message("user", described(goal), own),) for own in shown], 1, self.describing.sampling
+        )
+        return self.comparer.verdicts([self._question(goal, text.strip()) for (text,) in answers])
+
+    def _by_likeness(self, goal: str, shown: Sequence[tuple[str, str]]) -> list[int | None]:
+        (vector,) = self.lm.embed([goal])
+        first, second = (self.lm.embed([(Message("user", "", (own[i],)),) for own in shown]) for i in (0, 1))
+        leads = ((first - second) @ vector).tolist()
+        return [1 if lead > 0 else 2 if lead < 0 else 0 for lead in leads]
+
+    def _question(self, goal: str, description: str, shown: tuple[str, ...] = ()) -> Prompt:
+        fields = {"task": goal, "actions": listed(CHOICES), "description": description}
+        prompt = self.comparer.asking.prompt(asked(goal, description), **fields)
+        text = prompt if isinstance(prompt, str) else prompt[-1].content
+        return (Message("user", text, shown),) if shown else prompt
+
+
+def described(goal: str) -> str:
+    """Return the first question, about two pictures."""
+    return (
+        "Here are two pictures, 1 and 2.\nWhat does picture 1 show? What does picture 2 show?\n"
+        f"The goal: {goal}\nHow do the two differ with regard to this goal?"
+    )
+
+
+def asked(goal: str, description: str) -> str:
+    """Return the question for a verdict, on a description of two pictures or with the pictures themselves."""
+    return (
+        f"{description}\nThe goal: {goal}\nIn which of the two pictures is it better achieved? "
+        "Say none if this is not clear or there is no difference.\n- 1\n- 2\n- none\nAnswer:"
+    ).lstrip()

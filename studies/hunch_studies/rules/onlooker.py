@@ -1,0 +1,90 @@
+"""``scripted:onlooker``: describes and compares pictures of rooms with a red ball, as a programmer would.
+
+Shown two pictures, it says how many actions the agent is from facing the ball in each; asked on this text, or
+with the pictures, in which the goal is better achieved, it names the one with fewer. Other goals give it
+nothing to go by.
+
+Dials: ``error``, the share of different pictures in which it names the other one; ``abstain``, the share in
+which it names none; ``systematic``, the share of the pairs of descriptions in which errors are the same in
+both orders and whenever it is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hunch.core import UsageError
+from hunch.lm.backends.sampling import sample_rng
+from hunch.lm.base import ONE_LINE, Model, Sampling, Verb
+from hunch.lm.prompts import Prompt, shown, text_of
+from hunch_studies.rules.model import RuleWriter
+
+DIALS = ("error", "abstain", "systematic")
+_TOLD = "In picture {} the agent is {} actions from facing the ball."
+
+
+@dataclass
+class Onlooker(RuleWriter):
+    """The rule, with its dials."""
+
+    verbs: ClassVar[frozenset[Verb]] = frozenset({"generate", "see"})  # type: ignore[misc]
+    messages: ClassVar[bool] = True  # type: ignore[misc]
+    error: float = 0.0
+    abstain: float = 0.0
+    systematic: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not all(0 <= getattr(self, dial) <= 1 for dial in DIALS) or self.error + self.abstain > 1:
+            raise UsageError(
+                "The dials of scripted:onlooker must be from 0 to 1, error and abstain together."
+            )
+        self.name = "scripted:onlooker"
+        self.revision = f"1:{self.error},{self.abstain},{self.systematic}"
+
+    def generate(
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k answers to each prompt: samples number ``first`` to ``first + k - 1``."""
+        return [self._answers(prompt, k, sampling, first) for prompt in prompts]
+
+    def _answers(self, prompt: Prompt, k: int, sampling: Sampling, first: int) -> list[str]:
+        text, pictures = text_of(prompt), shown(prompt)
+        if pictures:
+            from hunch_studies.laboratory.tiles import actions_to_ball  # draws rooms with minigrid
+        apart = [actions_to_ball(own) for own in pictures]
+        told = " ".join(_TOLD.format(i, n) for i, n in enumerate(apart, 1))
+        if pictures and not text.rstrip().endswith("Answer:"):
+            return [told] * k
+        samples = [0] * k if sampling.temperature == 0 else range(first, first + k)
+        return [self.compared(f"{told}\n{text}", sample) for sample in samples]
+
+    def compared(self, text: str, sample: int) -> str:
+        """Return 1, 2 or none for a text that holds both distances."""
+        near = [int(n) for n in re.findall(r"is (\d+) actions from", text)[:2]]
+        if len(near) < 2 or near[0] == near[1] or "ball" not in text.partition("The goal:")[2]:
+            return "none"
+        pair = f"{min(near)} {max(near)}"
+        lasting = sample_rng(pair, "onlooker") if self.systematic else None
+        rng = (
+            lasting
+            if lasting and lasting.random() < self.systematic
+            else sample_rng(text, "onlooker", sample)
+        )
+        draw = rng.random()
+        if draw < self.abstain:
+            return "none"
+        return "1" if (near[0] < near[1]) != (draw < self.abstain + self.error) else "2"
+
+
+def load(name: str, dials: Mapping[str, float]) -> Model:
+    """Load the model ``scripted:onlooker``.
+
+    Raises:
+        UsageError: for an unknown dial.
+    """
+    if unknown := set(dials) - set(DIALS):
+        raise UsageError(f"scripted:onlooker has no dial {min(unknown)!r}; it has {', '.join(DIALS)}.")
+    return Onlooker(**dials)
