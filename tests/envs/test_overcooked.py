@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hunch.envs
-from hunch.envs.overcooked.env import PRIMITIVE_STEPS, OvercookedSalad, OvercookedTomato
-from hunch.envs.overcooked.kitchen import BOWL, DELIVERY, SALAD, TOMATO, access, near, play
-from hunch.envs.overcooked.words import look
+from hunch_studies.worlds.overcooked.env import PRIMITIVE_STEPS, OvercookedSalad, OvercookedTomato
+from hunch_studies.worlds.overcooked.kitchen import BOWL, DELIVERY, SALAD, TOMATO, access, near, play
+from hunch_studies.worlds.overcooked.words import look
 
 TOMATO_BEST, TOMATO_OTHER = (0, 2, 4, 0, 1, 3), (0, 2, 4, 1, 0, 3)
 SALAD_BEST = (0, 4, 7, 1, 5, 7, 3, 0, 1, 6)

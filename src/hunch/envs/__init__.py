@@ -33,9 +33,9 @@ _OF_STUDIES = (
     *("BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining", "Bulbs", "Compression"),
     *("Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey", "Ferry"),
     *("Game24", "GameCode", "Gripper", "Heuristic-CapSet", "HomeGrid", "KeyCorridor", "Logistics"),
-    *("Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Pendulum", "PointMass", "Prompting"),
-    *("Proof", "Recipes", "Repair", "RewardDesign", "SaySelect", "SecretProperty", "SecretSkill"),
-    *("Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
+    *("Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Overcooked-Salad", "Overcooked-Tomato"),
+    *("Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "Repair", "RewardDesign", "SaySelect"),
+    *("SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
@@ -60,8 +60,6 @@ _ENTRY_POINTS = {
     "hunch/Household-Cool-v0": "hunch.envs.household.env:HouseholdCool",
     "hunch/Household-PickTwo-v0": "hunch.envs.household.env:HouseholdPickTwo",
     "hunch/Household-v0": "hunch.envs.household.env:Household",
-    "hunch/Overcooked-Tomato-v0": "hunch.envs.overcooked.env:OvercookedTomato",
-    "hunch/Overcooked-Salad-v0": "hunch.envs.overcooked.env:OvercookedSalad",
     "hunch/Kitchen-v0": "hunch.envs.kitchen.env:Kitchen",
     "hunch/KitchenSkill-v0": "hunch.envs.kitchen.env:KitchenSkill",
     "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",

@@ -83,7 +83,7 @@ def actions_to_ball(image: str) -> int:
 class Distance(RewardSource):
     """Rewards each step by minus a tenth of the actions that are left until the agent faces the ball."""
 
-    evidence: EvidenceLevel = "L0"  # type: ignore[assignment]
+    evidence: EvidenceLevel = "L0"
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the reward of each picture."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from hunch.envs.overcooked.kitchen import DISCOUNT, Kitchen, Scene, play
-from hunch.envs.overcooked.words import look
+from hunch_studies.worlds.overcooked.kitchen import DISCOUNT, Kitchen, Scene, play
+from hunch_studies.worlds.overcooked.words import look
 
 PRECISION = 1e-9
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from hunch.envs.overcooked.kitchen import BOWL, CHOPS, DELIVERY, Cell, Kitchen, Scene, access, near
+from hunch_studies.worlds.overcooked.kitchen import BOWL, CHOPS, DELIVERY, Cell, Kitchen, Scene, access, near
 
 _RECIPES = 7
 _HIDDEN = (0, 0)

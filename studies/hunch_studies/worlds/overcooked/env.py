@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.overcooked.kitchen import SALAD, TOMATO, Kitchen, Scene, play
-from hunch.envs.overcooked.oracle import plan
-from hunch.envs.overcooked.words import dish, floor_plan, look
+from hunch_studies.worlds.overcooked.kitchen import SALAD, TOMATO, Kitchen, Scene, play
+from hunch_studies.worlds.overcooked.oracle import plan
+from hunch_studies.worlds.overcooked.words import dish, floor_plan, look
 
 PRIMITIVE_STEPS = 200
 
