@@ -192,11 +192,11 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
 
 
 def taught(scale: Scale, method: str, label: str, lm: str = "", **options: Any) -> Arm:
-    """Return Q-learning in a table on a method's rewards, with small pictures of the same room."""
+    """Return Q-learning in a table on a method's rewards, in episodes of fixed length."""
     steps = scale.steps(TAUGHT)
     table = QLearningConfig(epsilon=(1.0, 0.05, steps // 2))
     config = table if method == "q-learning" else METHODS[method].config_class(table=table, **options)
-    shown = {"history": 0, "tile": 8} | ({} if method == "q-learning" else {"picture": True})
+    shown = {"history": 0, "tile": 8, "lasting": True} | ({} if method == "q-learning" else {"picture": True})
     run = RunConfig(method=method, env=ENV, env_options=shown, lm=lm, steps=steps, options=config)
     return Arm(label, run)
 
@@ -204,8 +204,8 @@ def taught(scale: Scale, method: str, label: str, lm: str = "", **options: Any) 
 def judges(scale: Scale, data: Path) -> Sequence[Part]:
     """RL-VLM-F with judges that err or abstain, VLM-RM, and the sparse and the true reward."""
     ours, untrained, _ = models(scale, data)
-    rule = partial(taught, scale, "rl-vlm-f")
-    likeness = partial(taught, scale, "vlm-rm", goal=GOAL, baseline=BASELINE, offset=-1.0)
+    rule = partial(taught, scale, "rl-vlm-f", pictures=PicturesConfig(zero="mean"))
+    likeness = partial(taught, scale, "vlm-rm", goal=GOAL, baseline=BASELINE)
     distance = "hunch_studies.laboratory.tiles:Distance"
     parts = {
         "Floor and ceiling": (
@@ -220,7 +220,7 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
             rule(f"abstains {share}", f"scripted:onlooker?abstain={share}") for share in (0.25, 0.5)
         ),
         "A small model as the judge": tuple(
-            rule(f"preferences by {own.name}", own.spec, pictures=PicturesConfig(goal=GOAL))
+            rule(f"preferences by {own.name}", own.spec, pictures=PicturesConfig(zero="mean", goal=GOAL))
             for own in (ours, untrained)
         ),
         "Likeness": tuple(likeness(f"likeness by {own.name}", own.spec) for own in (ours, untrained)),

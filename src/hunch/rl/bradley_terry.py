@@ -83,8 +83,8 @@ def _network(shape: int | tuple[int, int, int], seed: int) -> nn.Module:
         torch.manual_seed(seed)
         if isinstance(shape, int):
             return nn.Sequential(nn.Linear(shape, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
-        eyes = nn.Sequential(  # strides as in the first layers of Mnih et al. (2015)
-            nn.Conv2d(3, 16, 8, stride=4), nn.ReLU(), nn.Conv2d(16, 32, 4, stride=2), nn.ReLU(), nn.Flatten()
+        eyes = nn.Sequential(  # patches of 8 x 8 pixels, and then those beside each other
+            nn.Conv2d(3, 16, 8, stride=8), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Flatten()
         )
         dim = eyes(torch.zeros(1, *shape)).shape[1]
         return nn.Sequential(eyes, nn.Linear(dim, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))

@@ -15,7 +15,7 @@ counts in which goal and baseline differ. The model fills one role, the reward s
 same learner with the environment's reward; the control is the same with an encoder that has learnt nothing.
 
 Rewards are positive at every step, so an episode that ends early earns less: the paper's tasks have a fixed
-length. Where success ends an episode, the goal may not be worth reaching: set the offset to -1 there.
+length. Where success ends an episode, the goal may not be worth reaching.
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ class VLMRMConfig(LearnerConfig):
     """How much of what goal and baseline share is left out (our choice; the paper tries 0 to 1)."""
     weight: NonNegativeFloat = 1.0
     """Weight of the likeness."""
-    offset: float = 0.0
-    """Added to each likeness. With -1 no step pays, so that an episode is best ended by success."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: none)."""
     standardise: bool = False
@@ -78,7 +76,7 @@ class VLMRM(Rewarded):
         self.config = c
         super().__init__(
             learner(c, encoder),
-            Likeness(lm, c.goal, c.baseline, c.alpha, c.offset),
+            Likeness(lm, c.goal, c.baseline, c.alpha),
             weight=c.weight,
             extrinsic=c.extrinsic,
             shaping=Shaping(standardise=c.standardise),
@@ -99,19 +97,11 @@ class Likeness(RewardSource):
         goal: The sentence; empty for the task of the state.
         baseline: What any picture shows; empty for none.
         alpha: Weight of the direction from baseline to goal.
-        offset: Added to each likeness.
     """
 
-    def __init__(
-        self,
-        lm: LanguageModel,
-        goal: str = "",
-        baseline: str = "",
-        alpha: float = 0.5,
-        offset: float = 0.0,
-    ) -> None:
+    def __init__(self, lm: LanguageModel, goal: str = "", baseline: str = "", alpha: float = 0.5) -> None:
         self.lm = require(require(lm, "embed", needed_by="A likeness"), "see", needed_by="A likeness")
-        self.goal, self.baseline, self.alpha, self.offset = goal, baseline, alpha, offset
+        self.goal, self.baseline, self.alpha = goal, baseline, alpha
         self.models = {"lm": lm}
         self._lines: dict[str, FloatArray] = {}
 
@@ -123,11 +113,11 @@ class Likeness(RewardSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The model, the sentences and alpha."""
-        named = ("goal", "baseline", "alpha", "offset")
-        return {"lm": self.lm.name, **{name: getattr(self, name) for name in named}}
+        told = {"goal": self.goal, "baseline": self.baseline, "alpha": self.alpha}
+        return {"lm": self.lm.name, **told}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the likeness of each picture, at most 1, plus the offset.
+        """Return the likeness of each picture, at most 1.
 
         Raises:
             UsageError: for a state without a picture or a goal, or a goal whose vector is the baseline's.
@@ -135,14 +125,9 @@ class Likeness(RewardSource):
         if any(not t.next_state.pictures for t in transitions):
             raise UsageError("A state has no picture: add --env.picture.")
         seen = [t.next_state.pictures[-1].data for t in transitions]
-        vectors = self.lm.embed([(Message("user", "", (picture(data),)),) for data in seen]).astype(
-            np.float64
-        )
+        vectors = self.lm.embed([(Message("user", "", (picture(data),)),) for data in seen])
         goals = [self.goal or t.state.aim for t in transitions]
-        return [
-            self.offset + self._near(x, goal)
-            for x, goal in zip(vectors.astype(np.float64), goals, strict=True)
-        ]
+        return [self._near(x, goal) for x, goal in zip(vectors.astype(np.float64), goals, strict=True)]
 
     def _near(self, x: FloatArray, goal: str) -> float:
         g = self._vector(goal)
