@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -23,9 +23,6 @@ import numpy as np
 from hunch.core import HunchError, InadmissibleActionError, State, Transition, UsageError
 from hunch.rl import faults
 from hunch.rl.fleet import Call, Fleet
-
-if TYPE_CHECKING:
-    from hunch.rl.workers import Workers
 
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
@@ -113,9 +110,8 @@ class Rollout:
             same beginning: several answers to one prompt. None waits for another.
 
     Raises:
-        UsageError: if ``group`` does not divide the environments or they have several players, there are more
-            ``processes`` than they are, one cannot be pickled or breaks its contract, or only some of them
-            accept any text as an action.
+        UsageError: if there is no environment, or fewer than ``processes`` or than make whole groups; groups
+            have several players; one cannot be pickled or breaks its contract, or some accept any text.
         HunchError: if a worker process dies, here or later.
     """
 
@@ -135,10 +131,9 @@ class Rollout:
         require_whole_groups(len(envs), group)
         if lifetime < 1:
             raise UsageError(f"A lifetime has at least one episode, not {lifetime}.")
-        if not envs or not 0 <= processes <= len(envs):
-            told = f"{len(envs)} environments cannot be distributed over {processes} processes"
-            raise UsageError(f"{told}: each process needs at least one environment.")
-        self.fleet: Fleet | Workers = Fleet(envs)
+        if not envs:
+            raise UsageError("A rollout needs at least one environment.")
+        self.fleet = Fleet(envs)
         if processes:
             from hunch.rl.workers import Workers
 
@@ -169,8 +164,6 @@ class Rollout:
     def close(self) -> None:
         """Stop the worker processes, if there are any."""
         self.fleet.close()
-
-    # ---- beginning ------------------------------------------------------------------------------------
 
     def _begin(self, indices: Sequence[int]) -> None:
         """Begin the next episode of some environments, if there is one."""
@@ -239,8 +232,6 @@ class Rollout:
             raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
         faults.require_texts(observation, info, actions)
         return state
-
-    # ---- stepping -------------------------------------------------------------------------------------
 
     def step(self, actions: Sequence[str]) -> list[Transition]:
         """Take one action in each state, and begin a new episode where one ended.
@@ -331,8 +322,6 @@ class Rollout:
         """Return the episodes that ended since the last call, in the order in which they ended."""
         finished, self.finished = self.finished, []
         return finished
-
-    # ---- state ----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Return counters, and the seeds and actions of the unfinished episodes."""

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from hunch.core import HunchError, UsageError
+from hunch.rl.fleet import Fleet
 
 PATIENCE = 5.0
 """Seconds that a worker has to exit before it is killed."""
@@ -83,11 +84,16 @@ class Worker:
             self.process.join()
 
 
-class Workers:
-    """Environments in worker processes, called in parallel, like those of :class:`hunch.rl.fleet.Fleet`."""
+class Workers(Fleet):
+    """Environments in worker processes, called in parallel."""
 
     def __init__(self, envs: Sequence[Any], processes: int) -> None:
-        self.envs = list(envs)
+        super().__init__(envs)
+        if not 0 < processes <= len(envs):
+            raise UsageError(
+                f"{len(envs)} environments cannot be distributed over {processes} processes: each process "
+                "needs at least one environment."
+            )
         self.workers: list[Worker] = []
         try:
             self.workers = [Worker(self.envs[i::processes]) for i in range(processes)]
