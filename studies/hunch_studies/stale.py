@@ -75,6 +75,7 @@ APART: Final[dict[str, str]] = {
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
     "CQL-Prior": "it learns from a recording of its own, which takes minutes to make",
     "VLM-RM": "the model's last digits depend on the processor",
+    "RL-VLM-F": "the last digits of its networks depend on torch",
     "GLAM": _TRAINED,
     "TWOSOME": _TRAINED,
     "GFlan-Prior": _TRAINED,

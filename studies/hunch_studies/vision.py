@@ -11,7 +11,7 @@ pictures, an untrained network, and a programmer's reader: the nearest tile of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,8 @@ PLAYED: Final = 600
 """Steps of a run of DQN-Prior."""
 TAUGHT: Final = 8_000
 """Steps of a run of Q-learning on rewards."""
+PAIRS: Final = 300
+"""Pairs of pictures per round of RL-VLM-F, of which a run has eight."""
 SHOWN: Final = 400
 """Pictures of unseen layouts on which the facts are measured."""
 SKINS: Final[Mapping[str, Callable[[clip.Pixels], clip.Pixels]]] = {"plain": lambda p: p, "dusk": at_dusk}
@@ -192,38 +194,36 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
 
 
 def taught(scale: Scale, method: str, label: str, lm: str = "", **options: Any) -> Arm:
-    """Return Q-learning in a table on a method's rewards, in episodes of fixed length."""
+    """Return Q-learning in a table on a method's rewards."""
     steps = scale.steps(TAUGHT)
     table = QLearningConfig(epsilon=(1.0, 0.05, steps // 2))
     config = table if method == "q-learning" else METHODS[method].config_class(table=table, **options)
-    shown = {"history": 0, "tile": 8, "lasting": True} | ({} if method == "q-learning" else {"picture": True})
+    shown = {"history": 0, "tile": 8} | ({} if method == "q-learning" else {"picture": True})
     run = RunConfig(method=method, env=ENV, env_options=shown, lm=lm, steps=steps, options=config)
     return Arm(label, run)
 
 
 def judges(scale: Scale, data: Path) -> Sequence[Part]:
-    """RL-VLM-F with judges that err or abstain, VLM-RM, and the sparse and the true reward."""
+    """RL-VLM-F with judges that err or abstain and with our model, and rewards without a judge."""
     ours, untrained, _ = models(scale, data)
-    rule = partial(taught, scale, "rl-vlm-f", pictures=PicturesConfig(zero="mean"))
-    likeness = partial(taught, scale, "vlm-rm", goal=GOAL, baseline=BASELINE)
-    distance = "hunch_studies.laboratory.tiles:Distance"
+    asked = PicturesConfig(pairs=PAIRS, most=10_000)
+    rule = partial(taught, scale, "rl-vlm-f", pictures=asked)
+    source = partial(taught, scale, "rewarded")
+    here = "hunch_studies.laboratory.tiles"
     parts = {
-        "Floor and ceiling": (
+        "Without a judge": (
             taught(scale, "q-learning", "the environment's reward"),
-            taught(scale, "rewarded", "true distance", reward=distance),
+            source("-1 per step", reward=f"{here}:Constant"),
+            source("true distance", reward=f"{here}:Distance"),
         ),
         "Judges that err": tuple(
-            rule(f"error {error}", f"scripted:onlooker?error={error}")
-            for error in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+            rule(f"error {share}", f"scripted:onlooker?error={share}") for share in (0.0, 0.2, 0.4, 0.5)
         ),
-        "Judges that abstain": tuple(
-            rule(f"abstains {share}", f"scripted:onlooker?abstain={share}") for share in (0.25, 0.5)
-        ),
+        "A judge that abstains": (rule("abstains 0.5", "scripted:onlooker?abstain=0.5"),),
         "A small model as the judge": tuple(
-            rule(f"preferences by {own.name}", own.spec, pictures=PicturesConfig(zero="mean", goal=GOAL))
+            rule(f"{own.name} judges", own.spec, pictures=replace(asked, goal=GOAL))
             for own in (ours, untrained)
         ),
-        "Likeness": tuple(likeness(f"likeness by {own.name}", own.spec) for own in (ours, untrained)),
     }
     return [
         Part(

@@ -38,8 +38,6 @@ class BabyAI(GridEnv):
         max_steps: Step limit of an episode (priors paper: 30).
         skin: How it is drawn: as ``minigrid`` does, or at ``"dusk"``, with other colours and noise.
         tile: Pixels of a cell's side in a picture.
-        lasting: Episodes go on after success until the step limit, each step of success pays, and that of
-            the last step counts.
         render_mode: ``"ansi"``, or ``"rgb_array"`` as drawn by ``minigrid``.
 
     Raises:
@@ -63,14 +61,13 @@ class BabyAI(GridEnv):
         max_steps: int = 30,
         skin: Skin = "plain",
         tile: int = 32,
-        lasting: bool = False,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
         if skin not in get_args(Skin):
             raise UsageError(f"skin must be {' or '.join(get_args(Skin))}, not {skin!r}.")
         check_value("tile", tile, PositiveInt)
-        self.skin, self.tile, self.lasting = skin, tile, lasting
+        self.skin, self.tile = skin, tile
         if reward not in get_args(Reward):
             raise UsageError(f"reward must be {' or '.join(get_args(Reward))}, not {reward!r}.")
         if wording not in WORDINGS:
@@ -123,7 +120,7 @@ class BabyAI(GridEnv):
             self._text(),
             self.labels,
             self._paid(reward) if success else 0.0,
-            terminated=success and not self.lasting,
+            terminated=success,
             success=success,
             truncated=truncated,
             event=f"The mission is accomplished: {self.task}." if success else "",
