@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,17 @@ def test_a_server_sees_both_pictures_and_then_its_own_words(
     assert TASK in str(first)
     assert "I see two rooms." in second
     assert TASK in second
+
+
+def test_a_run_with_a_server(server: Onlooking, tmp_path: Path) -> None:
+    model = lm.load("openai:m?see=true", cache=None, base_url=server.url)
+    options = {"pictures": PicturesConfig(every=20, pairs=4, most=6)}
+    agent = RLVLMF(model, **options)
+    result = hunch.train(agent, BED, steps=60, env_options=SHOWN, out=tmp_path / "run")
+    asked = sum(own["asked"] for own in agent.records())
+    assert [own["pairs"] for own in agent.records()] == [4, 2]
+    assert {own["first"] for own in agent.records()} == {0.0}
+    assert result.models["judge"]["calls"] >= asked
 
 
 def test_bad_input_is_refused(steps: list[Transition], capsys: pytest.CaptureFixture[str]) -> None:
