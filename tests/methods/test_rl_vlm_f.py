@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from tests.begun import begun
 from tests.lm.test_lies import Liar
+from tests.started import answering
 
 import hunch
 from hunch import lm
@@ -123,7 +123,7 @@ def test_the_learner_is_one_that_had_the_last_rewards_from_the_start() -> None:
     model = lm.load("scripted:onlooker", cache=None)
     agent = RLVLMF(model, pictures=PicturesConfig(every=100, pairs=20, zero="mean"))
     hunch.train(agent, BED, steps=250, env_options=SHOWN)
-    assert agent.relabelled == 2
+    assert agent.source.fits == 2
     rewards = agent.source.given([digest for _, digest in agent.past])
     again = begun(QLearning())
     again.relearn([replace(t, reward=r) for (t, _), r in zip(agent.past, rewards, strict=True)])
@@ -150,10 +150,8 @@ class Onlooking(Liar):
 
 @pytest.fixture
 def server() -> Iterator[Onlooking]:
-    own = Onlooking()
-    threading.Thread(target=own.serve_forever, daemon=True).start()
-    yield own
-    own.shutdown()
+    with answering(Onlooking()) as own:
+        yield own
 
 
 def test_a_server_sees_both_pictures_and_then_its_own_words(

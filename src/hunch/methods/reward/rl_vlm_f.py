@@ -21,21 +21,21 @@ A model that embeds pictures and texts, such as CLIP, prefers the picture that i
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
+from hunch.lm import picture
 from hunch.lm.base import LanguageModel
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
-from hunch.plugins import library
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.comparer import TARGETS
 from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 SIDE: Final = 64
 """Height and width of a picture as the networks see it, in pixels."""
+BILINEAR: Final = 2
+"""Pillow's number of this way to resize."""
 REPLAYED: Final = 50_000
 """Number of the last steps that get new rewards; as many as DQN's replay buffer holds."""
 Label: TypeAlias = tuple[str, str, int]
@@ -214,7 +216,7 @@ class PicturePreference(RewardSource):
     def _pixels(self, digests: Sequence[str]) -> NDArray[np.float32]:
         """Return pictures as numbers from 0 to 1, shape (n, 3, SIDE, SIDE)."""
         found = {digest: pixels(self.pictures[digest]) for digest in dict.fromkeys(digests)}
-        return np.stack([found[digest] for digest in digests])
+        return np.stack([found[digest] for digest in digests]).astype(np.float32) / np.float32(255)
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per round of questions.
@@ -236,11 +238,12 @@ class PicturePreference(RewardSource):
         self._value()
 
 
-def pixels(data: bytes) -> NDArray[np.float32]:
-    """Return a picture file as numbers from 0 to 1, shape (3, SIDE, SIDE)."""
-    images = library("PIL.Image", "Pictures need Pillow", "plot")
-    seen = images.open(io.BytesIO(data)).convert("RGB").resize((SIDE, SIDE), images.Resampling.BILINEAR)
-    return np.asarray(np.asarray(seen, dtype=np.float32).transpose(2, 0, 1) / 255)
+@lru_cache(maxsize=10_000)
+def pixels(data: bytes) -> NDArray[np.uint8]:
+    """Return a picture file as its pixels, shape (3, SIDE, SIDE); each round of questions needs it again."""
+    from hunch.lm.backends.seeing import opened
+
+    return np.asarray(opened(picture(data)).resize((SIDE, SIDE), BILINEAR)).transpose(2, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +273,6 @@ class RLVLMF(Rewarded):
     config_class: ClassVar[type[Any]] = RLVLMFConfig
     fixed: ClassVar[Mapping[str, Any]] = {}
     source: PicturePreference
-    saved = (*Rewarded.saved, "relabelled")
 
     def __init__(
         self, lm: LanguageModel, config: Any = None, encoder: LanguageModel | None = None, **options: Any
@@ -282,10 +284,8 @@ class RLVLMF(Rewarded):
 
     def begin(self, world: World, seed: int) -> None:
         """Begin with recorded data, whose pictures count as seen."""
-        self.past: list[
-            tuple[Transition, str]
-        ] = []  # steps without their pictures, and the digest after each
-        self.relabelled = 0  # fits after which the steps so far got new rewards
+        # Steps without their pictures, and the picture after each by its digest.
+        self.past: list[tuple[Transition, str]] = []
         super().begin(world, seed)
         self.past = [(of_stream(t, 0), digest) for t, digest in self.past]  # one episode after the other
 
@@ -298,16 +298,11 @@ class RLVLMF(Rewarded):
 
     def learn(self) -> dict[str, float]:
         """Let learner and source learn, and the learner once more from its past if rewards have changed."""
-        told = super().learn()
-        if self.source.fits > self.relabelled:
-            self.relabelled = self.source.fits
-            if relearn := getattr(self.agent, "relearn", None):
-                rewards = self.source.given([digest for _, digest in self.past])
-                relearn([self._paid(t, r) for (t, _), r in zip(self.past, rewards, strict=True)])
+        fits, told = self.source.fits, super().learn()
+        if self.source.fits > fits and (relearn := getattr(self.agent, "relearn", None)):
+            rewards = self.source.given([digest for _, digest in self.past])
+            relearn([self.paid(t, r) for (t, _), r in zip(self.past, rewards, strict=True)])
         return told
-
-    def _paid(self, t: Transition, reward: float) -> Transition:
-        return replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of learner and source, and the steps so far."""

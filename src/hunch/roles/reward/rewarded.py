@@ -120,15 +120,16 @@ class Rewarded(Wrapper):
             raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {what}.")
         rewards = self._shaped(transitions, found) if transitions else []
         self.recent_rewards += rewards
-        joined = [
-            replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
-            for t, reward in zip(transitions, rewards, strict=True)
-        ]
+        joined = [self.paid(t, reward) for t, reward in zip(transitions, rewards, strict=True)]
         if not self.shaping.recall:
             return joined
         paying = [t.event for t, reward in zip(transitions, rewards, strict=True) if reward > 0]
         self.recalled.paying |= dict.fromkeys(paying)
         return self.recalled.seen(joined)
+
+    def paid(self, t: Transition, reward: float) -> Transition:
+        """Return a step with both rewards."""
+        return replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
 
     def _shaped(self, transitions: Sequence[Transition], rewards: Sequence[float]) -> list[float]:
         """Return the rewards after standardisation, threshold and discount for repeated events."""
