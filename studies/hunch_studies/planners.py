@@ -25,7 +25,7 @@ from hunch.roles.planner.skills import Skill
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, execute, finished
 from hunch.runs.loading import load_agent, load_skills
-from hunch.runs.models import Models
+from hunch.runs.models import load_models
 from hunch_studies.kitchen_plans import ideally
 from hunch_studies.study import Part, Scale, kept, runs_of
 
@@ -162,7 +162,7 @@ class Bench:
                 self.skills[seed] = skills_of(self.data, seed, self.scale)
             method = find(line.method)
             config = configure(method.agent_class, None, line.options)
-            agent = method.build(config, Models({"lm": line.lm}), skills=self.skills[seed])
+            agent = method.build(config, load_models({"lm": line.lm}), skills=self.skills[seed])
         return play(agent, line.disturbance, self.episodes, seed)
 
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.core import FloatArray, Picture, State, Transition
-from hunch.lm import Cached, Message, load, picture
-from hunch.lm.pictures import png
+from hunch.lm import Cached, load
+from hunch.lm.pictures import message, png
 from hunch.methods import METHODS
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.q_learning import QLearningConfig
@@ -54,7 +54,7 @@ def by_likeness(model: Cached) -> Reads:
     lines = {name: model.embed(list(values.values())) for name, values in SCHEMA.fields.items()}
 
     def reads(pixels: clip.Pixels) -> dict[str, str]:
-        seen = model.embed([(Message("user", "", (picture(pixels),)),)])[0]
+        seen = model.embed([message(pixels)])[0]
         return {name: list(SCHEMA.fields[name])[int(np.argmax(own @ seen))] for name, own in lines.items()}
 
     return reads

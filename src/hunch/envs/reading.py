@@ -23,7 +23,7 @@ from hunch.lm import Cached, load
 from hunch.lm.answers.lines import as_json
 from hunch.lm.asking import Asking
 from hunch.lm.base import Float32Array, LanguageModel
-from hunch.lm.pictures import picture
+from hunch.lm.pictures import message, picture
 from hunch.lm.prompts import Message
 from hunch.lm.settings import AskConfig
 
@@ -81,14 +81,14 @@ class Read(Told):
         """
         if first or not self.facts:
             self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
-        seen = picture(info["pictures"][-1])
-        found = self._written(seen) if "generate" in self.reader.verbs else self._nearest(seen)
+        seen = info["pictures"][-1]
+        found = self._written(picture(seen)) if "generate" in self.reader.verbs else self._nearest(seen)
         self.facts = {**self.facts, **found}
         return self.schema.told(self.facts), {**info, "facts": dict(self.facts)}
 
-    def _nearest(self, seen: str) -> dict[str, str]:
+    def _nearest(self, seen: bytes) -> dict[str, str]:
         """Return the value of each field whose sentence has the largest cosine with the picture."""
-        vector = self.reader.embed([(Message("user", "", (seen,)),)])[0]
+        vector = self.reader.embed([message(seen)])[0]
         return {
             name: list(values)[int(np.argmax(self._sentences[name] @ vector))]
             for name, values in self.schema.fields.items()

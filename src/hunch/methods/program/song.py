@@ -11,7 +11,7 @@ It differs from Eureka only in its search: one lineage instead of a population.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -54,7 +54,6 @@ class Song(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = SongConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
         """Make a search of one lineage."""

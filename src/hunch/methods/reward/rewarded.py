@@ -46,7 +46,6 @@ class RewardedLearner(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = RewardedLearnerConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self, source: RewardSource, config: Any = None, encoder: LanguageModel | None = None, **options: Any
