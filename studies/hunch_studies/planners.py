@@ -23,9 +23,10 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner.skills import Skill
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loading import load_agent, load_skills
 from hunch.runs.models import load_models
+from hunch.runs.stored import finished
 from hunch_studies.kitchen_plans import ideally
 from hunch_studies.study import Part, Scale, kept, runs_of
 

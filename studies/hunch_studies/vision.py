@@ -28,7 +28,8 @@ from hunch.methods.reward.rl_vlm_f import PicturesConfig
 from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
+from hunch.runs.stored import finished
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
 from hunch_studies.study import Part, Scale, Study

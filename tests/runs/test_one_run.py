@@ -19,7 +19,7 @@ from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
 from hunch.runs.files import CHECKPOINT, read_checkpoint, read_json, write_checkpoint, write_json
 from hunch.runs.loading import load_agent
-from hunch.runs.result import finished
+from hunch.runs.stored import finished
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"encoder": "bag-of-words", "hidden": 16}
