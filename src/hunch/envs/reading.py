@@ -73,13 +73,15 @@ class Read(Told):
         self.asking = Asking(reader, AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
         self.facts: dict[str, str] = {}
 
-    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
+    def told(
+        self, observation: str, info: dict[str, Any], action: str | int | None
+    ) -> tuple[str, dict[str, Any]]:
         """Read the picture.
 
         Raises:
             HunchError: if too many answers in a row are of no use.
         """
-        if first or not self.facts:
+        if action is None or not self.facts:
             self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
         seen = info["pictures"][-1]
         found = self._written(picture(seen)) if "generate" in self.reader.verbs else self._nearest(seen)

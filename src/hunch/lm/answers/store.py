@@ -16,8 +16,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -39,6 +39,7 @@ PAUSE_SECONDS = 30.0
 LATER_SECONDS = 1.0
 """Seconds to wait for a busy file after an earlier wait was in vain."""
 MOST_UNSAVED = 20_000
+VERSION: Final = version("hunch-rl")
 CHECKED: Final = ("request", "sample", "value", "checksum")
 COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
 INSERT = f"INSERT OR REPLACE INTO answers ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"
@@ -137,7 +138,7 @@ class Store:
         if not answers:
             return {}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        origin = (source.verb, source.model, source.revision, _version(), now)
+        origin = (source.verb, source.model, source.revision, VERSION, now)
         asked = (questions or {}).get
         rows = {
             key: (*key, value, checksum(key, value), *origin, asked(key)) for key, value in answers.items()
@@ -339,11 +340,3 @@ def _means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
         return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-@cache
-def _version() -> str:
-    try:
-        return metadata.version("hunch-rl")
-    except metadata.PackageNotFoundError:
-        return "unknown"

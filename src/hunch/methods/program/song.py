@@ -40,14 +40,13 @@ class Lineage(Refinement):
     """
 
     def __init__(self, good: float) -> None:
-        super().__init__()
         self.good = good
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Continue with the new program, unless the last one was good enough."""
         for attempt in attempts:
-            if self.last is None or self.last.fitness is None or self.last.fitness < self.good:
-                self.last = attempt
+            if self.parent is None or self.parent.fitness is None or self.parent.fitness < self.good:
+                self.parent = attempt
 
 
 class Song(ProgramAgent):
