@@ -8,13 +8,14 @@ import io
 import json
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
+from difflib import get_close_matches
 from itertools import pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
 
 from hunch import methods
 from hunch.cli.words import last
@@ -36,6 +37,8 @@ def read(cls: Any, **options: Any) -> Any:
     """
     arguments, help_text = list(options.get("args") or ()), f"'{options.get('prog', 'hunch')} --help'"
     _refuse_empty(arguments)
+    if not options.get("return_unknown_args") and (unknown := _unknown(cls, arguments)):
+        raise UsageError(f"{unknown}. {help_text} lists the options.")
     if named := last(arguments, "--env"):
         creator(named)
     import tyro  # late, since it is slow
@@ -50,9 +53,29 @@ def read(cls: Any, **options: Any) -> Any:
             raise
         from hunch.cli.wrong import problem
 
-        more = bool(options.get("return_unknown_args"))
-        wrong = problem(cls, arguments, more) or " ".join(said.getvalue().split())
+        wrong = problem(cls, arguments) or " ".join(said.getvalue().split())
         raise UsageError(f"{wrong}. {help_text} lists the options.") from None
+
+
+def _unknown(cls: Any, arguments: Sequence[str]) -> str:
+    """Say that a command line has an option that a dataclass lacks; empty if it has none."""
+    names, given = ["help", *_names(cls)], (token for token in arguments if token.startswith("--"))
+    for token in given:
+        flag = token.partition("=")[0]
+        if (name := flag[2:].replace("_", "-")) not in names:
+            near = ", ".join(f"--{each}" for each in get_close_matches(name, names))
+            return f"There is no option {flag}" + (f"; similar are {near}" if near else "")
+    return ""
+
+
+def _names(cls: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the names of options, nested ones with a dotted name; one that is on or off has two."""
+    for name, hint in get_type_hints(cls).items():
+        dashed = name.replace("_", "-")
+        if is_dataclass(hint):
+            yield from _names(hint, prefix if name[-1] == "_" else f"{prefix}{dashed}.")
+        elif get_origin(hint) is not ClassVar:
+            yield from (f"{prefix}{dashed}", *([f"{prefix}no-{dashed}"] if hint is bool else []))
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")

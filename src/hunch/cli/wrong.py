@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -27,14 +26,8 @@ class Known:
     positional: bool
 
 
-def problem(cls: type[Any], arguments: Sequence[str], more: bool = False) -> str:
-    """Return the first problem of a command line; empty if none is found.
-
-    Args:
-        cls: The dataclass of the options.
-        arguments: The command line.
-        more: It may have options that the dataclass lacks.
-    """
+def problem(cls: type[Any], arguments: Sequence[str]) -> str:
+    """Return the first problem of a command line without unknown options; empty if none is found."""
     known = list(_known(cls))
     options = {flag: one for one in known if not one.positional for flag in _flags(one)}
     places = [one.name for one in known if one.positional]
@@ -43,7 +36,7 @@ def problem(cls: type[Any], arguments: Sequence[str], more: bool = False) -> str
     found = [(name, [value, *values] if equals else values) for (name, equals, value), values in split]
     leading = [given[0][0], *given[0][1]] if given and not given[0][0].startswith("--") else []
     problems = (
-        *(_unknown(token, options) for token, _ in found if not (more or _flag(token) in options)),
+        *(f"There is no option {token}" for token, _ in found if _flag(token) in places),
         _missing(known, {_flag(token) for token, _ in found}, leading),
         *(
             _misfit(token, options[_flag(token)].hint, values, bool(places))
@@ -52,11 +45,6 @@ def problem(cls: type[Any], arguments: Sequence[str], more: bool = False) -> str
         ),
     )
     return next(filter(None, problems), "")
-
-
-def _unknown(token: str, options: Iterable[str]) -> str:
-    near = ", ".join(f"--{each}" for each in get_close_matches(_flag(token), options))
-    return f"There is no option {token}" + (f"; similar are {near}" if near else "")
 
 
 def _known(cls: type[Any], prefix: str = "") -> Iterator[Known]:

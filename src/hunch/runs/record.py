@@ -241,7 +241,7 @@ def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -
 def _same_environment(folder: Path, env_id: str) -> RunConfig:
     config = read_run(folder)
     if config.env != env_id:
-        raise UsageError(f"The run in {folder} used {config.env}, not {env_id}.")
+        raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
     return config
 
 
