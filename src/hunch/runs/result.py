@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from hunch.core import Agent, EvidenceLevel, UsageError
-from hunch.plugins import install
+from hunch.core import Agent, EvidenceLevel
+from hunch.plugins import library
 from hunch.rl.rollout import Finished
 from hunch.rl.success import Estimate, first_reached, over_episodes
 
@@ -87,10 +87,9 @@ class Result:
         Raises:
             UsageError: if matplotlib is not installed.
         """
-        try:
-            from hunch.runs import picture
-        except ModuleNotFoundError as error:
-            raise UsageError(f"Pictures need matplotlib: {install('plot')}.") from error
+        library("matplotlib", "Pictures need matplotlib", "plot")
+        from hunch.runs import picture
+
         return picture.draw(self.episodes, self.evaluations, max(self.requested, self.steps))
 
     def to_pandas(self) -> Any:
