@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from hunch import methods
+from hunch.cli.help import method_lines
 
 HEAVY = ("torch", "transformers", "scipy", "matplotlib")
 EACH = """
@@ -100,6 +101,12 @@ def test_names_that_do_not_exist_and_help_need_no_parser(tmp_path):
     described = ("run dqn --help", "compare --help", "compare dqn dqn-prior --help")
     found = ends([*refused, f"compare dqn {LAKE} --nosuch 3", *described], tmp_path, heavy)
     assert found == [["2"]] * 4 + [["0"]] * 3
+
+
+def test_help_names_every_method_and_imports_none(tmp_path):
+    heavy = [f"hunch.methods.{name}" for name in ("prior.dqn_prior", "tune.grpo", "solver.alpha_proof")]
+    assert ends(["run --help", "compare --help"], tmp_path, heavy) == [["0"], ["0"]]
+    assert method_lines() == [(name, found.summary) for name, found in methods.registered().items()]
 
 
 def test_an_argument_is_no_option(tmp_path, hunch):

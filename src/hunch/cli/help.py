@@ -10,6 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import UnionType
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.lm.settings import AskConfig
-from hunch.methods import Method, find, registered
+from hunch.methods import OURS, Method, find, names
 
 HELP = ("-h", "--help")
 ALL = "--help-all"
@@ -182,8 +183,17 @@ def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[O
 
 
 def method_lines() -> list[tuple[str, str]]:
-    """Return each method with its summary."""
-    return [(name, method.summary) for name, method in registered().items()]
+    """Return each method with its summary; of a built-in one it is read from the source, which is fast."""
+    return [(name, _summary(OURS[name]) if name in OURS else find(name).summary) for name in names()]
+
+
+def _summary(module: str) -> str:
+    """Return the summary in a method's row, ``Method(name, class, summary, ...)`` or ``replace(...)``."""
+    source = Path(str(getattr(find_spec(module), "origin", ""))).read_text(encoding="utf-8")
+    statement: Any = ast.parse(source[source.index("\nMETHOD = ") :]).body[0]
+    row = statement.value
+    named = {entry.arg: entry.value for entry in row.keywords}
+    return str(ast.literal_eval(named.get("summary") or row.args[2]))
 
 
 def of_run(cls: type[Any], about: str, arguments: Sequence[str]) -> None:
