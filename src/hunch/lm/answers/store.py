@@ -25,9 +25,9 @@ from filelock import FileLock
 
 from hunch.core import HunchWarning, UsageError
 from hunch.lm.answers.keys import Key, among, checksum
-from hunch.lm.answers.leases import Leases, remove
 
 if TYPE_CHECKING:
+    from hunch.lm.answers.leases import Leases
     from hunch.lm.base import Verb
 
 T = TypeVar("T")
@@ -95,12 +95,16 @@ class Store:
         self._unsaved: dict[Key, Row] = {}
         self._warned = False
         self._told: set[tuple[str, str, str]] = set()
-        self._leases = Leases(partial(self._try, writing=True))
+        self._leases: Leases | None = None
 
     @property
     def leases(self) -> Leases:
         """The leases on questions that are being asked."""
+        from hunch.lm.answers.leases import Leases  # late: models that only embed take none
+
         self._settle()
+        with self._lock:
+            self._leases = self._leases or Leases(partial(self._try, writing=True))
         return self._leases
 
     def _settle(self) -> None:
@@ -164,7 +168,8 @@ class Store:
             if self._unsaved:
                 self._unsaved = {}
                 atexit.unregister(self.flush)
-        self.leases.answered(rows)
+        if self._leases:
+            self._leases.answered(rows)
         return earlier
 
     def flush(self) -> None:
@@ -178,7 +183,8 @@ class Store:
             keys = [(row[0], row[1]) for row in rows]
             earlier = dict(self._sound(among(keys, "answers", ", ".join(CHECKED), link)))
             link.executemany(INSERT, [row for row in rows if (row[0], row[1]) not in earlier])
-            remove(keys, link)
+            if self._leases:
+                self._leases.remove(keys, link)
         return earlier
 
     def close(self) -> None:
