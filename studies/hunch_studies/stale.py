@@ -86,6 +86,8 @@ APART: Final[dict[str, str]] = {
     "RLAdapter": _TRAINED,
     "AlphaProof": "one round of training takes longer, and its last digits depend on torch",
     "InstructGPT": _TRAINED,
+    "Offline RLHF": _TRAINED,
+    "RL4LMs": _TRAINED,
     "Sentence compression": _TRAINED,
     "Constitutional AI": _TRAINED,
     "RAIN": "the model that writes is trained first, which takes minutes",
