@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.util import find_spec
+from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import UnionType
@@ -68,6 +69,7 @@ def wants_help(arguments: Sequence[str]) -> bool:
     return any(token in (*HELP, ALL) for token in arguments)
 
 
+@cache  # a command asks several times, and a class without source is looked for in all of its module
 def meanings(cls: type[Any]) -> dict[str, str]:
     """Return the text below each field of a dataclass, including its base classes."""
     found = dict[str, str]()
