@@ -129,7 +129,7 @@ def small(method, spec=None):
         config = dataclasses.replace(config, goal="The agent is 1 step from the red ball.")
     if method.name == "rl-vlm-f":
         own = dataclasses.replace(
-            config.pictures, goal="The agent is 1 step from the red ball.", every=8, pairs=3
+            config.pictures, goal="The agent is 1 step from the red ball.", every=16, pairs=3
         )
         config = dataclasses.replace(config, pictures=own)
     model = lm.load(spec or (default if generates or sees else "uniform"))
