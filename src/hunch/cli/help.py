@@ -69,9 +69,13 @@ def wants_help(arguments: Sequence[str]) -> bool:
     return any(token in (*HELP, ALL) for token in arguments)
 
 
-@cache  # a command asks several times, and a class without source is looked for in all of its module
 def meanings(cls: type[Any]) -> dict[str, str]:
     """Return the text below each field of a dataclass, including its base classes."""
+    return _meanings(cls)  # type: ignore[arg-type]
+
+
+@cache  # a command asks several times, and a class without source is looked for in all of its module
+def _meanings(cls: type[Any]) -> dict[str, str]:
     found = dict[str, str]()
     for base in reversed(cls.__mro__):
         try:
