@@ -106,6 +106,16 @@ def test_the_command_runs_from_the_wheel(site):
 
 
 @pytest.mark.slow
+def test_an_audition_needs_no_study(site):
+    done = python(
+        site, "-m", "hunch", "audition", "--lm", "bag-of-words", "--questions", "4", "--out", "heard"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Blocksworld" in done.stdout
+    assert "Ferry" not in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "part", "remedy"),
     [

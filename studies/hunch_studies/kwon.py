@@ -15,7 +15,7 @@ import io
 import pickle
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from hunch.core import UsageError
 from hunch.envs.games import CONCEPTS, GAMES, JOINT, Concept, Game, Rule, good_outcomes, wanted
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.kwon import KwonConfig
+from hunch.methods.reward.rewarded import RewardedLearnerConfig
 from hunch.rl.statistics import Estimate, over_episodes, over_seeds
 from hunch.roles.reward.judge import JudgeConfig
 from hunch.runs.compare import Arm, jobs
@@ -37,6 +38,7 @@ from hunch_studies.study import Part, Scale, Study
 ERRORS = (0.0, 0.1, 0.2, 0.3, 0.4)
 LASTING = (0.1, 0.3)
 """Error rates at which the same outcome is always judged in the same way."""
+SUPERVISED = "hunch_studies.laboratory.supervised"
 PLACES: Mapping[str, tuple[str, Mapping[str, Any], int]] = {
     "Matrix games": ("hunch/MatrixGame-v0", {}, 8_000),
     "Ultimatum, share of the money": ("hunch/Ultimatum-v0", {"rule": "percentage", "threshold": 0.3}, 5_000),
@@ -65,6 +67,10 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
             ),
         )
 
+    def supervised(label: str, reward: str) -> Arm:
+        run = replace(arm(label).config, method="rewarded")
+        return Arm(label, replace(run, options=RewardedLearnerConfig(reward=reward, table=table)))
+
     rule = "scripted:judge"
     return (
         arm("true reward"),
@@ -72,6 +78,7 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
         *(arm(f"judge, lasting error {e}", f"{rule}?error={e}") for e in LASTING),
         arm("judge, blank prompt", rule, objective=""),
         arm("uninformed judge", "uniform", temperature=1.0),
+        *(supervised(f"supervised, {n} labels", f"{SUPERVISED}:Labelled{n}") for n in (10, 30)),
         *(arm(lm, lm) for lm in lms),
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hunch.core import Agent, World
 from hunch.envs import make
-from hunch.envs.kitchen.errands import ERRANDS, reached
+from hunch.envs.kitchen.errands import ERRANDS, paraphrases, reached
 from hunch.envs.kitchen.skills import VERBS
 from hunch.methods import find
 from hunch.methods.planner.agent import Planner
@@ -34,7 +34,7 @@ STEPS: Final = {"reach": 30_000, "pick up": 20_000, "put down": 15_000, "open": 
 SKILLS: Final = "The skills"
 """Title of the part that trains them."""
 KITCHEN: Final = "hunch/Kitchen-v0"
-FAMILY: Final = {errand.text: errand.family for errand in ERRANDS}
+FAMILY: Final = {errand.text: errand.family for errand in (*ERRANDS, *paraphrases())}
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Line:
         method: The method.
         options: Options of the method.
         disturbance: Disturbance of the kitchen.
+        paraphrased: The errands are in other words.
     """
 
     label: str
@@ -54,6 +55,7 @@ class Line:
     method: str = "saycan"
     options: Mapping[str, Any] = field(default_factory=dict)
     disturbance: float = 0.0
+    paraphrased: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,12 +165,12 @@ class Bench:
             method = find(line.method)
             config = configure(method.agent_class, None, line.options)
             agent = method.build(config, Models({"lm": line.lm}), skills=self.skills[seed])
-        return play(agent, line.disturbance, self.episodes, seed)
+        env = make(KITCHEN, disturbance=line.disturbance, paraphrased=line.paraphrased)
+        return play(agent, env, self.episodes, seed)
 
 
-def play(agent: Agent, disturbance: float, episodes: int, seed: int) -> Iterator[Played]:
-    """Play errands, and check which plans were right."""
-    env: Any = make(KITCHEN, disturbance=disturbance)
+def play(agent: Agent, env: Any, episodes: int, seed: int) -> Iterator[Played]:
+    """Play errands of a kitchen, and check which plans were right."""
     agent.begin(World(env=KITCHEN, examples=env.unwrapped.examples), seed)
     player = agent.player(seed)
     ended = evaluate(lambda _: player, [env], episodes, seed)

@@ -6,6 +6,7 @@ selection gains, and where the learned reward goes on rising while the gold one 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from hunch.methods.tune.sft import SFTConfig
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Score, Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute, finished
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.recipes import Recipes, careful, gold, requests
@@ -83,8 +84,11 @@ def parts(data: Path, scale: Scale) -> dict[str, tuple[Arm, ...]]:
 
 
 def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
-    """Gold, learned reward, divergence, validity and variety of each arm at the end, in Markdown."""
-    rows = []
+    """Gold, learned reward, divergence, validity and variety of each arm at the end, in Markdown.
+
+    The figures of each seed are written to ``rows.json`` in the folder.
+    """
+    rows, kept = [], []
     for arm in listed:
         runs = runs_of(arm, seeds, folder)
         for n in NS if arm.config.method == "best-of-n" else (0,):
@@ -94,6 +98,13 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) ->
             golds = [mean([own.episode_return for own in each]) for each in scores]
             figures = [mean([own.figures.get(name, np.nan) for own in scores[0]]) for name in _FIGURES]
             rows.append((label, *golds, *figures, mean([own.success.value for own in scores[0]]), texts))
+            kept += [
+                {"arm": label, "seed": seed, "split": split, "gold": own.episode_return}
+                | {"valid": own.success.value, "texts": texts, **own.figures}
+                for split, each in zip(SPLITS, scores, strict=True)
+                for seed, own in enumerate(each)
+            ]
+    write_atomically(folder / "rows.json", (json.dumps(kept, indent=0) + "\n").encode())
     head = (
         "arm | gold | gold, held-out requests | learned reward | KL, nats | distinct | tokens | valid | texts"
     )

@@ -38,6 +38,7 @@ from hunch_studies.study import Part, Scale, Study
 EPISODES: Final = 150
 """Episodes per row and seed."""
 WORDS: Final = "bag-of-words"
+HEATS: Final = (0.02, 0.05, 0.1, 0.2)
 
 
 def lines(lm: str) -> tuple[Line, ...]:
@@ -91,6 +92,41 @@ def by_instruction(runs: Sequence[Sequence[Played]]) -> dict[str, list[bool]]:
     return {task: [success for _, success in own] for task, own in groupby(every, key=itemgetter(0))}
 
 
+def other_words(data: Path, scale: Scale, folder: Path) -> str:
+    """Return success on errands in other words, each encoder at the temperature that is best in ours."""
+    bench = Bench(folder, data, scale, EPISODES)
+    best = {lm: tuned(bench, lm) for lm in ("minilm", WORDS)}
+    found: dict[tuple[str, str], list[list[Played]]] = {}
+    for lm, heat in best.items():
+        options = {"prior": PriorConfig(temperature=heat)}
+        found |= {
+            (lm, score): bench.played(
+                Line(f"{score}, {lm}, other words", lm, options={**options, "score": score}, paraphrased=True)
+            )
+            for score in ("product", "say")
+        }
+    rows = [
+        (lm, best[lm], score, success(runs), *(f"{success(runs, family).value:.2f}" for family in FAMILIES))
+        for (lm, score), runs in found.items()
+    ]
+    pairs = {
+        "product, minilm minus words": (("minilm", "product"), (WORDS, "product")),
+        "say, minilm minus words": (("minilm", "say"), (WORDS, "say")),
+        "minilm, product minus say": (("minilm", "product"), ("minilm", "say")),
+        "words, product minus say": ((WORDS, "product"), (WORDS, "say")),
+    }
+    leads = [(label, *ahead(found[one], found[other])) for label, (one, other) in pairs.items()]
+    told = table("difference in the same episodes | over seeds | over instructions", leads)
+    head = f"planner | temperature | score | success | {' | '.join(FAMILIES)}"
+    return f"{table(head, rows)}\n\n{told}"
+
+
+def tuned(bench: Bench, lm: str) -> float:
+    """Return the temperature with the most success on the thirty instructions in our own words."""
+    lines_ = {t: Line(f"{lm} at {t}", lm, options={"prior": PriorConfig(temperature=t)}) for t in HEATS}
+    return max(HEATS, key=lambda heat: success(bench.played(lines_[heat])).value)
+
+
 def dial(data: Path, scale: Scale, folder: Path) -> str:
     """Return the results of a scripted planner with an error rate, by five sampled answers."""
     bench = Bench(folder, data, scale, EPISODES // 3)
@@ -136,6 +172,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         skills,
         Part("Calibration of the skills", (), beside=partial(calibrated, data, scale)),
         Part("Say and can", (), beside=partial(factors, models, data, scale)),
+        Part("The same errands in other words", (), beside=partial(other_words, data, scale)),
         Part("A planner with an error rate", (), beside=partial(dial, data, scale)),
     ]
 

@@ -10,8 +10,9 @@ pictures, an untrained network, and a programmer's reader: the nearest tile of t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,8 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.core import FloatArray, Picture, State, Transition
-from hunch.lm import Cached, Message, load, picture
+from hunch.envs.reading import Reader
+from hunch.lm import Cached, load
 from hunch.lm.pictures import png
 from hunch.methods import METHODS
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
@@ -29,6 +31,8 @@ from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig, finished
+from hunch.runs.files import write_atomically
+from hunch_studies.frontiers import FILE, Bed, Dialled, frontier
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
 from hunch_studies.study import Part, Scale, Study
@@ -45,19 +49,15 @@ PAIRS: Final = 300
 """Pairs of pictures per round of RL-VLM-F, of which a run has eight."""
 SHOWN: Final = 400
 """Pictures of unseen layouts on which the facts are measured."""
+JUDGED: Final = "Judges that err"
 SKINS: Final[Mapping[str, Callable[[clip.Pixels], clip.Pixels]]] = {"plain": lambda p: p, "dusk": at_dusk}
 Reads = Callable[[clip.Pixels], dict[str, str]]
 
 
 def by_likeness(model: Cached) -> Reads:
     """Return a reader that takes, of each field, the sentence nearest to the picture."""
-    lines = {name: model.embed(list(values.values())) for name, values in SCHEMA.fields.items()}
-
-    def reads(pixels: clip.Pixels) -> dict[str, str]:
-        seen = model.embed([(Message("user", "", (picture(pixels),)),)])[0]
-        return {name: list(SCHEMA.fields[name])[int(np.argmax(own @ seen))] for name, own in lines.items()}
-
-    return reads
+    reader = Reader(model, SCHEMA)
+    return lambda pixels: reader.facts(png(pixels))
 
 
 def facts_table(folder: Path, models: Mapping[str, Callable[[], Reads]], shown: int) -> str:
@@ -216,7 +216,7 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
             source("-1 per step", reward=f"{here}:Constant"),
             source("true distance", reward=f"{here}:Distance"),
         ),
-        "Judges that err": tuple(
+        JUDGED: tuple(
             rule(f"error {share}", f"scripted:onlooker?error={share}") for share in (0.0, 0.2, 0.4, 0.5)
         ),
         "A judge that abstains": (rule("abstains 0.5", "scripted:onlooker?abstain=0.5"),),
@@ -231,10 +231,35 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
             arms,
             beside=partial(succeeded, listed=arms, seeds=scale.seeds),
             prepare=untrained.prepare,
+            measure=judges_frontier if title == JUDGED else None,
             apart=True,
         )
         for title, arms in parts.items()
     ]
+
+
+def judges_frontier(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Write what RL-VLM-F gains by the judge's ability, over verdicts by chance; say so in Markdown."""
+    done = [arm for arm in listed if all(finished(job.folder) for job in jobs([arm], seeds, folder))]
+    *rest, chance = done
+    bed = Bed(
+        "rl-vlm-f",
+        "preference",
+        ENV,
+        Dialled("", control=chance.config.lm),
+        TAUGHT,
+        chance.config.options,
+        lambda result: result.success.value,
+        "success in the last quarter",
+    )
+    found = frontier(bed, "independent", (chance, *rest), seeds, folder)
+    specs = {arm.label: arm.config.lm for arm in rest}
+    points = [replace(point, model=specs.get(point.model, point.model)) for point in found.points]
+    write_atomically(folder / FILE, json.dumps(asdict(replace(found, points=tuple(points)))).encode())
+    return "\n".join(
+        f"- `{p.model}`: ability {p.ability:.2f}, gain {p.gain:.2f} [{p.low:.2f}, {p.high:.2f}]"
+        for p in points
+    )
 
 
 def rewards(scale: Scale, data: Path) -> Sequence[Part]:

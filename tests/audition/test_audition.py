@@ -92,6 +92,40 @@ def test_a_rule_that_knows_the_answer_is_right(role, bed, rule):
     assert heard(role, rule, bed=bed).ability > 0.9
 
 
+@pytest.mark.parametrize(
+    ("role", "model", "least", "most"),
+    [
+        ("reader", "pocket?corpus=clip", 0.8, 1.0),
+        ("reader", "uniform", 0.05, 0.35),
+        ("formaliser", "scripted:formaliser", 1.0, 1.0),
+        ("formaliser", "uniform", 0.0, 0.0),
+        ("preference", "scripted:onlooker", 1.0, 1.0),
+        ("preference", "scripted:onlooker?error=0.3", 0.6, 0.8),
+        ("preference", "scripted:onlooker?error=1", 0.0, 0.0),
+    ],
+)
+def test_stored_questions_have_right_answers(role, model, least, most):
+    bed = len(role_named(role).beds) - 1
+    assert role_named(role).beds[bed].stored
+    assert least <= heard(role, model, n=200, bed=bed).ability <= most
+
+
+def test_a_judge_of_captions_need_not_see_and_one_of_pictures_must():
+    assert heard("preference", "scripted:onlooker", n=20).asked
+    for model, bed, lacks in (("scripted:judge", -1, "see"), ("pocket?corpus=clip", 0, "generate")):
+        found = heard("preference", model, n=20, bed=bed)
+        assert not found.asked
+        assert found.why == f"it cannot {lacks}"
+
+
+def test_a_formaliser_by_words_fails_where_brackets_are_needed():
+    role = role_named("formaliser")
+    drawn = role.draw(role.beds[0], 60, 0)
+    right = role.lexical(drawn, 0).values
+    assert 0.2 < right.mean() < 0.8
+    assert all("(" in str(goal) for goal, own in zip(drawn, right, strict=True) if not own)
+
+
 def test_a_planner_that_wants_another_thing_is_wrong():
     """The rule knows every errand, but goes for one of the things that would do, whatever was begun."""
     assert 0.7 < heard("planner", "scripted:errands").ability < 1

@@ -8,7 +8,7 @@ import pytest
 import hunch
 from hunch.core import State, UsageError
 from hunch.envs.kitchen import world
-from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, FAMILIES, possible, reached
+from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, FAMILIES, paraphrases, possible, reached
 from hunch.envs.kitchen.skills import SKILLS, VERBS, subtasks
 from hunch.envs.kitchen.world import FLOOR, HAND, NOWHERE, PLACES, THINGS, Scene
 from hunch_studies.kitchen_plans import ideally
@@ -119,6 +119,15 @@ def test_a_skill_sees_where_its_aim_is_and_not_what(verb):
         subtask = env.unwrapped.subtask
         assert subtask.view(State("", raw=info["raw"])).observation == observation
         assert not subtask.reached(info["raw"], info["raw"])
+
+
+def test_errands_have_other_words():
+    texts = [errand.text for errand in paraphrases()]
+    assert len({*texts}) == 3 * len(ERRANDS)
+    assert not {*texts} & {known.text for known in ERRANDS} | {*texts} & {shown.task for shown in EXAMPLES}
+    env = hunch.make("hunch/Kitchen-v0", paraphrased=True, family="long")
+    told = {env.reset(seed=seed)[1]["task"] for seed in range(200)}
+    assert told == {errand.text for errand in paraphrases() if errand.family == "long"}
 
 
 def test_bad_options():

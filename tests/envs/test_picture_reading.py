@@ -172,7 +172,7 @@ def test_a_wrong_answer_is_repaired_once_then_the_last_reading_stays() -> None:
     assert env.step("turn left")[0] == TRUTH
     assert len(teller.asked) == 6
     assert '"agent\'s row" has to be one of' in teller.asked[5][-1].content
-    assert env.reader.usage.fallbacks == 2
+    assert env.reader.lm.usage.fallbacks == 2
 
 
 def test_what_the_model_is_not_sure_of_stays() -> None:
@@ -180,7 +180,7 @@ def test_what_the_model_is_not_sure_of_stays() -> None:
     env.reset(seed=0)
     _, _, _, _, info = env.step("turn left")
     assert info["facts"] == {**TRUE, "agent's column": "5"}
-    assert env.reader.usage.fallbacks == 1
+    assert env.reader.lm.usage.fallbacks == 1
 
 
 def test_a_model_that_never_answers_in_json_stops_the_run() -> None:

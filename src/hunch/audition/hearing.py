@@ -112,8 +112,10 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
     Raises:
         HunchError: if the model fails.
     """
-    if not set(role.verbs) & model.verbs and model.name != UNINFORMED:
-        return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {' or '.join(role.verbs)}")
+    lacks = "" if set(role.verbs) & model.verbs else " or ".join(role.verbs)
+    lacks = lacks or " and ".join(sorted(bed.needs - model.verbs))
+    if lacks and model.name != UNINFORMED:
+        return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {lacks}")
     meter: Any = model
     before, answers = copy(meter.usage), meter.heard.answers  # counted up in place
     try:

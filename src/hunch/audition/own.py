@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch.audition.formaliser import FORMALISER
 from hunch.audition.frontier import frontiers
 from hunch.audition.goal import GOAL
 from hunch.audition.judge import JUDGE
@@ -16,10 +17,11 @@ from hunch.audition.playing import PLAYING
 from hunch.audition.preference import PREFERENCE
 from hunch.audition.prior import POLICY, PRIOR
 from hunch.audition.question import SEARCHED, Bed, Role, won_by_search
+from hunch.audition.reader import READER
 from hunch.audition.world_model import WORLD_MODEL
 from hunch.audition.writer import WRITER
 from hunch.core import Episode, UsageError
-from hunch.envs import make
+from hunch.envs import make, names
 from hunch.envs.design.problem import DesignProblem
 from hunch.envs.offers import declared
 from hunch.rl import dataset
@@ -41,7 +43,8 @@ def placed_in(
         data: Recorded episodes of it.
     """
     if env is None:
-        return role, role.beds, ""
+        there = tuple(bed for bed in role.beds if bed.stored or bed.env in names())
+        return role, there, "" if there else f"{role.beds[0].env} comes with the studies"
     bed = _bed(env, options, data)
     changed = bool(options or data or bed.given)
     known = () if changed else tuple(own for own in role.beds if own.env == env)
@@ -139,6 +142,8 @@ _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
     PLANNER.name: _only(PLANNER),
     WORLD_MODEL.name: _no_wording,
     WRITER.name: _no_programs,
+    READER.name: _only(READER),
+    FORMALISER.name: _only(FORMALISER),
 }
 
 

@@ -1,38 +1,43 @@
-"""The preference judge: does the model say which of two captions shows more progress?
+"""The preference judge: does the model say which of two captions, or of two pictures, shows more progress?
 
-Prompt and reader are those of Motif (:class:`hunch.methods.reward.motif.Preference`). The truth is how many
-steps the solver needs afterwards. Each pair is shown in both orders.
+Prompts and readers are those of Motif (:class:`hunch.methods.reward.motif.Preference`), and for pictures of
+RL-VLM-F (:class:`hunch.roles.reward.picture_judge.PictureJudge`). The truth is how many steps are left
+afterwards. Each pair is shown in both orders.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hunch.audition import pictures
 from hunch.audition.question import Bed, Moment, Role, Scores, moments
-from hunch.core import World
+from hunch.core import FloatArray, World
 from hunch.lm import load
 from hunch.lm.backends.bag_of_words import words
-from hunch.lm.base import LanguageModel
+from hunch.lm.base import LanguageModel, Verb
 from hunch.methods.reward.motif import Preference, PreferenceConfig
+from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
 
+_WRITES = frozenset[Verb]({"generate"})
 BEDS = (
-    Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed"),
-    Bed("hunch/Ferry-v0"),
-    Bed("hunch/Blocksworld-v0"),
+    Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed", needs=_WRITES),
+    Bed("hunch/Ferry-v0", needs=_WRITES),
+    Bed("hunch/Blocksworld-v0", needs=_WRITES),
+    pictures.BED,
 )
 PER_EPISODE = 4
 
 
 class Compared(NamedTuple):
-    """Two captions of one episode; the first shows more progress, by ``distance`` steps."""
+    """Two captions of one episode, or two pictures; the first shows more progress, by ``distance`` steps."""
 
     task: str
-    better: str
-    worse: str
+    better: Any
+    worse: Any
     distance: int
     episode: int
 
@@ -40,6 +45,8 @@ class Compared(NamedTuple):
 def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     """Draw pairs of captions of one episode that differ in text and progress: n questions in two orders."""
     rng = np.random.default_rng(seed)
+    if bed is pictures.BED:
+        return _drawn_pictures(-(-n // 2), seed)
     episodes: dict[int, list[Moment]] = {}
     for moment in moments(bed, 8 * n, seed, skill=0.7, each=50):
         episodes.setdefault(moment.episode, []).append(moment)
@@ -61,19 +68,24 @@ def _of_one(own: Sequence[Moment], rng: np.random.Generator) -> list[Compared]:
     return found
 
 
+def _drawn_pictures(n: int, seed: int) -> list[Compared]:
+    known = pictures.stored()
+    seen = known.draw(len(known.seen), seed)
+    apart = [sorted(two, key=lambda own: own.left) for two in zip(seen[::2], seen[1::2], strict=True)]
+    differ = [(near, far) for near, far in apart if near.left < far.left]
+    return [
+        Compared(known.task, near.picture, far.picture, far.left - near.left, i)
+        for i, (near, far) in enumerate(differ[:n])
+    ]
+
+
 def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> Scores:
     """Return the score of each pair: the share of the two orders in which the better caption was named.
 
     A tie or no answer counts as half in its order.
     """
-    asked = Preference(lm, load("bag-of-words"), PreferenceConfig(patience=None))
-    forward, backward = [], []
-    for task in dict.fromkeys(pair.task for pair in drawn):
-        asked.begin(World(task=task, steps=10**9), seed)
-        own = [(i, p) for i, p in enumerate(drawn) if p.task == task]
-        forward += _points(asked, [(i, p.better, p.worse) for i, p in own], right=1)
-        backward += _points(asked, [(i, p.worse, p.better) for i, p in own], right=2)
-    ahead, behind = (np.array([s for _, s in sorted(told)]) for told in (forward, backward))
+    pictured = isinstance(drawn[0].better, bytes)
+    ahead, behind = (_of_pictures if pictured else _of_captions)(lm, drawn, seed)
     values = (ahead + behind) / 2
     far = np.array([p.distance for p in drawn]) > np.median([p.distance for p in drawn])
     both = (ahead == 0) & (behind == 0)
@@ -91,17 +103,39 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> Scores:
     )
 
 
-def _points(asked: Preference, shown: Sequence[tuple[int, str, str]], right: int) -> list[tuple[int, float]]:
-    """Ask about pairs in one order; 1 for the right verdict, a half for none."""
-    told = asked.judged([(one, other) for _, one, other in shown])
-    return [
-        (i, 0.5 if pair.verdict == 0 else float(pair.verdict == right))
-        for (i, _, _), pair in zip(shown, told, strict=True)
-    ]
+def _of_captions(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> FloatArray:
+    """Return for each pair, in two orders, 1 for the right verdict and a half for none, shape (2, n)."""
+    asked = Preference(lm, load("bag-of-words"), PreferenceConfig(patience=None))
+    points = np.zeros((2, len(drawn)))
+    for task in dict.fromkeys(pair.task for pair in drawn):
+        asked.begin(World(task=task, steps=10**9), seed)
+        own = [i for i, pair in enumerate(drawn) if pair.task == task]
+        forward = [(drawn[i].better, drawn[i].worse) for i in own]
+        for order, shown in enumerate((forward, [pair[::-1] for pair in forward])):
+            points[order, own] = [_point(pair.verdict, order + 1) for pair in asked.judged(shown)]
+    return points
+
+
+def _of_pictures(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> FloatArray:
+    """Return the same for pictures, in which the uninformed stand-in decides by chance."""
+    if "see" not in lm.verbs:
+        return np.random.default_rng(seed).integers(0, 2, (2, len(drawn))).astype(float)
+    judge, known = PictureJudge(lm, PictureAsking(patience=None)), pictures.stored()
+    goal = known.task if judge.writes else known.near
+    forward = [(pair.better, pair.worse) for pair in drawn]
+    orders = (forward, [pair[::-1] for pair in forward])
+    told = [judge.verdicts(goal, shown) for shown in orders]
+    return np.array([[_point(said or 0, i) for said in own] for i, own in enumerate(told, 1)])
+
+
+def _point(verdict: float, right: int) -> float:
+    return 0.5 if verdict == 0 else float(verdict == right)
 
 
 def by_words(drawn: Sequence[Compared], seed: int) -> Scores:
-    """Prefer the caption that shares more words with the task."""
+    """Prefer the caption that shares more words with the task; of pictures, neither."""
+    if isinstance(drawn[0].better, bytes):
+        return Scores(np.full(len(drawn), 0.5), [p.episode for p in drawn])
     lead = [_shared(p.task, p.better) - _shared(p.task, p.worse) for p in drawn]
     return Scores((np.sign(lead) + 1) / 2, [p.episode for p in drawn])
 
@@ -112,8 +146,8 @@ def _shared(task: str, caption: str) -> int:
 
 PREFERENCE = Role(
     "preference",
-    "share of pairs of captions in which the one with more progress is preferred",
-    ("generate",),
+    "share of pairs of captions or pictures in which the one with more progress is preferred",
+    ("generate", "embed"),
     BEDS,
     pairs,
     verdicts,

@@ -39,6 +39,8 @@ class Bed:
         pool: Name of the option that seeds its pool of games; empty if there is none.
         given: The environment itself, if it was made in Python.
         data: Recorded episodes whose actions count as right, instead of a solver.
+        stored: The questions are stored in this package, so that the environment need not be installed.
+        needs: Verbs that a model needs here, besides those of the role.
     """
 
     env: str
@@ -46,6 +48,8 @@ class Bed:
     pool: str = ""
     given: TextEnvironment | None = None
     data: Sequence[Episode] = ()
+    stored: bool = False
+    needs: frozenset[Verb] = frozenset()
 
     def make(self, seed: int) -> TextEnvironment:
         """Make the environment, with a pool of its own for each seed."""

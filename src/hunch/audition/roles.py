@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from hunch.audition.formaliser import FORMALISER
 from hunch.audition.goal import GOAL
 from hunch.audition.judge import JUDGE
 from hunch.audition.planner import PLANNER
 from hunch.audition.preference import PREFERENCE
 from hunch.audition.prior import POLICY, PRIOR
 from hunch.audition.question import Role
+from hunch.audition.reader import READER
 from hunch.audition.world_model import WORLD_MODEL
 from hunch.audition.writer import WRITER
 from hunch.core import UsageError
 from hunch.suggest import suggest
 
-ROLES: Final = (PRIOR, POLICY, JUDGE, PREFERENCE, GOAL, PLANNER, WORLD_MODEL, WRITER)
+ROLES: Final = (
+    *(PRIOR, POLICY, JUDGE, PREFERENCE, GOAL, PLANNER, WORLD_MODEL, WRITER),
+    *(READER, FORMALISER),
+)
 
 
 def role_named(name: str) -> Role:

@@ -51,6 +51,84 @@ class Schema(NamedTuple):
     told: Callable[[Mapping[str, str]], str]
 
 
+class Reader:
+    """Reads what pictures show, field by field.
+
+    Args:
+        lm: A model that sees, and embeds or writes.
+        schema: The fields.
+        config: How a model that writes is asked.
+
+    Raises:
+        UsageError: if the model can do neither.
+    """
+
+    def __init__(self, lm: LanguageModel, schema: Schema, config: AskConfig | None = None) -> None:
+        if "see" not in lm.verbs or not lm.verbs & {"generate", "embed"}:
+            raise UsageError(f"A reader sees pictures and embeds or writes, and {lm.name} cannot.")
+        self.lm, self.fields = lm, schema.fields
+        self.asking = Asking(lm, config or AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
+
+    def facts(self, seen: bytes) -> dict[str, str]:
+        """Return the facts that a picture shows, without those that the model is not sure of.
+
+        Args:
+            seen: The picture, as a PNG file.
+
+        Raises:
+            HunchError: if too many answers in a row are of no use.
+        """
+        shown = picture(seen)
+        return self._written(shown) if "generate" in self.lm.verbs else self._nearest(shown)
+
+    def _nearest(self, seen: str) -> dict[str, str]:
+        """Return the value of each field whose sentence has the largest cosine with the picture."""
+        vector = self.lm.embed([(Message("user", "", (seen,)),)])[0]
+        return {
+            name: list(values)[int(np.argmax(self._sentences[name] @ vector))]
+            for name, values in self.fields.items()
+        }
+
+    @cached_property
+    def _sentences(self) -> dict[str, Float32Array]:
+        """The vectors of each field's sentences, (values, dim)."""
+        return {name: self.lm.embed(list(own.values())) for name, own in self.fields.items()}
+
+    def _written(self, seen: str) -> dict[str, str]:
+        prompt: tuple[Message, ...] = (Message("user", self.question(), (seen,)),)
+        for _ in range(2):
+            answer = self.lm.generate([prompt], sampling=self.asking.sampling)[0][0]
+            found, wrong = self.read(answer)
+            if not wrong:
+                break
+            again = f"{wrong} Answer with the JSON object only."
+            prompt = (*prompt, Message("assistant", answer or "-"), Message("user", again))
+        sure = {name: value for name, value in found.items() if value != UNSURE}
+        self.asking.hear([answer], [None if wrong else found], rejected=len(found) - len(sure))
+        return sure
+
+    def question(self) -> str:
+        """Return what a model that writes is asked about a picture."""
+        lines = [
+            f'"{name}": ' + ", ".join(f'"{value}" ({said})' for value, said in values.items())
+            for name, values in self.fields.items()
+        ]
+        return (
+            "What does the picture show? Answer with one JSON object. Its keys, each with the values that "
+            f'are possible, and "{UNSURE}" where you cannot tell:\n' + "\n".join(lines)
+        )
+
+    def read(self, answer: str) -> tuple[dict[str, str], str]:
+        """Return the facts in an answer, and in a sentence what is wrong with it; nothing is read then."""
+        held = as_json(answer)
+        if not isinstance(held, Mapping):
+            return {}, "That is no JSON object."
+        for name, values in self.fields.items():
+            if str(held.get(name)) not in (*values, UNSURE):
+                return {}, f'"{name}" has to be one of {", ".join(values)} or {UNSURE}.'
+        return {name: str(held[name]) for name in self.fields}, ""
+
+
 class Read(Told):
     """Replaces the observation by what a model reads in the picture; ``info["facts"]`` holds the facts.
 
@@ -66,11 +144,9 @@ class Read(Told):
 
     def __init__(self, env: gymnasium.Env[str, str | int], reader: LanguageModel, spec: str = "") -> None:
         super().__init__(env)
-        self.schema, self.reader, self.option = schema_of(env), reader, {"reader": spec}
-        if "see" not in reader.verbs or not reader.verbs & {"generate", "embed"}:
-            raise UsageError(f"A reader sees pictures and embeds or writes, and {reader.name} cannot.")
+        self.schema, self.option = schema_of(env), {"reader": spec}
         self.models = {"reader": reader}
-        self.asking = Asking(reader, AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
+        self.reader = Reader(reader, self.schema)
         self.facts: dict[str, str] = {}
 
     def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
@@ -81,58 +157,8 @@ class Read(Told):
         """
         if first or not self.facts:
             self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
-        seen = picture(info["pictures"][-1])
-        found = self._written(seen) if "generate" in self.reader.verbs else self._nearest(seen)
-        self.facts = {**self.facts, **found}
+        self.facts = {**self.facts, **self.reader.facts(info["pictures"][-1])}
         return self.schema.told(self.facts), {**info, "facts": dict(self.facts)}
-
-    def _nearest(self, seen: str) -> dict[str, str]:
-        """Return the value of each field whose sentence has the largest cosine with the picture."""
-        vector = self.reader.embed([(Message("user", "", (seen,)),)])[0]
-        return {
-            name: list(values)[int(np.argmax(self._sentences[name] @ vector))]
-            for name, values in self.schema.fields.items()
-        }
-
-    @cached_property
-    def _sentences(self) -> dict[str, Float32Array]:
-        """The vectors of each field's sentences, (values, dim)."""
-        return {name: self.reader.embed(list(own.values())) for name, own in self.schema.fields.items()}
-
-    def _written(self, seen: str) -> dict[str, str]:
-        """Return the facts that the model writes, without those that it is not sure of."""
-        prompt: tuple[Message, ...] = (Message("user", self.question(), (seen,)),)
-        for _ in range(2):
-            answer = self.reader.generate([prompt], sampling=self.asking.sampling)[0][0]
-            found, wrong = self.read(answer)
-            if not wrong:
-                break
-            again = f"{wrong} Answer with the JSON object only."
-            prompt = (*prompt, Message("assistant", answer or "-"), Message("user", again))
-        sure = {name: value for name, value in found.items() if value != UNSURE}
-        self.asking.hear([answer], [None if wrong else found], rejected=len(found) - len(sure))
-        return sure
-
-    def question(self) -> str:
-        """Return what a model that writes is asked about a picture."""
-        lines = [
-            f'"{name}": ' + ", ".join(f'"{value}" ({said})' for value, said in values.items())
-            for name, values in self.schema.fields.items()
-        ]
-        return (
-            "What does the picture show? Answer with one JSON object. Its keys, each with the values that "
-            f'are possible, and "{UNSURE}" where you cannot tell:\n' + "\n".join(lines)
-        )
-
-    def read(self, answer: str) -> tuple[dict[str, str], str]:
-        """Return the facts in an answer, and in a sentence what is wrong with it; nothing is read then."""
-        held = as_json(answer)
-        if not isinstance(held, Mapping):
-            return {}, "That is no JSON object."
-        for name, values in self.schema.fields.items():
-            if str(held.get(name)) not in (*values, UNSURE):
-                return {}, f'"{name}" has to be one of {", ".join(values)} or {UNSURE}.'
-        return {name: str(held[name]) for name in self.schema.fields}, ""
 
 
 def schema_of(env: gymnasium.Env[Any, Any]) -> Schema:

@@ -160,16 +160,7 @@ def load(folder: str | Path) -> Dataset:
         HunchError: if it cannot be read.
     """
     folder = Path(folder)
-    try:
-        about = json.loads((folder / "metadata.json").read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"There is no data set in {folder}.") from None
-    except ValueError as error:
-        raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
-    if MARK not in about:
-        raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
-    if about[MARK].get("format", 0) > FORMAT:
-        raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update this one.")
+    about = _about(folder)
     library = _library()
     try:
         storage = library.MinariStorage.read(folder)
@@ -186,6 +177,31 @@ def load(folder: str | Path) -> Dataset:
         told = f"The data set in {folder} was recorded without a checksum, so that damage may go unseen."
         warnings.warn(told, HunchWarning, stacklevel=2)
     return dataset
+
+
+def describe(folder: str | Path) -> Dataset:
+    """Return the data set in a folder without its episodes, which are not read.
+
+    Raises:
+        UsageError: if the folder holds no data set.
+        HunchError: if what describes it is damaged.
+    """
+    own = _about(Path(folder))[MARK]
+    return Dataset(own["env"], own["env_options"], (), own["provenance"])
+
+
+def _about(folder: Path) -> Any:
+    try:
+        about = json.loads((folder / "metadata.json").read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"There is no data set in {folder}.") from None
+    except ValueError as error:
+        raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
+    if MARK not in about:
+        raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
+    if about[MARK].get("format", 0) > FORMAT:
+        raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update this one.")
+    return about
 
 
 def _checksum(dataset: Dataset) -> str:

@@ -65,7 +65,7 @@ def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list
         raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
     options = config.env_options
     if config.data or data:
-        from hunch.runs.recorded import recorded, tasks
+        from hunch.runs.recorded import tasks
 
-        options = tasks(config, data or recorded(config))
+        options = tasks(config, data)
     return [hunch.envs.make(config.env, **options) for _ in range(n)]

@@ -26,7 +26,7 @@ from hunch.runs.evaluations import EVALUATION_SEED, Players
 from hunch.runs.files import Checkpoint, file_of, read_json, write_json, writing
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
-from hunch.runs.recorded import recorded, tasks
+from hunch.runs.recorded import tasks
 from hunch.runs.result import ledger, mean_return
 from hunch.runs.stored import read_run
 
@@ -105,7 +105,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
     """
     check_settings(trial)
     own = read_run(trial.run)
-    before = tasks(own, recorded(own))
+    before = tasks(own)
     config = replace(
         refill(own, trial.lm, trial.options),
         env_options={**before, **trial.env_options},

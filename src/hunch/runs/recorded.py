@@ -41,12 +41,19 @@ def episodes_of(config: RunConfig, given: Recorded | None) -> tuple[Sequence[Epi
     return dataset.as_episodes(found), found
 
 
-def tasks(config: RunConfig, data: Dataset | None) -> dict[str, Any]:
+def tasks(config: RunConfig, data: Dataset | None = None) -> dict[str, Any]:
     """Return the options of the environments of a run.
 
-    These are the run's own, and for other options those under which its data were recorded.
+    These are the run's own, and for other options those under which its data were recorded. Without ``data``
+    they are read from the folder that the settings name, but not its episodes.
+
+    Raises:
+        UsageError: if there is no such folder, or its data are from another environment.
     """
-    return {**(data.env_options if data else {}), **config.env_options}
+    if data is None and config.data and not Path(config.data).is_file():
+        data = dataset.describe(config.data)
+        dataset.same_environment(data, config.env)
+    return {**({} if data is None else data.env_options), **config.env_options}
 
 
 def require_recorded(method: str, data: Sequence[Episode]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from hunch.core import State, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.kitchen import world
-from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, Errand, possible, reached
+from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, Errand, paraphrases, possible, reached
 from hunch.envs.kitchen.skills import VERBS, Subtask, subtasks
 from hunch.envs.kitchen.world import ACTIONS, CONTAINERS, DONE, HAND, NOWHERE, PLACES, THINGS, Scene
 from hunch.ranges import Share
@@ -42,6 +42,7 @@ class Kitchen(_Room):
 
     Args:
         family: Family of errands, of thirty in all: all, primitive, words, nouns or long.
+        paraphrased: The same errands in ninety other wordings.
         disturbance: Probability that an attempt of the hand fails and knocks the thing away; in each step,
             somebody moves a thing with a twentieth of this probability.
         changes: Probability that the person asks for another errand after ten steps, which is shown in
@@ -60,6 +61,7 @@ class Kitchen(_Room):
         self,
         *,
         family: Family = "all",
+        paraphrased: bool = False,
         disturbance: Share = 0.0,
         changes: Share = 0.0,
         asking: bool = False,
@@ -69,7 +71,8 @@ class Kitchen(_Room):
         super().__init__(max_steps, render_mode)
         if family not in get_args(Family):
             raise UsageError(f"family must be {', '.join(get_args(Family))}, not {family!r}.")
-        self.errands = tuple(e for e in ERRANDS if family in ("all", e.family))
+        every = paraphrases() if paraphrased else ERRANDS
+        self.errands = tuple(e for e in every if family in ("all", e.family))
         for name, share in (("disturbance", disturbance), ("changes", changes)):
             if not 0 <= share <= 1:
                 raise UsageError(f"{name} must be from 0 to 1, not {share!r}.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 from itertools import chain, combinations, permutations, product
 from typing import Final, NamedTuple, TypeAlias
 
@@ -104,6 +107,15 @@ ERRANDS: Final = (
     Errand("Bring me a fruit and something salty.", "long", _bring("apple|orange", "chips")),
     Errand("Set the table with a cup and a fruit.", "long", _placing("table", "cup", "apple|orange")),
 )
+
+
+@cache
+def paraphrases() -> tuple[Errand, ...]:
+    """Return three other wordings of every errand, which were written before any planner read them."""
+    told = json.loads((resources.files("hunch.envs.kitchen") / "paraphrases.json").read_text())
+    return tuple(errand._replace(text=text) for errand in ERRANDS for text in told[errand.text])
+
+
 FAMILIES: Final = ("primitive", "words", "nouns", "long")
 
 

@@ -18,7 +18,10 @@ DENIES: Final = re.compile(
     r"before|after(?! that)|until|unless|(?:any|every)thing but|under no|no (?:reason|need|point|use)|"
     r"whether|between|(?:last|previous|earlier) \w+ was|"
     r"(?:mistake|wrong|unwise|risky|dangerous|pointless|shame|early|late|soon|silly|foolish) to|only a fool|"
-    r"rul\w+ out|skip\w*|stop|forbid|beware|opponent|fail\w* to|had to|(?:i|we) considered)\b|n['’]t\b",
+    r"rul\w+ out|skip\w*|stop|forbids?|beware|opponent|fail\w* to|had to|(?:i|we) considered|tried|"
+    r"(?:would|should|could|might) have|no ?body|no one|some ?(?:body|one)|whoever|"
+    r"(?:came|come|comes|coming|arrived) from|been to)\b|n['’]t\b|"
+    r"\b(?:(?:if|when|whenever|what)(?: you| i| we| one| it)?|my|your|our) *\Z",
     _I,
 )
 LEADS: Final = re.compile(
@@ -31,12 +34,18 @@ LEADS: Final = re.compile(
 PAST: Final = re.compile(
     r"\b(?:told|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
 )
+EITHER: Final = re.compile(r"\b([a-z]+)/([a-z]+)\b")
+"""Two words of an option of which an answer gives one, such as "in/on"."""
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
 DENIED: Final = re.compile(
     r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|blocked|impossible|wrong|bad|useless|"
     r"pointless|dangerous|unsafe|risky|worse)\b|(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
     r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
-    r"(?:did|costs?|was|were|would have|is what|kills)\b|"
+    r"(?:did|costs?|was|were|would have|is what|kills|does nothing)\b|there (?:is|are|was)\b|"
+    r"takes? \w+ (?:turns|steps|moves)\b|"
+    r",? which (?:i|we) (?:reject|avoid|rule)\b|"
+    r"(?:leads?|led|falls?|runs?|gets?|got|puts?|ends?|walks?|bumps?)\b[^.,;]*\b(?:holes?|stuck|nowhere|traps?|"
+    r"walls?|lava|lake|water|death|lost)\b|would be (?:only )?an? guess|"
     r"would (?:lose|fail|end|waste|undo|hurt|be (?:wrong|bad|a mistake))\b|(?:fails|loses)\b|makes no sense)",
     _I,
 )
@@ -65,10 +74,13 @@ THEN: Final = re.compile(
 )
 SEQUENCE: Final = re.compile(rf"\W*(?:and\b\W*)?(?:{THEN.pattern})", _I)
 """What stands between two actions, one after the other."""
+UNREAL: Final = re.compile(r"\W*(?:had (?:i|we|it|the|there)|if only)\b", _I)
+"""How a sentence begins that says what would be done if something were otherwise."""
 FIRST: Final = re.compile(r"\b(?:first|step (?:1|one)|start (?:by|with)|begin (?:by|with))\b", _I)
 OTHER: Final = re.compile(
     r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
-    r"prior|wrong|bad|worst|blocked|dangerous|unsafe|rejected|excluded)(?:[ _]\w+){0,2}[*_\"'` ]*(?::.*$|\Z)",
+    r"prior|wrong|bad|worst|blocked|dangerous|unsafe|reject(?:ed)?|excluded?|discard(?:ed)?|ruled? out)"
+    r"(?:[ _]\w+){0,2}[*_\"'` ]*(?::.*$|\Z)",
     _I,
 )
 """A line, or its label, that names an action which is not the choice."""
@@ -81,9 +93,16 @@ LABELLED: Final = re.compile(
 """A label before an action, such as "Direction:"."""
 ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 AFTER_A: Final = re.compile(r" (?!(?:is|because|since|or|and|would|seems|as)\b)[a-z]")
-GOES_ON: Final = re.compile(r" (?:for|at|around|into|like|through|over)\b", _I)
+GOES_ON: Final = re.compile(
+    r" (?:for|at|around|into|like|through|over)\b|"
+    r"(?<=no) (?:idea|clue|matter|way|reason|need|action|answer|one)\b|"
+    r"(?<=look), (?:i|we|you)\b|(?<=looking) (?:good|great|fine|bad)\b|(?<=wait)(?:, what|\.\.)|"
+    r"(?<=drop) by\b|(?<=done) with\b| of (?:here|there|me|us|you)\b",
+    _I,
+)
+"""What makes another phrase of an option of one word, such as "look for" or "no idea"."""
 ADMITS: Final = re.compile(
-    r"[\"'`*)\].]*\s*(?:[,.;:!—–-]|\Z|\s(?:because|since|as|is correct|is right)\b)", _I
+    r"[\"'`*)\].]*\s*(?:[,.;!—–-]|:(?!\s*[-+]?\d)|\Z|\s(?:because|since|as|is correct|is right)\b)", _I
 )
 
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, Final, NamedTuple
 
 from hunch.lm.answers import english
@@ -42,7 +42,7 @@ _WORDS: Final = re.compile(_WORD)
 _SIGNS: Final = re.compile(_WORD + r"|[-+*/=<>%^&|×÷←↑→↓]")
 _LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=–→>$\[({]|-(?!\d))+(?:\\text\s*{)?")
 _LABEL: Final = re.compile(
-    r"\W*(?:(?:the|my|i|it|is|it['’]s|choose|pick|answer|correct|would|say|take)\s+)*"
+    r"\W*(?:(?:the|my|i|it|is|it['’]s|i['’](?:d|ll)|choose|pick|go with|answer|correct|would|say|take)\s+)*"
     r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
     _I,
 )
@@ -104,15 +104,15 @@ class Reader:
     def __init__(self, options: tuple[str, ...]) -> None:
         self.options = options
         self.letters = all(len(option) == 1 and option.isalpha() for option in options)
-        self.pattern = _WORDS
-        if len({tuple(self._words(option)) for option in options}) < len(options):
+        self.pattern, self.skipped = _WORDS, english.SKIPPED
+        if not self._distinct():
             self.pattern = _SIGNS  # they differ in signs only
+        either = {word for option in options for pair in english.EITHER.findall(option) for word in pair}
+        self.skipped |= either  # "in/on the table" is answered as "on the table"
+        if not self._distinct():
+            self.skipped -= either
         self.words = [self._words(option) for option in options]
-        shared = 0
-        while len({tuple(words[: shared + 1]) for words in self.words}) == 1 and shared < min(
-            map(len, self.words)
-        ):
-            shared += 1
+        shared = len(list(takewhile(lambda same: len(set(same)) == 1, zip(*self.words, strict=False))))
         self.ends = [words[shared:] for words in self.words] if shared and len(options) > 1 else []
         by_length = sorted(range(len(options)), key=lambda i: -len(self.words[i]))
         self.starts: dict[str, list[int]] = {}
@@ -260,11 +260,7 @@ class Reader:
         texts = {n: sentence[cuts[n - 1] : cuts[min(n, len(cuts) - 1)]] for n in clauses}
         main = {option for n, own in clauses.items() if not english.ASIDE.match(texts[n]) for option in own}
         for n in sorted(clauses, reverse=True):
-            if (
-                len(clauses[n]) == 1
-                and english.CONCLUDES.search(texts[n])
-                and not english.HEDGES.search(texts[n])
-            ):
+            if len(clauses[n]) == 1 and _concludes(texts[n]):
                 return clauses[n]
         return main if len(main) == 1 else every
 
@@ -278,6 +274,7 @@ class Reader:
             denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(english.DENIES.search(lead))
             if not found:  # the first one is meant if somebody does it, or if nothing is said before it
                 denied = denied or not english.LEADS.fullmatch(lead) or bool(english.PAST.search(lead))
+            denied = denied or (bool(english.UNREAL.match(sentence)) and not english.TURN.search(gap))
             put_off = bool(found) and (
                 (put_off and not english.TURN.search(gap))
                 or bool(english.REASON.search(gap))
@@ -328,6 +325,9 @@ class Reader:
             if letter in known and not (letter in "AI" and english.AFTER_A.match(text, found.end())):
                 yield Mention(known[letter], found.start(), found.end())
 
+    def _distinct(self) -> bool:
+        return len({tuple(self._words(option)) for option in self.options}) == len(self.options)
+
     def _words(self, text: str) -> list[str]:
         return [word for word, _, _ in self._placed(text)]
 
@@ -335,7 +335,7 @@ class Reader:
         """Return the words of a text with their places, in lower case and without articles."""
         found = [(word[0].lower(), *word.span()) for word in self.pattern.finditer(text)]
         every = [(english.SPOKEN.get(word, word), at, end) for word, at, end in found]
-        kept = [one for one in every if one[0] not in english.SKIPPED]
+        kept = [one for one in every if one[0] not in self.skipped]
         return kept or every
 
 

@@ -1,0 +1,86 @@
+"""The formaliser: does the model write English statements as the formulas that are meant?
+
+Prompt and reader are those of ``alpha-proof`` (:class:`hunch.roles.formaliser.Formaliser`), with one reading
+of each text. The statements are variants of a few theorems that no small model refutes. The stand-in for
+words puts a symbol in the place of each word, without brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hunch.audition.question import POOL, Bed, Role, Scores
+from hunch.core import UsageError
+from hunch.envs.proofs.english import english
+from hunch.envs.proofs.logic import Goal, counter_model, read
+from hunch.envs.proofs.statements import variants
+from hunch.lm.base import LanguageModel
+from hunch.roles.formaliser import Formaliser
+
+_BED = Bed("hunch/Proof-v0", stored=True)
+_KNOWN: Final = (
+    "p -> q, q -> r |- p -> r",
+    "p & q -> r |- p -> (q -> r)",
+    "p | q, p -> r, q -> r |- r",
+    "~(p | q) |- ~p & ~q",
+    "p -> q, ~q |- ~p",
+    "(p -> q) & (p -> r) |- p -> q & r",
+    "p, p -> q | r, ~q |- r",
+    "(p | q) & r, p -> s |- q | s",
+)
+_SYMBOLS: Final = {
+    **{"Suppose that": ",", "Show that": " |-", "it is not the case that": "~", "a contradiction": "false"},
+    **{"then": "->", "and": "&", "or": "|", "if": "", "both": "", "either": "", "holds": ""},
+}
+
+
+def statements(bed: Bed, n: int, seed: int) -> list[Goal]:
+    """Draw n different statements."""
+    rng, found = np.random.default_rng([POOL, seed]), dict[Goal, None]()
+    while len(found) < n:
+        known = read(_KNOWN[int(rng.integers(len(_KNOWN)))])
+        for goal in (again for first in variants(known, 1, rng) for again in variants(first, 1, rng)):
+            if counter_model(goal) is None:
+                found[goal] = None
+    return list(found)[:n]
+
+
+def readings(lm: LanguageModel, drawn: Sequence[Goal], seed: int) -> Scores:
+    """Return for each statement whether it is read as it is meant."""
+    told = Formaliser(lm, readings=1).read([english(goal) for goal in drawn])
+    return _scored(drawn, [reading.goal for reading in told])
+
+
+def by_words(drawn: Sequence[Goal], seed: int) -> Scores:
+    """Put a symbol in the place of each word."""
+    return _scored(drawn, [_replaced(english(goal)) for goal in drawn])
+
+
+def _replaced(text: str) -> Goal | None:
+    for words, symbol in _SYMBOLS.items():
+        text = re.sub(rf"\b{words}\b", symbol, text)
+    try:
+        return read(text.replace(".", "").strip(" ,"))
+    except UsageError:
+        return None
+
+
+def _scored(drawn: Sequence[Goal], found: Sequence[Goal | None]) -> Scores:
+    right = np.array([own == goal for own, goal in zip(found, drawn, strict=True)], float)
+    none = float(np.mean([own is None for own in found]))
+    return Scores(right, list(range(len(drawn))), {"no reading": none})
+
+
+FORMALISER = Role(
+    "formaliser",
+    "share of English statements that are written as the formula that is meant",
+    ("generate",),
+    (_BED,),
+    statements,
+    readings,
+    by_words,
+)

@@ -1,0 +1,63 @@
+"""Pictures with what is true of them, stored here because their environment comes with the studies.
+
+They are rooms with a red ball, of layouts on which no model of ours was trained. Made by
+``python -m hunch_studies.pictures``.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hunch.audition.question import Bed
+from hunch.envs.reading import Schema
+
+BED: Final = Bed("hunch/BabyAI-GoToRedBallNoDists-v0", stored=True, needs=frozenset({"see"}))
+
+
+class Seen(NamedTuple):
+    """A picture, as a PNG file, with its facts and the actions from there to the goal."""
+
+    picture: bytes
+    facts: Mapping[str, str]
+    left: int
+
+
+class Stored(NamedTuple):
+    """All pictures.
+
+    Attributes:
+        task: The environment's task.
+        near: A sentence that is true at the goal, for models that compare pictures with sentences.
+        schema: The fields of the facts.
+        seen: The pictures.
+    """
+
+    task: str
+    near: str
+    schema: Schema
+    seen: tuple[Seen, ...]
+
+    def draw(self, n: int, seed: int) -> list[Seen]:
+        """Draw n different pictures, or all if there are fewer."""
+        order = np.random.default_rng(seed).permutation(len(self.seen))
+        return [self.seen[i] for i in order[:n]]
+
+
+@cache
+def stored() -> Stored:
+    """Return the stored pictures."""
+    found = json.loads((resources.files("hunch.audition") / "pictures.json").read_text())
+    fields = found["schema"]
+    names = list(fields)
+    seen = (
+        Seen(b64decode(own["png"]), dict(zip(names, own["facts"], strict=True)), own["left"])
+        for own in found["seen"]
+    )
+    return Stored(found["task"], found["near"], Schema(fields, str), tuple(seen))

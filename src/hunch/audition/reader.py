@@ -1,0 +1,71 @@
+"""The reader of pictures: are the facts right that the model reads in a picture?
+
+Question and reading are those of ``--reader`` (:class:`hunch.envs.reading.Reader`). A field without a reading
+counts as wrong. The stand-in for words is the most frequent value of the other pictures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hunch.audition.pictures import BED, Seen, stored
+from hunch.audition.question import Bed, Role, Scores
+from hunch.envs.reading import Reader
+from hunch.lm.base import LanguageModel
+from hunch.lm.settings import AskConfig
+
+
+def pictures(bed: Bed, n: int, seed: int) -> list[Seen]:
+    """Draw pictures with n fields in all."""
+    return stored().draw(-(-n // len(stored().schema.fields)), seed)
+
+
+def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int) -> Scores:
+    """Return for each picture the share of its fields that are read rightly; who cannot see guesses."""
+    schema = stored().schema
+    if "see" not in lm.verbs:  # the uninformed stand-in
+        rng = np.random.default_rng(seed)
+        values = {name: list(own) for name, own in schema.fields.items()}
+        return _scored(drawn, [{name: str(rng.choice(own)) for name, own in values.items()} for _ in drawn])
+    reader = Reader(lm, schema, AskConfig(patience=None))
+    return _scored(drawn, [reader.facts(own.picture) for own in drawn])
+
+
+def by_frequency(drawn: Sequence[Seen], seed: int) -> Scores:
+    """Say the most frequent value of the pictures that were not drawn."""
+    shown = {own.picture for own in drawn}
+    rest = [own.facts for own in stored().seen if own.picture not in shown]
+    known = {name: Counter(own[name] for own in rest).most_common(1)[0][0] for name in stored().schema.fields}
+    return _scored(drawn, [known for _ in drawn])
+
+
+def _scored(drawn: Sequence[Seen], found: Sequence[Mapping[str, str]]) -> Scores:
+    names = list(stored().schema.fields)
+    right = np.array(
+        [[own.get(n) == one.facts[n] for n in names] for own, one in zip(found, drawn, strict=True)]
+    )
+    columns = {name: float(share) for name, share in zip(names, right.mean(0), strict=True)}
+    return Scores(
+        right.mean(1),
+        list(range(len(drawn))),
+        {
+            **columns,
+            "whole pictures": float(right.all(1).mean()),
+            "no reading": float(np.mean([not f for f in found])),
+        },
+        each=len(names),
+    )
+
+
+READER = Role(
+    "reader",
+    "share of the fields of a picture that are read rightly",
+    ("generate", "embed"),
+    (BED,),
+    pictures,
+    readings,
+    by_frequency,
+)
