@@ -16,8 +16,8 @@ MANY = 1_000
 
 # One thread of torch per process: on a busy machine two can be forty times slower, waiting for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Compiled code is kept, and that of the libraries used where their installation left it: the tests start hundreds
-# of processes.
+# Compiled code is kept, and that of the libraries is used where their installation left it: the tests start
+# hundreds of processes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("PYTHONPYCACHEPREFIX", None)
 sys.dont_write_bytecode, sys.pycache_prefix = False, None

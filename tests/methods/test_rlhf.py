@@ -27,6 +27,7 @@ from hunch.roles.reward.settings import RewardModelConfig  # noqa: E402
 
 ENV = "hunch/Recipes-v0"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=64"
+FEW = ("--eval-episodes", "2")
 GOOD, BAD = "boil carrot ; add salt ; serve", "boil chicken ; serve"
 ASKED = State("dish soup diet vegan pace quick :")
 
@@ -367,6 +368,7 @@ def test_data_of_a_model_have_groups_and_dpo_learns_from_them(writer, tmp_path, 
             data,
             "--steps",
             "3",
+            *FEW,
             "--out",
             out,
         ]
@@ -385,6 +387,7 @@ def test_data_of_a_model_have_groups_and_dpo_learns_from_them(writer, tmp_path, 
             shown,
             "--steps",
             "3",
+            *FEW,
             "--curated",
             "5",
             "--out",
@@ -410,6 +413,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
             str(file),
             "--steps",
             "2",
+            *FEW,
             "--out",
             out,
         ]
@@ -430,6 +434,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
             str(file),
             "--steps",
             "2",
+            *FEW,
             "--out",
             f"{out}2",
         ]

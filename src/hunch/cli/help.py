@@ -10,8 +10,8 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from importlib.util import find_spec
 from functools import cache
+from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import UnionType
