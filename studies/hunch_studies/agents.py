@@ -27,7 +27,9 @@ from hunch_studies.study import Part, Scale, Study
 
 ENV: Final = "hunch/Household-Pick-v0"
 MODEL: Final = "pocket?corpus=households"
-WRITER: Final = MODEL + '&end="\\n"'
+TRAINED: Final = MODEL + "&context=960"
+"""What a long episode's prompt has beyond this is left out, as the model reads 1,024 tokens."""
+WRITER: Final = TRAINED + '&end="\\n"'
 STEPS: Final = 20_000
 LIMIT: Final = 20
 """Steps of an episode: the untrained model solves some games within them, and not all."""
@@ -68,7 +70,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         writes("RLOO", "rloo", RLOOConfig(**WRITES, group=8)),
         # rewards of 0 and 1 without a baseline: the likelihood of the episodes that succeeded
         writes("filtered cloning", "rloo", RLOOConfig(**WRITES, group=8, advantage="returns")),
-        arm("GLAM", "glam", GLAMConfig(listed=False, normalise="token"), MODEL),
+        arm("GLAM", "glam", GLAMConfig(listed=False, normalise="token"), TRAINED),
         arm("DQN-Prior, frozen model", "dqn-prior", DQNPriorConfig(prior=prior), MODEL),
     )
 

@@ -38,7 +38,7 @@ from hunch_studies.study import Part, Scale, Study
 EPISODES: Final = 150
 """Episodes per row and seed."""
 WORDS: Final = "bag-of-words"
-HEATS: Final = (0.02, 0.05, 0.1, 0.2)
+HEATS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def lines(lm: str) -> tuple[Line, ...]:
@@ -101,10 +101,18 @@ def other_words(data: Path, scale: Scale, folder: Path) -> str:
         options = {"prior": PriorConfig(temperature=heat)}
         found |= {
             (lm, score): bench.played(
-                Line(f"{score}, {lm}, other words", lm, options={**options, "score": score}, paraphrased=True)
+                Line(
+                    f"{score}, {lm} at {heat}, other words",
+                    lm,
+                    options={**options, "score": score},
+                    paraphrased=True,
+                )
             )
             for score in ("product", "say")
         }
+    heats = [
+        (lm, *(f"{success(bench.played(line)).value:.2f}" for line in warmed(lm).values())) for lm in best
+    ]
     rows = [
         (lm, best[lm], score, success(runs), *(f"{success(runs, family).value:.2f}" for family in FAMILIES))
         for (lm, score), runs in found.items()
@@ -118,13 +126,18 @@ def other_words(data: Path, scale: Scale, folder: Path) -> str:
     leads = [(label, *ahead(found[one], found[other])) for label, (one, other) in pairs.items()]
     told = table("difference in the same episodes | over seeds | over instructions", leads)
     head = f"planner | temperature | score | success | {' | '.join(FAMILIES)}"
-    return f"{table(head, rows)}\n\n{told}"
+    chosen = table(f"success in our words at temperature | {' | '.join(map(str, HEATS))}", heats)
+    return f"{chosen}\n\n{table(head, rows)}\n\n{told}"
+
+
+def warmed(lm: str) -> dict[float, Line]:
+    """Return a row for each temperature, on the thirty instructions in our own words."""
+    return {t: Line(f"{lm} at {t}", lm, options={"prior": PriorConfig(temperature=t)}) for t in HEATS}
 
 
 def tuned(bench: Bench, lm: str) -> float:
-    """Return the temperature with the most success on the thirty instructions in our own words."""
-    lines_ = {t: Line(f"{lm} at {t}", lm, options={"prior": PriorConfig(temperature=t)}) for t in HEATS}
-    return max(HEATS, key=lambda heat: success(bench.played(lines_[heat])).value)
+    """Return the temperature with the most success."""
+    return max(HEATS, key=lambda heat: success(bench.played(warmed(lm)[heat])).value)
 
 
 def dial(data: Path, scale: Scale, folder: Path) -> str:

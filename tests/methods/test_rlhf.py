@@ -395,6 +395,7 @@ def test_data_of_a_model_have_groups_and_dpo_learns_from_them(writer, tmp_path, 
         ]
     )
     assert "sft" in json.loads((tmp_path / "run2" / "config.json").read_text())["run"]["method"]
+    main(["evaluate", f"{out}2", "--episodes", "2"])  # without the recorded texts
 
 
 def test_answers_in_trls_columns_are_data(writer, tmp_path):

@@ -109,9 +109,11 @@ class TransformerModel(Model):
             raise UsageError(f"The tokenizer of {self.name} cannot write the option {option!r}.")
         return tokens
 
-    def _check_length(self, tokens: int, what: str) -> None:
+    def _check_length(self, tokens: int, what: str, remedy: str = "") -> None:
         if self._positions is not None and tokens > self._positions:
-            raise UsageError(f"{what} has {tokens} tokens; {self.name} reads at most {self._positions}.")
+            raise UsageError(
+                f"{what} has {tokens} tokens; {self.name} reads at most {self._positions}.{remedy}"
+            )
 
     def _start(self) -> list[int]:
         """Return the tokens that stand for an empty text."""

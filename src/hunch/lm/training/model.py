@@ -31,6 +31,7 @@ from hunch.lm.usage import Metered, counters
 
 KNOWN: Final = 4096
 """Number of prompts whose tokens are kept."""
+SHORTEN: Final = " With context=N in its spec the beginnings of longer prompts are left out."
 
 
 class Trainable(Weights, Metered, ABC):
@@ -210,7 +211,7 @@ class Trainable(Weights, Metered, ABC):
         """
         heads = [self._head(as_prompt(prompt), False) for prompt in prompts]
         for head in heads:
-            self.model._check_length(len(head) + max_tokens, "The prompt with max_tokens")
+            self.model._check_length(len(head) + max_tokens, "The prompt with max_tokens", SHORTEN)
         return heads
 
     def _limited(self, heads: Sequence[Tokens], within: Nucleus) -> Limited:
@@ -244,7 +245,7 @@ class Trainable(Weights, Metered, ABC):
         """
         for prompt, own in zip(prompts, tokens, strict=True):
             length = len(self._head(as_prompt(prompt), False)) + len(own)
-            self.model._check_length(length, "A prompt with its text")
+            self.model._check_length(length, "A prompt with its text", SHORTEN)
 
     def judged(
         self, prompts: Sequence[Prompt], written: Sequence[Written], within: Nucleus | None = None
@@ -295,7 +296,9 @@ class Trainable(Weights, Metered, ABC):
         return self._laid(self._head(prompt, True), tails)
 
     def _laid(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
-        self.model._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
+        self.model._check_length(
+            len(head) + max(map(len, tails)), "The prompt with its longest option", SHORTEN
+        )
         return self._rooted(head, tails)
 
     def take(self, texts: Iterable[str]) -> None:

@@ -176,7 +176,8 @@ class RecordedAgent(TextAgent):
         super().begin(world, seed)
         self.updates, self.of = 0, world.steps / max(1, world.streams)
         self.learner = Learner.adam(self.lm.parameters())
-        self.know(self.chosen(examples(world)))
+        learns = world.streams or world.data  # else it is loaded to act, and the texts may be elsewhere
+        self.know(self.chosen(examples(world)) if learns else [])
 
     def chosen(self, known: list[Example]) -> list[Example]:
         """Return what to learn from."""
