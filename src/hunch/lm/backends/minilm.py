@@ -71,7 +71,7 @@ def load(*, folder: str | Path | None = None) -> MiniLM:
     """
     weights.libraries()
     place = Path(folder) if folder is not None else _installed() or _fetched()
-    return copy(_read(place, _weights(place).stat().st_mtime_ns))
+    return copy(_read(place.absolute(), _weights(place).stat().st_mtime_ns))
 
 
 @lru_cache(maxsize=1)
