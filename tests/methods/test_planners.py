@@ -12,7 +12,7 @@ from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.envs.kitchen.skills import SKILLS, VERBS
 from hunch.methods.planner.agent import Planner
-from hunch.methods.planner.examples import ExamplePrior
+from hunch.methods.planner.examples import ExamplePrior, build_scorer
 from hunch.rl.episodes import evaluate
 from hunch.roles.planner.skills import (
     FAILED,
@@ -186,6 +186,15 @@ def test_a_step_that_is_told_to_have_failed_is_still_due():
     failed = ("find the apple", FAILED)
     assert likeliest(asked("Bring me the apple.", failed)) == "find the apple"
     assert likeliest(asked("Bring me the apple.", failed, ("find the apple", WORKED))) == "pick up the apple"
+
+
+def test_the_temperature_of_the_options_is_that_of_an_encoder():
+    encoder, state = lm.load("bag-of-words"), asked("Bring me the apple.")
+    ours = [
+        build_scorer(PriorConfig(temperature=heat), encoder).probabilities([state])[0].max()
+        for heat in (None, 0.05, 1.0)
+    ]
+    assert ours[0] == ours[1] > ours[2]
 
 
 def test_without_examples_it_is_the_similarity_prior():

@@ -18,7 +18,7 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
-"""Temperature over cosines of instructions (our choice)."""
+"""Default temperature over cosines of instructions (our choice)."""
 STRAY: Final = 0.1
 """Factor by which a probability falls per step between a skill and the one that is due, and per skill that a
 plan does not contain (our choice)."""
@@ -38,7 +38,12 @@ class ExamplePrior(SimilarityPrior):
 
     Args:
         lm: A model that embeds, or a table over one.
+        temperature: Temperature of the softmax over the cosines of instructions.
     """
+
+    def __init__(self, lm: LanguageModel, *, temperature: float = SHARPNESS) -> None:
+        super().__init__(lm)
+        self.sharpness = temperature
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         if not all(state.raw for state in states):
@@ -49,7 +54,7 @@ class ExamplePrior(SimilarityPrior):
     def _continued(self, state: State) -> FloatArray:
         task = self.table.encode([state.task])
         likeness = cosines(self.table.encode([task for task, _ in state.raw]), task)[:, 0]
-        weights = softmax(likeness / SHARPNESS)
+        weights = softmax(likeness / self.sharpness)
         place = {name: i for i, name in enumerate(state.options)}
         done = _done(state)
         p = [1e-6] * len(place)
@@ -95,5 +100,5 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
         elif "label" in lm.verbs:
             config = replace(config, kind="labelled")
         elif choose_kind(config, lm) == "similarity":
-            return ExamplePrior(lm)
+            return ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
     return build_prior(config, lm)
