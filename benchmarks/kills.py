@@ -28,8 +28,9 @@ from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
 from hunch.runs import folder, loop
-from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import BEST, CHECKPOINT, file_of, kept_steps, read_checkpoint, read_lines
+from hunch.runs.stored import finished
 
 LAKE = "hunch/FrozenLake-v0"
 RULE = "scripted:frozenlake?error=0.3&malformed=0.1"

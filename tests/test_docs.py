@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from tests.started import run
 
 ROOT = Path(__file__).parent.parent
@@ -145,7 +145,7 @@ def test_benchmarks_import_what_there_is(program):
 
 def test_settings_of_dqn_prior_are_those_of_the_code():
     table = (DOCS / "methods" / "dqn_prior.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
-    own = {name: value for name, value in settings(DQNPriorConfig()) if name not in DQNPrior.fixed}
+    own = dict(settings(DQNPriorConfig()))
     assert dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE)) == own
 
 

@@ -302,8 +302,8 @@ class Source(Saved, Protocol):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of the models that fill a role; None if no model fills one."""
-        return None
+        """The weakest level of the models in a role, here of its ``prior`` or ``lm``; None without one."""
+        return getattr(getattr(self, "prior", getattr(self, "lm", None)), "evidence", None)
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -20,8 +20,9 @@ from hunch.methods.tune.rloo import RLOOConfig
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study
 

@@ -26,8 +26,9 @@ from hunch.rl.statistics import above, over_seeds
 from hunch.roles.reward.rewarded import Rewarded
 from hunch.roles.wrapper import Wrapper
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result
+from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
 from hunch_studies.planners import table as table_of

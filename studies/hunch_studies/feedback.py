@@ -24,9 +24,10 @@ from hunch.methods.tune.sft import SFTConfig
 from hunch.methods.tune.syndicom import SYNDICOMConfig
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
 from hunch_studies.rlhf import ENV as RECIPES
 from hunch_studies.rlhf import RLOO, SPLITS, mean, write_well

@@ -22,8 +22,9 @@ from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.result import last_quarter
+from hunch.runs.stored import finished
 from hunch_studies.study import Part, Scale, Study
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")

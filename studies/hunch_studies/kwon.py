@@ -29,8 +29,9 @@ from hunch.methods.reward.rewarded import RewardedLearnerConfig
 from hunch.rl.statistics import Estimate, over_episodes, over_seeds
 from hunch.roles.reward.judge import JudgeConfig
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.kwon_reader import options_named
 from hunch_studies.study import Part, Scale, Study

@@ -22,9 +22,10 @@ from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter
+from hunch.runs.stored import finished
 from hunch_studies.planners import table
 from hunch_studies.reliability import reliability
 from hunch_studies.study import Part, Scale, Study, kept, runs_of

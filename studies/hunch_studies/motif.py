@@ -26,8 +26,9 @@ from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result, last_quarter
+from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
 from hunch_studies.study import Part, Scale, Study

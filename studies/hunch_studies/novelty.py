@@ -16,8 +16,9 @@ from hunch.methods.reward.count_bonus import CountBonusConfig
 from hunch.methods.reward.rnd import RNDConfig
 from hunch.rl.statistics import above, over_seeds
 from hunch.runs.compare import SEED, Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result
+from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study
 

@@ -30,7 +30,7 @@ from hunch.roles.planner.skills import Skill
 from hunch.runs.compare import SEED, Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent, load_skills
-from hunch.runs.models import Models
+from hunch.runs.models import load_models
 from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
 from hunch_studies.planners import SKILL, skills_part, table, trained
 from hunch_studies.study import Part, Scale, Study, kept
@@ -76,7 +76,7 @@ def planning(
 ) -> Agent:
     """Make Plan4MC with a model that writes the graph, or with a graph."""
     config = configure(Plan4MC, None, options)
-    return Plan4MC(Models({"lm": lm})["lm"], skills, config, graph=graph)
+    return Plan4MC(load_models({"lm": lm})["lm"], skills, config, graph=graph)
 
 
 def naming(skills: Sequence[Skill], lm: str) -> Agent:
@@ -85,7 +85,7 @@ def naming(skills: Sequence[Skill], lm: str) -> Agent:
     every = [*(attempt(action, None) for action in env.choices if action != DONE), *skills]
     saycan = find("saycan")
     config = configure(saycan.agent_class, None, {"longest": 100})
-    return saycan.build(config, Models({"lm": lm}), skills=every)
+    return saycan.build(config, load_models({"lm": lm}), skills=every)
 
 
 def play(agent: Agent, seed: int, failure: float, episodes: int) -> list[Played]:

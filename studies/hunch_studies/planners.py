@@ -23,9 +23,10 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.roles.planner.skills import Skill
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loading import load_agent, load_skills
-from hunch.runs.models import Models
+from hunch.runs.models import load_models
+from hunch.runs.stored import finished
 from hunch_studies.kitchen_plans import ideally
 from hunch_studies.study import Part, Scale, kept, runs_of
 
@@ -164,7 +165,7 @@ class Bench:
                 self.skills[seed] = skills_of(self.data, seed, self.scale)
             method = find(line.method)
             config = configure(method.agent_class, None, line.options)
-            agent = method.build(config, Models({"lm": line.lm}), skills=self.skills[seed])
+            agent = method.build(config, load_models({"lm": line.lm}), skills=self.skills[seed])
         env = make(KITCHEN, disturbance=line.disturbance, paraphrased=line.paraphrased)
         return play(agent, env, self.episodes, seed)
 

@@ -26,8 +26,9 @@ from hunch.rl.statistics import over_seeds
 from hunch.roles import LMPolicy, LMPolicyConfig
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import finished
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
 from hunch_studies.study import Part, Scale, Study, kept
 

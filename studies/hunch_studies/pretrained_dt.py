@@ -23,7 +23,8 @@ from hunch.rl.recording import Recording
 from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
+from hunch.runs.stored import finished
 from hunch_studies.study import Part, Scale, Seeded, Study, runs_of
 
 ENV: Final = "hunch/CartPole-v0"

@@ -24,8 +24,9 @@ from hunch.methods.tune.sft import SFTConfig
 from hunch.rl import dataset
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.record import collect, parse_mix
+from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.prompting import ANSWERS, CANDIDATES, MOST, WORDS, Prompting, request

@@ -17,8 +17,9 @@ from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import finished
 from hunch_studies.planners import SKILL, SKILLS, skills_part, table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
 from hunch_studies.worlds.secret import VERBS

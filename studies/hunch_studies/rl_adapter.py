@@ -29,10 +29,11 @@ from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter, mean_return
+from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept, runs_of

@@ -30,8 +30,9 @@ from hunch.methods.reward.rl_vlm_f import PicturesConfig
 from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
+from hunch.runs.stored import finished
 from hunch_studies.frontiers import FILE, Bed, Dialled, frontier
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
@@ -168,14 +169,16 @@ def succeeded(folder: Path, listed: Sequence[Arm], seeds: int) -> str:
     return "\n".join(lines)
 
 
+def played(scale: Scale, title: str, own: tuple[Arm, ...]) -> Part:
+    """Return arms as a part that tells their success."""
+    return Part(title, own, beside=partial(succeeded, listed=own, seeds=scale.seeds), apart=True)
+
+
 def facts(scale: Scale, data: Path) -> Sequence[Part]:
     """The facts, and a text method on them. The control that is trained is a part of its own."""
     known = ours, untrained, shuffled = models(scale, data)
     shown = scale.episodes(SHOWN)
     first_arms, more = arms(scale, known)
-
-    def played(title: str, own: tuple[Arm, ...]) -> Part:
-        return Part(title, own, beside=partial(succeeded, listed=own, seeds=scale.seeds), apart=True)
 
     readers = {"nearest tile of the plain skin": lambda: by_tiles}
     first = {model.name: model.reader for model in (ours, untrained)} | readers
@@ -188,8 +191,8 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
             beside=partial(facts_table, models=last, shown=shown),
             prepare=shuffled.prepare,
         ),
-        played("A text method on what is read", first_arms),
-        played("A text method, further controls", more),
+        played(scale, "A text method on what is read", first_arms),
+        played(scale, "A text method, further controls", more),
     )
 
 
@@ -226,13 +229,10 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
         ),
     }
     return [
-        Part(
-            title,
-            arms,
-            beside=partial(succeeded, listed=arms, seeds=scale.seeds),
+        replace(
+            played(scale, title, arms),
             prepare=untrained.prepare,
             measure=judges_frontier if title == JUDGED else None,
-            apart=True,
         )
         for title, arms in parts.items()
     ]

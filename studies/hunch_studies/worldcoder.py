@@ -19,8 +19,9 @@ from hunch.rl.rollout import Finished, Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.rl.world import advance, world_of
 from hunch.runs.compare import Arm
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
+from hunch.runs.stored import finished
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
 from hunch_studies.worlds.minigrid_numbers import Level
 

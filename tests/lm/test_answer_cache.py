@@ -74,6 +74,15 @@ def test_embeddings_come_back_to_the_last_bit(tmp_path: Path, folders: dict[str,
     assert first.embed(texts).tobytes() == bare.embed(texts).tobytes()
 
 
+def test_only_a_model_that_also_writes_takes_leases(tmp_path: Path, folders: dict[str, Path]) -> None:
+    for name, tables in (("bert", set()), ("gpt2", {"leases"})):
+        path = tmp_path / f"{name}.sqlite"
+        Cached(lm.load(f"hf:{folders[name]}", cache=None).model, Store(path)).embed(PROMPTS[:2])
+        with contextlib.closing(sqlite3.connect(path)) as link:
+            found = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        assert found == {"answers", *tables}
+
+
 def test_k_samples_stay_k_samples(tmp_path: Path) -> None:
     """Asked in any portions, from either side of a restart, sample i is sample i."""
     path = tmp_path / "a.sqlite"

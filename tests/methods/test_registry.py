@@ -95,7 +95,7 @@ PAGES_OF = {
 
 def small(method, spec=None):
     """An agent of the method, small enough to run in a second."""
-    known = {entry.name for entry in dataclasses.fields(method.config_class)} - set(method.agent_class.fixed)
+    known = {entry.name for entry in dataclasses.fields(method.config_class)} - set(method.fixed)
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
     if method.name == "rl-adapter":
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
@@ -202,9 +202,7 @@ def test_every_setting_is_on_the_methods_page(method):
     page = "".join((PAGES / f"{name}.md").read_text() for name in names)
     known = {entry.name for entry in dataclasses.fields(method.config_class)}
     assert not {
-        name
-        for name in known - set(method.agent_class.fixed)
-        if f"`{name}`" not in page and f"`{name}." not in page
+        name for name in known - set(method.fixed) if f"`{name}`" not in page and f"`{name}." not in page
     }
 
 

@@ -5,12 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from hunch.core import State, Transition, World
 from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.numbers import number
 from hunch.rl.world_model import Prediction
-from hunch.roles.reward.program import CodedReward
 from hunch.roles.world_model.program import CodedModel, earning
 from hunch_studies.games.coded_game import CodedGame, loaded, read_look
 from hunch_studies.rules.game_code import KUHN
@@ -20,15 +18,6 @@ LARGE = "2 ** 1024 - 1"
 READ = {"1": 1.0, "0.5": 0.5, "True": 1.0, "np.float32(0.5)": 0.5, "np.where(1, 2, 3)": 2.0, LARGE: None}
 READ |= {"'1'": None, "None": None, "[1]": None, "np.ones(1)": None, "1e308 * 10": None}
 EACH = pytest.mark.parametrize(("written", "read"), READ.items(), ids=READ)
-
-
-@EACH
-def test_as_a_reward(written, read):
-    state = State("", "", ("a",), raw=[0])
-    source = CodedReward(f"import numpy as np\ndef reward(state, action, next_state):\n    return {written}")
-    source.begin(World(), 0)
-    assert source.rewards([Transition(state, "a", 0.0, state, False, False)]) == [read or 0.0]
-    assert source.learn() == {"reward_failed": float(read is None)}
 
 
 @EACH

@@ -172,6 +172,18 @@ def test_outside_its_block_a_budget_holds_nobody():
     assert ledger.total()["calls"] == 2
 
 
+def test_requests_on_their_way_count_against_the_budget(tmp_path):
+    """Several threads may ask at once: what the others ask is neither counted yet nor free."""
+    model = Cached(ScriptedModel(frozenlake))
+    model.in_flight = 3
+    ledger = Ledger({"lm": model}, Budget(calls=4), tmp_path / "asked.json")
+    with ledger.enforced():
+        model.gate(1)
+        assert json.loads((tmp_path / "asked.json").read_text())["lm"]["calls"] == 4
+        with pytest.raises(BudgetError):
+            model.gate(2)
+
+
 def test_models_are_metered_by_name_and_budgeted_together():
     """Two roles, two meters; one model under two names is counted once."""
     judge, prior = Cached(ScriptedModel(frozenlake)), Cached(ScriptedModel(frozenlake, error=0.5))

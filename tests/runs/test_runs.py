@@ -25,12 +25,12 @@ from hunch.rl.statistics import over_episodes
 from hunch.runs import folder as folders
 from hunch.runs import loop
 from hunch.runs.board import Boards
-from hunch.runs.execute import RunConfig, execute, finished
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.result import Result, read_episode
-from hunch.runs.stored import read_run
+from hunch.runs.stored import finished, read_run
 
 OPTIONS = DQNPriorConfig(k=3, hidden=16, warmup=50, batch_size=16, update_every=2, encoder="bag-of-words")
 CONFIG = RunConfig(method="dqn-prior", env="hunch/FrozenLake-v0", steps=400, seed=3, options=OPTIONS)

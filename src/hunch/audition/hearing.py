@@ -24,7 +24,7 @@ from hunch.lm.registry import load
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
-from hunch.runs.models import Join, Models, check_specs
+from hunch.runs.models import Join, check_specs, load_models
 
 UNINFORMED = "uniform"
 
@@ -57,7 +57,7 @@ def audition(
         seed: Seed of the questions.
         worth: The least gain in success that is worth a model.
         budget: Limits on the use of the models.
-        join: Combines a model with its answers; see :class:`hunch.runs.models.Models`.
+        join: Combines a model with its answers; see :func:`hunch.runs.models.load_models`.
         progress: Called with what is asked next.
 
     Returns:
@@ -148,7 +148,7 @@ def _models(
     if len({model.name for model in whole}) < len(whole):
         raise UsageError("Two of the models have the same name; the table names them by it.")
     metered = {model.name: model if hasattr(model, "usage") else Cached(model) for model in whole}
-    found = {**Models(specs, join), **metered}
+    found = {**load_models(specs, join), **metered}
     return {name: found[name] for name in (m if isinstance(m, str) else m.name for m in named)}
 
 

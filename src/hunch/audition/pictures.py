@@ -1,7 +1,7 @@
 """Pictures with what is true of them, stored here because their environment comes with the studies.
 
 They are rooms with a red ball, of layouts on which no model of ours was trained. Made by
-``python -m hunch_studies.pictures``.
+the module ``pictures`` of the studies.
 """
 
 from __future__ import annotations

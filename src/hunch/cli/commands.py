@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 
 from hunch import plugins
 from hunch.core import UsageError
@@ -79,8 +79,7 @@ class Command:
 
     def load(self) -> Callable[[Sequence[str]], None]:
         """Import and return the function that takes the arguments of the command line."""
-        module, _, name = self.loader.partition(":")
-        function: Callable[[Sequence[str]], None] = getattr(import_module(module), name)
+        function: Callable[[Sequence[str]], None] = resolve_name(self.loader)
         return function
 
 

@@ -78,7 +78,7 @@ def _changeable(config: RunConfig) -> list[str]:
     if "agent" in config.objects or config.options is None:
         return []
     method = methods.find(config.method)
-    return [name for name in method.changeable if name not in method.agent_class.fixed]
+    return [name for name in method.changeable if name not in method.fixed]
 
 
 def _asked(options: Any, own: dict[str, Any]) -> type[EvaluateOptions]:

@@ -220,7 +220,7 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
             file has an option that the method lacks.
     """
     given = given or {}
-    hidden = [*method.agent_class.fixed, "lm"]
+    hidden = [*method.fixed, "lm"]
     if hasattr(method.config_class, "learner"):
         from hunch.cli import learner
 
@@ -228,7 +228,7 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
         own = learner.chosen(method, [*picked, *arguments])
         learner.refuse_other_learners(method, own, arguments)
         hidden += learner.unseen(own)
-    usual = replace(method.config_class(), **method.agent_class.fixed)
+    usual = replace(method.config_class(), **method.fixed)
     start = usual
     if given:
         from hunch.runs.settings_file import changed

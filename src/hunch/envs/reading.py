@@ -23,7 +23,7 @@ from hunch.lm import Cached, load
 from hunch.lm.answers.lines import as_json
 from hunch.lm.asking import Asking
 from hunch.lm.base import Float32Array, LanguageModel
-from hunch.lm.pictures import picture
+from hunch.lm.pictures import message, picture
 from hunch.lm.prompts import Message
 from hunch.lm.settings import AskConfig
 
@@ -78,12 +78,11 @@ class Reader:
         Raises:
             HunchError: if too many answers in a row are of no use.
         """
-        shown = picture(seen)
-        return self._written(shown) if "generate" in self.lm.verbs else self._nearest(shown)
+        return self._written(picture(seen)) if "generate" in self.lm.verbs else self._nearest(seen)
 
-    def _nearest(self, seen: str) -> dict[str, str]:
+    def _nearest(self, seen: bytes) -> dict[str, str]:
         """Return the value of each field whose sentence has the largest cosine with the picture."""
-        vector = self.lm.embed([(Message("user", "", (seen,)),)])[0]
+        vector = self.lm.embed([message(seen)])[0]
         return {
             name: list(values)[int(np.argmax(self._sentences[name] @ vector))]
             for name, values in self.fields.items()
@@ -149,13 +148,15 @@ class Read(Told):
         self.reader = Reader(reader, self.schema)
         self.facts: dict[str, str] = {}
 
-    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
+    def told(
+        self, observation: str, info: dict[str, Any], action: str | int | None
+    ) -> tuple[str, dict[str, Any]]:
         """Read the picture.
 
         Raises:
             HunchError: if too many answers in a row are of no use.
         """
-        if first or not self.facts:
+        if action is None or not self.facts:
             self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
         self.facts = {**self.facts, **self.reader.facts(info["pictures"][-1])}
         return self.schema.told(self.facts), {**info, "facts": dict(self.facts)}

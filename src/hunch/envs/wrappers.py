@@ -16,7 +16,32 @@ REFUSED: Final = "Nothing happens."
 """The observation and the event after a text that is not admissible (ALFWorld's words)."""
 
 
-class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+class Told(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+    """Base class of wrappers that only change what is told of a state, in ``told``."""
+
+    option: Mapping[str, Any]
+    """How :func:`hunch.envs.make` is asked for this wrapper."""
+
+    def told(
+        self, observation: str, info: dict[str, Any], action: str | int | None
+    ) -> tuple[str, dict[str, Any]]:
+        """Return observation and info as they are told after an action; None after a reset."""
+        raise NotImplementedError
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode."""
+        return self.told(*self.env.reset(seed=seed, options=options), action=None)
+
+    def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take an action."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, info = self.told(observation, info, action)
+        return observation, reward, terminated, truncated, info
+
+
+class History(Told):
     """Adds the last ``n`` observation-action pairs as ``info["history"]``, oldest first.
 
     The observation is unchanged; :meth:`hunch.core.State.text` joins history and observation.
@@ -38,47 +63,17 @@ class History(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         self._observation = ""
         self._actions: tuple[str, ...] = ()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    def told(
+        self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
-        """Start an episode with an empty history."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._past.clear()
-        return observation, self._told(observation, info)
-
-    def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take an action and remember it with the observation before it."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        name = action if isinstance(action, str) else self._actions[action]
-        self._past.append((self._observation, name))
-        return observation, reward, terminated, truncated, self._told(observation, info)
-
-    def _told(self, observation: str, info: dict[str, Any]) -> dict[str, Any]:
+        """Add the history, which is empty after a reset."""
+        if action is None:
+            self._past.clear()
+        else:
+            name = action if isinstance(action, str) else self._actions[action]
+            self._past.append((self._observation, name))
         self._observation, self._actions = observation, info.get("actions", ())
-        return {**info, "history": tuple(self._past)}
-
-
-class Told(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
-    """Base class of wrappers that only change what is told of a state, in ``told``."""
-
-    option: Mapping[str, Any]
-    """How :func:`hunch.envs.make` is asked for this wrapper."""
-
-    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
-        """Return observation and info as they are told; ``first`` after a reset."""
-        raise NotImplementedError
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Start an episode."""
-        return self.told(*self.env.reset(seed=seed, options=options), first=True)
-
-    def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take an action."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self.told(observation, info, first=False)
-        return observation, reward, terminated, truncated, info
+        return observation, {**info, "history": tuple(self._past)}
 
 
 class Pictured(Told):
@@ -95,7 +90,9 @@ class Pictured(Told):
         own = declared(env)
         self.offers = None if own is None else ("pictures", *own)
 
-    def told(self, observation: str, info: dict[str, Any], first: bool) -> tuple[str, dict[str, Any]]:
+    def told(
+        self, observation: str, info: dict[str, Any], action: str | int | None
+    ) -> tuple[str, dict[str, Any]]:
         """Add the picture."""
         from hunch.lm.pictures import png
 

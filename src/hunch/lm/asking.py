@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 from hunch.core import State, UsageError
@@ -127,9 +126,3 @@ def examples(pairs: Any) -> str:
     if not isinstance(pairs, many) or not all(isinstance(pair, many) and len(pair) == 2 for pair in pairs):
         return ""
     return "\n".join(f"{task}: {', '.join(map(str, plan))}" for task, plan in pairs)
-
-
-def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
-    """Return how a config asks, alone, with some settings changed."""
-    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
-    return AskConfig(**(own | changed))

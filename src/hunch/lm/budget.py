@@ -192,7 +192,7 @@ class Ledger:
         """Check requests to a model against the budget, and record them before they are made."""
         # Read first, so that an answer counted in between counts twice rather than not at all.
         under_way = {
-            name: sum(getattr(model, "under_way", 0) for model in own) for name, own in self.models.items()
+            name: sum(getattr(model, "in_flight", 0) for model in own) for name, own in self.models.items()
         }
         if self.budget is not None and requests:
             total = self.total()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.core import UsageError
+from hunch.lm.prompts import Message
 from hunch.plugins import library
 
 PICTURES: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
@@ -33,6 +34,11 @@ def picture(source: str | Path | bytes | Any) -> str:
     if kind is None:
         raise UsageError(f"A picture must be one of {', '.join(PICTURES)}, and these bytes are not.")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def message(source: str | Path | bytes | Any) -> tuple[Message]:
+    """Return a picture as the whole of a message, as a model that embeds pictures reads it."""
+    return (Message("user", "", (picture(source),)),)
 
 
 def png(pixels: Any) -> bytes:

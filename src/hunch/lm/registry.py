@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hunch import plugins
@@ -58,13 +58,8 @@ class Backend:
 
     def load(self) -> Callable[..., LanguageModel]:
         """Import and return the function that builds the model."""
-        return _function(self.loader)
-
-
-def _function(place: str) -> Callable[..., Any]:
-    module, name = place.split(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+        found: Callable[..., LanguageModel] = resolve_name(self.loader)
+        return found
 
 
 _OURS: Final = (
@@ -199,7 +194,7 @@ def _called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[
     check_options(kind, loader, chosen)
     if check and not backend.check:
         return backend, None
-    call = _function(backend.check) if check else loader
+    call = resolve_name(backend.check) if check else loader
     return backend, call(argument, **chosen) if backend.takes_argument else call(**chosen)
 
 

@@ -37,6 +37,12 @@ class AskConfig:
     far were of no use; none for no limit."""
 
 
+def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
+    """Return how a config asks, alone, with some settings changed."""
+    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
+    return AskConfig(**(own | changed))
+
+
 def check_prompts(config: Any) -> None:
     """Read each prompt of one's own in some settings.
 

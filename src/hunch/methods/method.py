@@ -26,7 +26,8 @@ class Method:
 
     Attributes:
         name: Name on the command line.
-        agent_class: Its agent, with its options in ``config_class`` and what it sets itself in ``fixed``.
+        agent_class: Its agent, with its options in ``config_class``, and in ``fixed`` those that define the
+            method and are no options of its command, if there are any.
         summary: One line.
         paper: The paper.
         leaf: Its place in "The RL/LLM Taxonomy Tree".
@@ -70,6 +71,11 @@ class Method:
     def config_class(self) -> type[Any]:
         """The method's options."""
         return self.agent_class.config_class  # type: ignore[no-any-return]
+
+    @property
+    def fixed(self) -> Mapping[str, Any]:
+        """The settings that define it."""
+        return getattr(self.agent_class, "fixed", {})
 
     @property
     def prefix(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint
+from pkgutil import resolve_name
 
 from hunch.core import HunchError
 from hunch.methods.method import Method
@@ -36,9 +36,8 @@ def plugin(point: EntryPoint) -> Method:
 
 def read(place: str, error: type[HunchError]) -> Method:
     """Return the method at ``module:NAME``; ``module:`` is short for ``module:METHOD``."""
-    module, _, name = place.partition(":")
     try:
-        found = getattr(import_module(module), name or "METHOD")
+        found = resolve_name(f"{place}METHOD" if place.endswith(":") else place)
     except Exception as problem:  # the import of a package may raise anything
         told = f"{type(problem).__name__}: {problem}"
         raise error(f"The method {place} cannot be imported: {told}.") from problem

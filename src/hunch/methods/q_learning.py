@@ -16,7 +16,7 @@ skills of planners: if the end pays 1 and gamma is below 1, Q falls with the dis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -63,7 +63,6 @@ class QLearning(Agent):
     """
 
     config_class: ClassVar[type[Any]] = QLearningConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("rng", "table", "steps", "episodes")
 
     def __init__(self, config: QLearningConfig | None = None, **options: Any) -> None:

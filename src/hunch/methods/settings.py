@@ -18,18 +18,19 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
     """Return the settings of an agent: a config, changed by single options and what the method fixes.
 
     Args:
-        agent: The agent's class, with ``config_class`` and ``fixed``.
+        agent: The agent's class, with ``config_class`` and perhaps ``fixed``.
         config: Initial settings; None for the defaults.
         options: Single settings to change.
 
     Raises:
         UsageError: on an unknown option, one that the method fixes, or a value out of range.
     """
-    known = [entry.name for entry in fields(agent.config_class) if entry.name not in agent.fixed]
+    fixed: Mapping[str, Any] = getattr(agent, "fixed", {})
+    known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
     for name in options:
         if name not in known:
             raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
-    config = replace(config or agent.config_class(), **{**options, **agent.fixed})
+    config = replace(config or agent.config_class(), **{**options, **fixed})
     check_settings(config)
     return with_digests(config)
 

@@ -76,7 +76,7 @@ def opinions(
     Args:
         folder: The run's folder.
         episodes: The episodes.
-        loaded: See :class:`hunch.runs.models.Models`.
+        loaded: See :func:`hunch.runs.models.load_models`.
 
     Raises:
         HunchError: if environment, model or checkpoint is not available.

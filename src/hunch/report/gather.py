@@ -15,11 +15,11 @@ from hunch.report.curves import Points, course
 from hunch.report.table import place
 from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.differences import leaves
-from hunch.runs.execute import RunConfig, finished
+from hunch.runs.execute import RunConfig
 from hunch.runs.files import CHECKPOINT, read_json
 from hunch.runs.folder import STREAMS, kept
 from hunch.runs.result import Result
-from hunch.runs.stored import read_run
+from hunch.runs.stored import finished, read_run
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
 """Files that identify the folder of a run, even if it is incomplete."""

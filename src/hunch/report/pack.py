@@ -75,7 +75,7 @@ def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
     Args:
         run: The run.
         number: Number of episodes to explain.
-        loaded: See :class:`hunch.runs.models.Models`.
+        loaded: See :func:`hunch.runs.models.load_models`.
     """
     episodes = [*run.result.episodes, *run.result.evaluations]
     replayed, explained = list[Replayed](), dict[int, list[Explanation]]()

@@ -167,8 +167,7 @@ class Rollout:
 
     def _begin(self, indices: Sequence[int]) -> None:
         """Begin the next episode of some environments, if there is one."""
-        due = {i: plan for i in indices if (plan := self._next(i)) is not None}
-        self._reset(due)
+        self._reset({i: plan for i in indices if (plan := self._next(i)) is not None})
 
     def _next(self, i: int) -> tuple[int, int] | None:
         """Return number and seed of the environment's next episode."""
@@ -287,21 +286,13 @@ class Rollout:
         if not done:
             running.state = self._read(i, observation, info, turn)
         complete = sorted(running.open) if done else [s for s in (first + turn,) if s in running.open]
+        ends = bool(terminated), bool(truncated), bool(info.get("success", False))
         transitions = []
         for stream in complete:
             before, taken, events = running.open.pop(stream)
             after = self._read(i, observation, info, stream - first, terminated) if done else running.state
             transitions.append(
-                Transition(
-                    before,
-                    taken,
-                    running.due.pop(stream),
-                    after,
-                    bool(terminated),
-                    bool(truncated),
-                    bool(info.get("success", False)),
-                    "\n".join(events),
-                )
+                Transition(before, taken, running.due.pop(stream), after, *ends, "\n".join(events))
             )
         return transitions
 

@@ -134,7 +134,7 @@ def _work(pipe: Connection, packed: bytes) -> None:
     """Serve a share of the environments until the pipe is closed. The first answer says that it is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     try:
-        envs = pickle.loads(packed)
+        fleet = Fleet(pickle.loads(packed))
         pipe.send(None)
     except Exception as error:
         return pipe.send(_portable(error))
@@ -144,9 +144,7 @@ def _work(pipe: Connection, packed: bytes) -> None:
         except (EOFError, OSError):
             return None
         try:
-            pipe.send(
-                {i: getattr(envs[i], verb)(*given, **options) for i, (verb, given, options) in share.items()}
-            )
+            pipe.send(fleet.ask(share))
         except Exception as error:
             pipe.send(_portable(error))
 

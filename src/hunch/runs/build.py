@@ -13,7 +13,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.settings import configure
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
-from hunch.runs.models import Join, Loaded, Models
+from hunch.runs.models import Join, Loaded, load_models
 
 if TYPE_CHECKING:
     from hunch.rl.dataset import Dataset
@@ -30,7 +30,7 @@ def build(
 
     Args:
         config: All settings.
-        join: See :class:`hunch.runs.models.Models`.
+        join: See :func:`hunch.runs.models.load_models`.
         lm: The model of the option ``lm``, if it is an object.
         loaded: See there.
         parts: Parts of the method besides models, from :func:`hunch.runs.loading.parts_of`.
@@ -45,7 +45,7 @@ def build(
         options = replace(options, lm=config.lm)
     options = configure(method.agent_class, options, {})
     specs = {name: spec for name, spec in config.specs().items() if lm is None or name != "lm"}
-    models: Mapping[str, LanguageModel] = Models(specs, join, loaded)
+    models: Mapping[str, LanguageModel] = load_models(specs, join, loaded)
     models = models if lm is None else {**models, "lm": lm}
     return method.build(options, models, **(parts or {})), models
 

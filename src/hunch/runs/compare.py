@@ -25,12 +25,14 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.budget import Budget
 from hunch.rl.workers import without_main
 from hunch.runs.board import BOARDS
-from hunch.runs.execute import RunConfig, execute, finished, interruptible
+from hunch.runs.differences import leaves
+from hunch.runs.execute import RunConfig, execute, interruptible
 from hunch.runs.files import read_json, write_atomically
 from hunch.runs.folder import RunFolder, holds, require_folder
 from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
 from hunch.runs.shared import last_line, shares
+from hunch.runs.stored import finished
 from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -221,7 +223,8 @@ def prepared(todo: Sequence[Job]) -> Any:
 
 def _imports(config: RunConfig) -> list[str]:
     """Return what takes a run seconds to import: what its models need, and torch's optimizers."""
-    optimizers = ["torch._dynamo"] * ("learning_rate=" in repr(config.options))
+    learns = any(name.endswith("learning_rate") for name in leaves(config.settings()))
+    optimizers = ["torch._dynamo"] if learns else []
     return [*optimizers, *(module for backend in _backends(config) for module in backend.imports)]
 
 

@@ -16,6 +16,7 @@ from hunch.lm.settings import check_prompts, with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
+from hunch.runs.files import plain
 from hunch.runs.models import Asked, about, check_specs
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
@@ -92,10 +93,10 @@ class RunConfig(Setting):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings as JSON would return them."""
-        plain: dict[str, Any] = _plain(stated(with_digests(self)))
+        found = plain(stated(with_digests(self)))
         if not self.objects:
-            plain.pop("objects")
-        return plain
+            found.pop("objects")
+        return found
 
     @property
     def streams(self) -> int:
@@ -177,10 +178,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _plain(value: Any) -> Any:
-    """Turn tuples into lists, as JSON does, so that a config equals itself read from disk."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

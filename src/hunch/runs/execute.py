@@ -28,7 +28,6 @@ from hunch.runs.folder import RunFolder, kept, refuse_other
 from hunch.runs.loop import Watch
 from hunch.runs.models import Asked, Loaded, asked_by, is_ours, light, refuse_known_games
 from hunch.runs.result import Result
-from hunch.runs.result import finished as finished
 from hunch.runs.training import Training
 
 if TYPE_CHECKING:
@@ -107,9 +106,12 @@ def execute(
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
         refuse_other(path, config.settings())
-        done = finished(path)
-        if done and done.requested >= config.steps and not (given.trained and (path / CHECKPOINT).exists()):
-            return done
+        if (path / "summary.json").exists():  # most runs are new
+            from hunch.runs.stored import finished
+
+            done, wanted = finished(path), given.trained and (path / CHECKPOINT).exists()
+            if done and done.requested >= config.steps and not wanted:
+                return done
     places = places_of(config, given)  # all this before torch is loaded, since it may refuse
     if foreign := [env for env in places.all if not is_ours(env)]:
         from hunch.runs.contract import examine

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -135,6 +136,12 @@ def restoring(path: Path) -> Iterator[None]:
             f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
             f"({type(error).__name__}: {error})."
         ) from error
+
+
+def plain(value: dict[str, Any]) -> dict[str, Any]:
+    """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
+    read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
+    return read
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

@@ -15,10 +15,10 @@ from hunch.rl.world import world_of
 from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
-from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, read_checkpoint, restoring
+from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, plain, read_checkpoint, restoring
 from hunch.runs.models import Loaded
 from hunch.runs.stored import read_run
-from hunch.runs.training import plain, who
+from hunch.runs.training import who
 
 if TYPE_CHECKING:
     from hunch.roles.planner.skills import Skill, Trained
@@ -46,7 +46,7 @@ def load_agent(
         agent: An agent like the run's, into which the checkpoint is loaded. Needed only if the run was made
             in Python with an agent that cannot be rebuilt from settings.
         env: An environment like the run's; needed in the same case.
-        loaded: See :class:`hunch.runs.models.Models`.
+        loaded: See :func:`hunch.runs.models.load_models`.
 
     Returns:
         The agent and its settings.
@@ -110,7 +110,7 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
     free = method.changeable
     for name in options:
         if name not in free:
-            has = hasattr(own, name) and name not in method.agent_class.fixed
+            has = hasattr(own, name) and name not in method.fixed
             why = f"{name} affected what was learnt" if has else f"{method.name} has no {name}"
             raise UsageError(
                 f"{why}; an evaluation of {method.name} can change {', '.join(free) or 'nothing'}."

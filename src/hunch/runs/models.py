@@ -33,8 +33,10 @@ Loaded: TypeAlias = dict[str, tuple[LanguageModel, "Store | None", Memory]]
 """Models that were loaded, by spec, with their answers."""
 
 
-class Models(Mapping[str, LanguageModel]):
-    """Models by name. Two names with the same spec share the model and its answers, but not the meter.
+def load_models(
+    specs: Mapping[str, str], join: Join | None = None, loaded: Loaded | None = None
+) -> dict[str, LanguageModel]:
+    """Load models by name. Two names with one spec share the model and its answers, but not the meter.
 
     Args:
         specs: The spec of each model.
@@ -45,33 +47,23 @@ class Models(Mapping[str, LanguageModel]):
         UsageError: for an unknown spec or option.
         HunchError: if a model cannot be loaded.
     """
-
-    def __init__(
-        self, specs: Mapping[str, str], join: Join | None = None, loaded: Loaded | None = None
-    ) -> None:
-        self._models: dict[str, LanguageModel] = {}
-        bare = Loaded() if loaded is None else loaded
-        for name, spec in specs.items():
-            if spec not in bare:
-                backend, model = getattr(join, "build", build)(spec, {})  # a dry run needs no server
-                bare[spec] = model, opened(answers_file(backend)), Memory()
-            model, store, memory = bare[spec]
-            self._models[name] = join(model, store) if join else Cached(model, store, memory)
-
-    def __getitem__(self, name: str) -> LanguageModel:
-        return self._models[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._models)
-
-    def __len__(self) -> int:
-        return len(self._models)
+    found: dict[str, LanguageModel] = {}
+    bare = Loaded() if loaded is None else loaded
+    for name, spec in specs.items():
+        if spec not in bare:
+            backend, model = getattr(join, "build", build)(spec, {})  # a dry run needs no server
+            bare[spec] = model, opened(answers_file(backend)), Memory()
+        model, store, memory = bare[spec]
+        found[name] = join(model, store) if join else Cached(model, store, memory)
+    return found
 
 
 def light(specs: Iterable[str]) -> Loaded:
     """Load the models that import no heavy library, so that what they refuse is refused without one."""
     loaded = Loaded()
-    Models({spec: spec for spec in specs if not backend_of(spec.partition("?")[0]).imports}, loaded=loaded)
+    load_models(
+        {spec: spec for spec in specs if not backend_of(spec.partition("?")[0]).imports}, loaded=loaded
+    )
     return loaded
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from hunch.core import UsageError
@@ -52,7 +53,7 @@ def board_of(spec: str) -> Callable[[Path], Board]:
     if kind in KINDS:
         return partial(globals()[KINDS[kind]], project=name)
     try:
-        own: Callable[[Path], Board] = getattr(import_module(kind), name)
+        own: Callable[[Path], Board] = resolve_name(spec)
     except Exception as error:  # the import of a module may raise anything
         raise UsageError(f"The board {spec} cannot be imported: {error}.") from error
     return own

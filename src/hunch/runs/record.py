@@ -21,7 +21,7 @@ from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
 from hunch.rl.recording import Recording
 from hunch.rl.rollout import TextEnvironment
-from hunch.runs.config import Seed
+from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.result import read_episode
@@ -230,9 +230,7 @@ def _share(text: str) -> float:
 
 def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -> Iterator[Recording]:
     """Replay the training episodes of a run, from their seeds and actions."""
-    config = read_run(folder)
-    if config.env != env_id:
-        raise UsageError(f"The run in {folder} used {config.env}, not {env_id}.")
+    config = _same_environment(folder, env_id)
     for line in read_lines(folder / "episodes.jsonl"):
         if not line["evaluation"]:
             episode = read_episode(line)
@@ -240,10 +238,11 @@ def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -
             yield from record(env, replay(env, episode), behaviour, episode.seed, lifetime)
 
 
-def _same_environment(folder: Path, env_id: str) -> None:
+def _same_environment(folder: Path, env_id: str) -> RunConfig:
     config = read_run(folder)
     if config.env != env_id:
         raise UsageError(f"The run in {folder} was in {config.env}, not in {env_id}.")
+    return config
 
 
 def record(

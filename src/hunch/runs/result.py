@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
-from hunch.core import Agent, EvidenceLevel, HunchError, UsageError
-from hunch.plugins import install
+from hunch.core import Agent, EvidenceLevel
+from hunch.plugins import library
 from hunch.rl.rollout import Finished
 from hunch.rl.success import Estimate, first_reached, over_episodes
-from hunch.runs.files import read_json, read_lines
 
 THRESHOLDS = (0.25, 0.5, 0.8)
 """Success rates for which the summary gives the step at which they were first reached."""
@@ -89,10 +87,9 @@ class Result:
         Raises:
             UsageError: if matplotlib is not installed.
         """
-        try:
-            from hunch.runs import picture
-        except ModuleNotFoundError as error:
-            raise UsageError(f"Pictures need matplotlib: {install('plot')}.") from error
+        library("matplotlib", "Pictures need matplotlib", "plot")
+        from hunch.runs import picture
+
         return picture.draw(self.episodes, self.evaluations, max(self.requested, self.steps))
 
     def to_pandas(self) -> Any:
@@ -183,41 +180,4 @@ def read_episode(record: dict[str, Any]) -> Finished:
         tuple(record["actions"]),
         record["episode"],
         record.get("task_seed"),
-    )
-
-
-def finished(folder: Path) -> Result | None:
-    """Read the result of a complete run from its folder; None if it is not complete.
-
-    Raises:
-        HunchError: if a file is damaged or cut short.
-    """
-    summary, config = read_json(folder / "summary.json"), read_json(folder / "config.json")
-    records = read_lines(folder / "episodes.jsonl")
-    try:
-        if summary is None or config is None or summary["steps"] < config["run"]["steps"]:
-            return None
-        return _result(folder, summary, config["run"]["steps"], records)
-    except (KeyError, TypeError) as error:  # only files without checksums get here
-        raise HunchError(f"{folder} holds a damaged file: {error} is missing or wrong.") from error
-
-
-def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
-    episodes = [read_episode(r) for r in records if not r["evaluation"]]
-    evaluations = [read_episode(r) for r in records if r["evaluation"]]
-    counted = {"evaluations": len(evaluations), **summary}  # summaries of before do not count evaluations
-    for name, found in ("episodes", episodes), ("evaluations", evaluations):
-        if len(found) != counted[name]:
-            count = f"{len(found):,} of {counted[name]:,}"
-            raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} {name}.")
-    return Result(
-        steps=summary["steps"],
-        requested=asked,
-        success=late_success(episodes, evaluations, asked),
-        episodes=episodes,
-        evaluations=evaluations,
-        usage=summary["usage"],
-        models=summary["models"],
-        seconds=summary["seconds"],
-        evidence=summary["evidence"],
     )

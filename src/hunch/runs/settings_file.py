@@ -66,7 +66,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     if "method" not in settings:
         raise UsageError(f"{path} names no method.")
     settings["agent"] = settings.pop("method")
-    fixed = methods.find(settings["agent"]).agent_class.fixed
+    fixed = methods.find(settings["agent"]).fixed
     options = {name: as_tuples(value) for name, value in settings.pop("options", {}).items() if name != "lm"}
     options = {name: value for name, value in options.items() if (name, value) not in fixed.items()}
     if not settings.setdefault("data", ""):

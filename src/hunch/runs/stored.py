@@ -1,7 +1,8 @@
-"""The settings of a run, read from its folder."""
+"""A run as its folder holds it: its settings, and once it is complete its result."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -9,7 +10,8 @@ from typing import Any, get_type_hints
 from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.runs.config import RunConfig
-from hunch.runs.files import read_json
+from hunch.runs.files import read_json, read_lines
+from hunch.runs.result import Result, late_success, read_episode
 
 
 def read_run(folder: str | Path) -> RunConfig:
@@ -47,3 +49,40 @@ def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
             value = _rebuild(hints[entry.name], value)
         arguments[entry.name] = tuple(value) if isinstance(value, list) else value
     return cls(**arguments)
+
+
+def finished(folder: Path) -> Result | None:
+    """Read the result of a complete run from its folder; None if it is not complete.
+
+    Raises:
+        HunchError: if a file is damaged or cut short.
+    """
+    summary, config = read_json(folder / "summary.json"), read_json(folder / "config.json")
+    records = read_lines(folder / "episodes.jsonl")
+    try:
+        if summary is None or config is None or summary["steps"] < config["run"]["steps"]:
+            return None
+        return _result(folder, summary, config["run"]["steps"], records)
+    except (KeyError, TypeError) as error:  # only files without checksums get here
+        raise HunchError(f"{folder} holds a damaged file: {error} is missing or wrong.") from error
+
+
+def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
+    episodes = [read_episode(r) for r in records if not r["evaluation"]]
+    evaluations = [read_episode(r) for r in records if r["evaluation"]]
+    counted = {"evaluations": len(evaluations), **summary}  # summaries of before do not count evaluations
+    for name, found in ("episodes", episodes), ("evaluations", evaluations):
+        if len(found) != counted[name]:
+            count = f"{len(found):,} of {counted[name]:,}"
+            raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} {name}.")
+    return Result(
+        steps=summary["steps"],
+        requested=asked,
+        success=late_success(episodes, evaluations, asked),
+        episodes=episodes,
+        evaluations=evaluations,
+        usage=summary["usage"],
+        models=summary["models"],
+        seconds=summary["seconds"],
+        evidence=summary["evidence"],
+    )

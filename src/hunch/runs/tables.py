@@ -21,18 +21,9 @@ def frame(episodes: Sequence[Finished], evaluations: Sequence[Finished]) -> Any:
     except ModuleNotFoundError as error:
         raise UsageError("A DataFrame needs pandas: pip install pandas.") from error
     rows = [
-        {
-            "step": episode.step,
-            "episode": episode.number,
-            "return": episode.episode_return,
-            "length": episode.length,
-            "success": episode.success,
-            "evaluation": evaluation,
-            "seed": episode.seed,
-            "actions": episode.actions,
-        }
+        (e.step, e.number, e.episode_return, e.length, e.success, evaluation, e.seed, e.actions)
         for evaluation, own in ((False, episodes), (True, evaluations))
-        for episode in own
+        for e in own
     ]
     columns = ["step", "episode", "return", "length", "success", "evaluation", "seed", "actions"]
     return pandas.DataFrame(rows, columns=columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Sequence
 from copy import deepcopy
@@ -18,7 +17,7 @@ from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
 from hunch.rl.world import advance, name_of, world_of
 from hunch.runs.board import Boards
-from hunch.runs.files import read_lines, restoring, write_atomically
+from hunch.runs.files import plain, read_lines, restoring, write_atomically
 from hunch.runs.folder import RunFolder
 from hunch.runs.models import Asked, shown
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -295,12 +294,6 @@ def _digest(data: Sequence[Episode]) -> str:
 def who(agent: Agent) -> dict[str, Any]:
     """Return what a checkpoint must share with the agent that loads it."""
     return {"agent": type(agent).__name__, "settings": dict(agent.settings), "evidence": agent.evidence}
-
-
-def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
-    read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
-    return read
 
 
 def _means(metrics: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
+from hunch.lm.registry import per_user
 
-PER_USER = "~/.cache/hunch/trials.sqlite"
 MOST = 20_000
 _MEMORY: dict[tuple[str, str], dict[str, Any]] = {}
 """Trials of this process by file and key; the oldest are dropped beyond :data:`MOST`."""
@@ -24,12 +23,12 @@ class Trials:
     """Trials of one problem.
 
     Args:
-        path: SQLite file; ``"user"`` for the user's file (:func:`per_user`), empty for memory only.
+        path: SQLite file; ``"user"`` for a file next to the user's answers, empty for memory only.
         identity: Identifies the problem.
     """
 
     def __init__(self, path: str, identity: str) -> None:
-        self.path = str(per_user()) if path == "user" else path
+        self.path = str(per_user().with_name("trials.sqlite")) if path == "user" else path
         if Path(self.path or "-").is_dir():
             raise UsageError(f"{path} is a folder, not a file of trials.")
         self.identity = hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest()
@@ -80,12 +79,3 @@ class Trials:
 def _read(line: str) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(line)
     return {**fields, "scores": tuple(fields["scores"])}
-
-
-def per_user() -> Path:
-    """Return the user's file: next to the answers in ``HUNCH_CACHE``, or in the home folder."""
-    named = os.environ.get("HUNCH_CACHE")
-    if not named:
-        return Path(PER_USER).expanduser()
-    path = Path(named).expanduser()
-    return (path if path.is_dir() else path.parent) / "trials.sqlite"

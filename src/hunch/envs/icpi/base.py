@@ -63,7 +63,7 @@ class Domain(TextEnv, Generic[S]):
 
     def _plain(self) -> Any:
         """The state in numbers, lists and dictionaries."""
-        raise NotImplementedError
+        return list(self._state)  # type: ignore[call-overload]
 
     def _optimum(self) -> float:
         """The best return from ``self._state``."""

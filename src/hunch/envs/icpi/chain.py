@@ -57,9 +57,6 @@ class Chain(Domain[tuple[int, ...]]):
     def _text(self) -> str:
         return _text(self._state, self.hints)
 
-    def _plain(self) -> list[int]:
-        return list(self._state)
-
     def _optimum(self) -> float:
         return float(self.wording.log_gamma ** abs(self._state[0] - GOAL))
 

@@ -58,9 +58,6 @@ class Maze(Domain[Cell]):
     def _text(self) -> str:
         return _text(self._state, self.hints)
 
-    def _plain(self) -> list[int]:
-        return list(self._state)
-
     def _optimum(self) -> float:
         row, column = self._state
         return float(self.wording.log_gamma ** _DISTANCES[row][column])

@@ -5,7 +5,8 @@ is asked a few questions at a time, and each part is stored at once; a model ove
 answers as they arrive. The key of a sampled answer includes its sample index, so k samples stay k samples.
 
 If several threads or processes share a file and need the same answer, one asks and the others wait
-(:mod:`hunch.lm.answers.leases`). If two ask after all, both use the answer that is stored first.
+(:mod:`hunch.lm.answers.leases`). If two ask after all, both use the answer that is stored first. A model in
+this process that only embeds takes no leases: its answers are the same, and two seldom ask at one moment.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ class Cached(Answering, Metered):
     @contextmanager
     def _mine(self, questions: list[Question]) -> Iterator[list[Question]]:
         """Hold leases on the questions that no other process is asking."""
-        if self.store is None:
+        embeds_here = self.verbs <= {"embed", "see"} and not hasattr(self.model, "stream")
+        if self.store is None or embeds_here:
             yield questions
             return
         keys = {self._key(question): question for question in questions}

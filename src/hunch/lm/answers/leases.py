@@ -59,6 +59,11 @@ class Leases:
             self._keep_beating()
         return holder, taken
 
+    def remove(self, keys: Sequence[Key], link: sqlite3.Connection) -> None:
+        """Remove the leases on answered questions from the file."""
+        link.execute(LEASES)
+        link.executemany("DELETE FROM leases WHERE request = ? AND sample = ?", keys)
+
     def answered(self, keys: Iterable[Key]) -> None:
         """Forget leases whose answers have been stored, which removed them from the file."""
         answered = set(keys)
@@ -83,12 +88,6 @@ class Leases:
             if not holders:
                 return
             self._work(partial(_renew, holders))
-
-
-def remove(keys: Sequence[Key], link: sqlite3.Connection) -> None:
-    """Remove the leases on answered questions."""
-    link.execute(LEASES)
-    link.executemany("DELETE FROM leases WHERE request = ? AND sample = ?", keys)
 
 
 def _take(keys: Sequence[Key], holder: str, link: sqlite3.Connection) -> list[Key]:

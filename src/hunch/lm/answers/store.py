@@ -16,8 +16,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -25,9 +25,9 @@ from filelock import FileLock
 
 from hunch.core import HunchWarning, UsageError
 from hunch.lm.answers.keys import Key, among, checksum
-from hunch.lm.answers.leases import Leases, remove
 
 if TYPE_CHECKING:
+    from hunch.lm.answers.leases import Leases
     from hunch.lm.base import Verb
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ PAUSE_SECONDS = 30.0
 LATER_SECONDS = 1.0
 """Seconds to wait for a busy file after an earlier wait was in vain."""
 MOST_UNSAVED = 20_000
+VERSION: Final = version("hunch-rl")
 CHECKED: Final = ("request", "sample", "value", "checksum")
 COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
 INSERT = f"INSERT OR REPLACE INTO answers ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"
@@ -94,12 +95,16 @@ class Store:
         self._unsaved: dict[Key, Row] = {}
         self._warned = False
         self._told: set[tuple[str, str, str]] = set()
-        self._leases = Leases(partial(self._try, writing=True))
+        self._leases: Leases | None = None
 
     @property
     def leases(self) -> Leases:
         """The leases on questions that are being asked."""
+        from hunch.lm.answers.leases import Leases  # late: models that only embed take none
+
         self._settle()
+        with self._lock:
+            self._leases = self._leases or Leases(partial(self._try, writing=True))
         return self._leases
 
     def _settle(self) -> None:
@@ -137,7 +142,7 @@ class Store:
         if not answers:
             return {}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        origin = (source.verb, source.model, source.revision, _version(), now)
+        origin = (source.verb, source.model, source.revision, VERSION, now)
         asked = (questions or {}).get
         rows = {
             key: (*key, value, checksum(key, value), *origin, asked(key)) for key, value in answers.items()
@@ -163,7 +168,8 @@ class Store:
             if self._unsaved:
                 self._unsaved = {}
                 atexit.unregister(self.flush)
-        self.leases.answered(rows)
+        if self._leases:
+            self._leases.answered(rows)
         return earlier
 
     def flush(self) -> None:
@@ -177,7 +183,8 @@ class Store:
             keys = [(row[0], row[1]) for row in rows]
             earlier = dict(self._sound(among(keys, "answers", ", ".join(CHECKED), link)))
             link.executemany(INSERT, [row for row in rows if (row[0], row[1]) not in earlier])
-            remove(keys, link)
+            if self._leases:
+                self._leases.remove(keys, link)
         return earlier
 
     def close(self) -> None:
@@ -339,11 +346,3 @@ def _means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
         return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-@cache
-def _version() -> str:
-    try:
-        return metadata.version("hunch-rl")
-    except metadata.PackageNotFoundError:
-        return "unknown"

@@ -31,7 +31,6 @@ from hunch.lm.registry import require
 from hunch.numbers import softmax
 
 Estimator = Literal["scored", "labelled", "voted"]
-Tie = Literal["last", "first", "longest", "random"]
 
 VERBS: Final[dict[Estimator, Verb]] = {"scored": "score", "labelled": "label", "voted": "generate"}
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
@@ -256,26 +255,18 @@ def _votes(answers: Sequence[int | None], n: int) -> Choice:
     return Choice(shares, "voted", over, len(votes) / len(answers), len(answers) - len(votes))
 
 
-def project(answer: str, actions: Sequence[str], tie: Tie, rng: np.random.Generator) -> tuple[int, bool]:
+def project(answer: str, actions: Sequence[str]) -> tuple[int, bool]:
     """Map a free-form answer to the admissible action that occurs in it most often.
 
     Occurrences are counted as substrings, case-insensitively. This is the rule of the released code of Yan et
-    al. (ICLR 2025): among equally frequent actions the ``last`` one wins. An answer that names no action is a
-    tie among all actions, so it gives the last one, too. ``first``, ``longest`` and ``random`` break ties
-    differently.
+    al. (ICLR 2025): among equally frequent actions the last one wins. An answer that names no action is a tie
+    among all actions, so it gives the last one, too.
 
     Returns:
         The index of the action, and whether the answer named any action.
     """
-    text = answer.lower()
-    counts = [text.count(action.lower()) for action in actions]
-    best = [i for i, count in enumerate(counts) if count == max(counts)]
-    named = max(counts) > 0
-    if tie == "random":
-        return int(rng.choice(best)), named
-    if tie == "longest":
-        return max(best, key=lambda i: len(actions[i])), named
-    return (best[0] if tie == "first" else best[-1]), named
+    counts = [answer.lower().count(action.lower()) for action in actions]
+    return max(range(len(counts)), key=lambda i: (counts[i], i)), max(counts) > 0
 
 
 def extended(prompt: Prompt, more: str) -> Prompt:

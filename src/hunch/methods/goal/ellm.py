@@ -17,14 +17,14 @@ similarity of caption and goal decides whether a goal is reached, and is the rew
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, State, UsageError, World
+from hunch.core import State, UsageError, World
 from hunch.lm import choose, load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
@@ -94,11 +94,6 @@ class Suggestions(GoalSource):
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
         self._asking = Asking(lm, self.config, tokens=64, stop=(), role="goal")
         self.table = TextTable(lm) if self.how == "alike" else None
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """The evidence level of the model."""
-        return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -206,7 +201,6 @@ class ELLM(Goaled):
     """
 
     config_class: ClassVar[type[Any]] = ELLMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,

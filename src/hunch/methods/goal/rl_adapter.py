@@ -21,7 +21,7 @@ steps in the paper. ``--weight 1`` also rewards reached sub-goals.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -287,7 +287,6 @@ class RLAdapter(Goaled):
     """
 
     config_class: ClassVar[type[Any]] = RLAdapterConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     mentor_class: ClassVar[type[Mentor]] = Mentor
 
     def __init__(

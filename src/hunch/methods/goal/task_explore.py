@@ -78,7 +78,6 @@ class TaskExplore(Agent):
     """
 
     config_class: ClassVar[type[Any]] = TaskExploreConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self, config: TaskExploreConfig | None = None, encoder: LanguageModel | None = None, **options: Any

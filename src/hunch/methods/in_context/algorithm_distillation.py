@@ -16,7 +16,7 @@ order. ``labels="best"`` with shuffled histories is the Decision-Pretrained Tran
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -71,7 +71,6 @@ class AlgorithmDistillation(InContext):
     """
 
     config_class: ClassVar[type[Any]] = AlgorithmDistillationConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     evidence: EvidenceLevel = "L1"
     saved = ("model", "optimiser", "acting", "rng", "updates")
 

@@ -17,13 +17,13 @@ Reid et al. also pull these embeddings towards those of words; here they are not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, Explanation, FloatArray, State, UsageError, World
+from hunch.core import Explanation, FloatArray, State, UsageError, World
 from hunch.lm import trainable
 from hunch.methods.in_context.lifetime import Drawing, InContext, Lived, since
 from hunch.methods.method import Method
@@ -116,16 +116,10 @@ class DecisionTransformer(InContext):
     """
 
     config_class: ClassVar[type[Any]] = DecisionTransformerConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, config: DecisionTransformerConfig | None = None, **options: Any) -> None:
         self.config: DecisionTransformerConfig = configure(type(self), config, options)
         self.lm = trainable(self.config.lm or SMALL)
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """The evidence level of the body."""
-        return self.lm.evidence
 
     def begin(self, world: World, seed: int) -> None:
         """Start from the model's weights, and read the recorded episodes."""

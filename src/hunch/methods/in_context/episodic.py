@@ -7,7 +7,7 @@ world in which it begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transi
 from hunch.envs.icpi.texts import Texts
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat
-from hunch.roles.world_model.experience import Episode, Example, Experience, discounted_return
+from hunch.roles.world_model.experience import Episode, Example, Experience
 
 STEEPNESS = 2
 
@@ -43,7 +43,6 @@ class EpisodicAgent(Agent):
     """
 
     config_class: ClassVar[type[Any]] = ScheduleConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("rng", "experience")
     remembered: int | None = None
     """Number of latest successes that are kept for prompts; None for all."""
@@ -157,8 +156,3 @@ class EpisodicAgent(Agent):
 def best(values: FloatArray) -> list[int]:
     """Return the indices of the largest value."""
     return np.flatnonzero(values == values.max()).tolist()
-
-
-def gained(episode: Episode, texts: Texts) -> float:
-    """Return the return of an episode, discounted as in planning."""
-    return discounted_return([step.reward for step in episode], texts.gamma)

@@ -16,12 +16,11 @@ import numpy as np
 from hunch.core import Explanation, FloatArray, State
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
-from hunch.methods.in_context.episodic import gained
 from hunch.methods.in_context.icpi import BROOKS, ICPI, PlanConfig
 from hunch.methods.method import Method
 from hunch.ranges import NonNegativeFloat
 from hunch.roles.policy.in_context import InContextPolicy
-from hunch.roles.world_model.experience import Episode
+from hunch.roles.world_model.experience import Episode, gained
 from hunch.roles.world_model.prompting import PromptConfig
 
 
@@ -44,7 +43,7 @@ class ICPINoArgMax(ICPI):
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
         """Return whether the return exceeds the domain's threshold."""
-        return gained(episode, texts) > texts.success_threshold
+        return gained(episode, texts.gamma) > texts.success_threshold
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return 1 for the action that the policy names, 0 for the others."""

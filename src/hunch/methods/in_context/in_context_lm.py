@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, Explanation, State
+from hunch.core import Explanation, State
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.lifetime import InContext, Lifetimes, Lived
 from hunch.methods.method import PROPOSES, Method
@@ -46,7 +46,6 @@ class InContextLM(InContext):
     """
 
     config_class: ClassVar[type[Any]] = InContextLMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, prior: ActionPrior, config: InContextLMConfig | None = None, **options: Any) -> None:
         self.config: InContextLMConfig = configure(type(self), config, options)
@@ -56,11 +55,6 @@ class InContextLM(InContext):
     def build(cls, config: InContextLMConfig, models: Mapping[str, LanguageModel]) -> InContextLM:
         """Make the prior from the model ``lm``."""
         return cls(build_prior(config.prior, models["lm"]), config)
-
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the prior."""
-        return self.prior.evidence
 
     def player(self, seed: int) -> Teller:
         """Return a player with lifetimes of its own."""

@@ -8,7 +8,7 @@ If this does as well as a network that has read the same histories, the network 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,7 +34,6 @@ class NearestHistory(InContext):
     """
 
     config_class: ClassVar[type[Any]] = NearestHistoryConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     saved = ("acting", "known")
 
     def __init__(self, config: NearestHistoryConfig | None = None, **options: Any) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 
 from hunch.core import FloatArray, State, Transition, World
 from hunch.envs.icpi.texts import Texts
-from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig, gained
+from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
 from hunch.ranges import PositiveFloat
 from hunch.rl.tabular import QTable
-from hunch.roles.world_model.experience import Episode
+from hunch.roles.world_model.experience import Episode, gained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class TabularQ(EpisodicAgent):
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
         """Return whether the return reaches the domain's threshold."""
-        return gained(episode, texts) >= texts.success_threshold
+        return gained(episode, texts.gamma) >= texts.success_threshold
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return the rows of the table."""

@@ -58,7 +58,6 @@ class Planner(Agent):
     """
 
     config_class: ClassVar[type[Any]] = PlannerConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("rng", "count", "counted", "fallbacks")
 
     def __init__(

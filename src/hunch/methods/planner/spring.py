@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World
+from hunch.core import Agent, Explanation, State, Transition, UsageError, World
 from hunch.lm import require
 from hunch.lm.answers.lines import spoken
 from hunch.lm.answers.reading import read_option
@@ -125,7 +125,6 @@ class SPRING(Agent):
     """
 
     config_class: ClassVar[type[Any]] = SPRINGConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("rng", "seen", "count", "lines", "unread")
 
     def __init__(
@@ -147,11 +146,6 @@ class SPRING(Agent):
     def wording(self) -> str:
         """The version of the prompts."""
         return version(SPRING.prompt, repr(self.questions))
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """The evidence level of the model."""
-        return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -54,7 +54,6 @@ class PolicyAgent(Agent):
     """
 
     config_class: ClassVar[type[Any]] = UpdateConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     parts: ClassVar[tuple[Part, ...]] = ("both",)
     """Parts that an update learns, one after the other."""
     saved: ClassVar[tuple[str, ...]] = ("learner", "rng", "steps", "kept")

@@ -13,13 +13,13 @@ by tokens or words. Rewards are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Memoryless, State, Transition, World
+from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.lm import trainable
 from hunch.lm.backends.sampling import count_words
 from hunch.lm.base import Normalisation, OptionScores
@@ -63,7 +63,6 @@ class BCLM(Agent):
     """
 
     config_class: ClassVar[type[Any]] = BCLMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, config: BCLMConfig | None = None, **options: Any) -> None:
         self.config: BCLMConfig = configure(type(self), config, options)
@@ -96,11 +95,6 @@ class BCLM(Agent):
         return (
             trainable(self.config.lm, context=context) if self.config.lm else new(seed=seed, context=context)
         )
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """L1 for a new model; otherwise what the model's config says, or L3."""
-        return self.lm.evidence
 
     # ---- acting -------------------------------------------------------------------------------------
 

@@ -33,7 +33,6 @@ import numpy as np
 
 from hunch.core import (
     Agent,
-    EvidenceLevel,
     Explanation,
     FloatArray,
     IntArray,
@@ -115,8 +114,6 @@ class DQNPrior(Agent):
 
     config_class: ClassVar[type[DQNPriorConfig]] = DQNPriorConfig
     saved = ("learner", "features", "rng", "steps")
-    fixed: ClassVar[Mapping[str, Any]] = {}
-    """Settings that define this method; they are not options of its command."""
 
     def __init__(
         self,
@@ -129,11 +126,6 @@ class DQNPrior(Agent):
         self.prior = filled(prior, "propose")
         self.table = filled(TextTable(load(self.config.encoder)) if encoder is None else encoder, "encode")
         self.models = models_of(lm=prior, encoder=self.table)
-
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the prior."""
-        return self.prior.evidence
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQNPrior:

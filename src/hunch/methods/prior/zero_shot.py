@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, World
+from hunch.core import Agent, Explanation, State, Transition, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
@@ -37,7 +37,6 @@ class ZeroShot(Agent):
     """
 
     config_class: ClassVar[type[Any]] = ZeroShotConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("rng", "fallbacks")
 
     def __init__(self, prior: ActionPrior, config: ZeroShotConfig | None = None, **options: Any) -> None:
@@ -48,11 +47,6 @@ class ZeroShot(Agent):
     def build(cls, config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:
         """Make the prior from the model ``lm``."""
         return cls(build_prior(config.prior, models["lm"]), config)
-
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the prior."""
-        return self.prior.evidence
 
     def begin(self, world: World, seed: int) -> None:
         """Reset the random generator."""

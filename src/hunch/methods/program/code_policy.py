@@ -10,7 +10,6 @@ The search rule is a setting; FunSearch's islands are the evolutionary one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -37,7 +36,6 @@ class CodePolicy(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = CodePolicyConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
         """Make the search of the setting."""

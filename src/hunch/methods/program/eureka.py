@@ -13,7 +13,7 @@ fail.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -52,7 +52,6 @@ class Eureka(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = EurekaConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
         """Make a search by batches whose best program is the next parent."""

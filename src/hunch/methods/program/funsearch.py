@@ -16,7 +16,7 @@ can be repeated. The other searches, with the same prompt and writer, are its ba
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -55,7 +55,6 @@ class FunSearch(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = FunSearchConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     begins_with_start = True
 
     def begin(self, world: World, seed: int) -> None:

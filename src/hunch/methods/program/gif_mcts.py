@@ -17,7 +17,7 @@ the winner is submitted again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -58,7 +58,6 @@ class GIFMCTS(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = GIFMCTSConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
         """Make the tree, or a baseline."""

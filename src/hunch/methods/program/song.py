@@ -11,7 +11,7 @@ It differs from Eureka only in its search: one lineage instead of a population.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,21 +40,19 @@ class Lineage(Refinement):
     """
 
     def __init__(self, good: float) -> None:
-        super().__init__()
         self.good = good
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Continue with the new program, unless the last one was good enough."""
         for attempt in attempts:
-            if self.last is None or self.last.fitness is None or self.last.fitness < self.good:
-                self.last = attempt
+            if self.parent is None or self.parent.fitness is None or self.parent.fitness < self.good:
+                self.parent = attempt
 
 
 class Song(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = SongConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
         """Make a search of one lineage."""

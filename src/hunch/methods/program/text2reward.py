@@ -10,7 +10,7 @@ In the paper a person describes the policy's behaviour; here the design problem 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -59,7 +59,6 @@ class Text2Reward(ProgramAgent):
     """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = Text2RewardConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def search(self) -> Search:
         """One conversation."""

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from hunch import plugins
 from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
-from hunch.lm.asking import AskConfig, ask_config
 from hunch.lm.base import LanguageModel
+from hunch.lm.settings import AskConfig, ask_config
 from hunch.lm.wording import version
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
@@ -42,7 +42,6 @@ class WritingAgent(Agent):
     """
 
     config_class: ClassVar[type[Any]] = WritingConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> WritingAgent:

@@ -69,7 +69,6 @@ class RLPrompt(Agent):
     """
 
     config_class: ClassVar[type[Any]] = RLPromptConfig
-    fixed: ClassVar[dict[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("rng", "q", "tried")
     evidence = None
 

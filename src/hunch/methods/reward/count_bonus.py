@@ -6,7 +6,7 @@ The bonus is weight / sqrt(N), where N counts a state or an event over the whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -79,7 +79,6 @@ class CountBonus(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = CountBonusConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self, config: CountBonusConfig | None = None, encoder: LanguageModel | None = None, **options: Any

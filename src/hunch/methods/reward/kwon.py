@@ -19,7 +19,6 @@ the labels copied by hand (released code). Here every episode is judged; repeate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -59,7 +58,6 @@ class Kwon(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = KwonConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,

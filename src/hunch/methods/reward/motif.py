@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, HunchError, HunchWarning, Transition, World
+from hunch.core import HunchError, HunchWarning, Transition, World
 from hunch.lm import load
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
@@ -111,11 +111,6 @@ class Preference(RewardSource):
         self.models = {"judge": lm, "encoder": encoder}
         asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), role="preference")
         self.comparer = Comparer(lm, asking, self.config.last)
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """The evidence level of the judge."""
-        return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -309,7 +304,6 @@ class Motif(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = MotifConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import Any, ClassVar
 
 from hunch.core import UsageError
@@ -46,7 +46,6 @@ class RewardedLearner(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = RewardedLearnerConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self, source: RewardSource, config: Any = None, encoder: LanguageModel | None = None, **options: Any
@@ -81,7 +80,7 @@ def source(place: str) -> Callable[..., RewardSource]:
     if not (module and name):
         raise UsageError(f"--reward is a class of yours, as module:Class, not {place!r}.")
     try:
-        found: Callable[..., RewardSource] = getattr(import_module(module), name)
+        found: Callable[..., RewardSource] = resolve_name(place)
     except Exception as error:  # the import of a package may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error

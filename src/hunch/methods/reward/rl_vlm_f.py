@@ -271,7 +271,6 @@ class RLVLMF(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = RLVLMFConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     source: PicturePreference
 
     def __init__(

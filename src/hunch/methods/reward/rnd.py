@@ -5,7 +5,7 @@ The bonus is the error of predicting a random network (Burda et al., ICLR 2019).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -192,7 +192,6 @@ class RND(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = RNDConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     source: RandomDistillation
 
     def __init__(

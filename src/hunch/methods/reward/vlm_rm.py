@@ -26,9 +26,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, Transition, UsageError
-from hunch.lm import Message, picture, require
+from hunch.core import FloatArray, Transition, UsageError
+from hunch.lm import require
 from hunch.lm.base import LanguageModel
+from hunch.lm.pictures import message
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
@@ -67,7 +68,6 @@ class VLMRM(Rewarded):
     """
 
     config_class: ClassVar[type[Any]] = VLMRMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self, lm: LanguageModel, config: Any = None, encoder: LanguageModel | None = None, **options: Any
@@ -106,11 +106,6 @@ class Likeness(RewardSource):
         self._lines: dict[str, FloatArray] = {}
 
     @property
-    def evidence(self) -> EvidenceLevel:
-        """The evidence level of the model."""
-        return self.lm.evidence
-
-    @property
     def settings(self) -> dict[str, Any]:
         """The model, the sentences and alpha."""
         told = {"goal": self.goal, "baseline": self.baseline, "alpha": self.alpha}
@@ -125,7 +120,7 @@ class Likeness(RewardSource):
         if any(not t.next_state.pictures for t in transitions):
             raise UsageError("A state has no picture: add --env.picture.")
         seen = [t.next_state.pictures[-1].data for t in transitions]
-        vectors = self.lm.embed([(Message("user", "", (picture(data),)),) for data in seen])
+        vectors = self.lm.embed([message(data) for data in seen])
         goals = [self.goal or t.state.aim for t in transitions]
         return [self._near(x, goal) for x, goal in zip(vectors.astype(np.float64), goals, strict=True)]
 

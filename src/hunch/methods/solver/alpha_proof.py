@@ -101,7 +101,6 @@ class AlphaProof(Agent):
     """
 
     config_class: ClassVar[type[Any]] = AlphaProofConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     records_file: ClassVar[str] = "proofs.jsonl"
     saved = (
         *["round", "spent", "stored", "attempts", "given", "refuted", "unmeant", "failed", "extra"],

@@ -71,7 +71,6 @@ class TextAgent(Agent):
     """
 
     config_class: ClassVar[type[Any]] = TextConfig
-    fixed: ClassVar[Mapping[str, Any]] = {}
     default: ClassVar[str] = WALKS
     reference: Any = "start"
 

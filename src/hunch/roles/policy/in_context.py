@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hunch.roles.world_model.experience import Episode, Experience, discounted_return
+from hunch.roles.world_model.experience import Episode, Experience, gained
 from hunch.roles.world_model.prompting import Blank, Completer
 
 if TYPE_CHECKING:
@@ -79,12 +79,8 @@ def _stretches(episode: Episode, wording: Texts, hints: bool, successful: bool) 
     return [
         wording.reset + "".join(told[i:j])
         for i, j in combinations(range(len(told) + 1), 2)
-        if not successful or _gained(episode[i:j], wording) > wording.success_threshold
+        if not successful or gained(episode[i:j], wording.gamma) > wording.success_threshold
     ]
-
-
-def _gained(steps: Episode, wording: Texts) -> float:
-    return discounted_return([step.reward for step in steps], wording.gamma)
 
 
 class LookUpPolicy:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hunch.lm.asking import ask_config
 from hunch.lm.base import LanguageModel
+from hunch.lm.settings import ask_config
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.distribution import DistributionPrior, UniformPrior
 from hunch.roles.prior.kinds import PriorConfig

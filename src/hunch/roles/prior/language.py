@@ -14,7 +14,7 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, about, require_knows
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.prompts import Prompt
-from hunch.lm.scoring.choose import Tie, choose, estimator_of, project
+from hunch.lm.scoring.choose import choose, estimator_of, project
 from hunch.lm.wording import version
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
@@ -146,7 +146,6 @@ class MappedPrior:
 
     Args:
         lm: A model that generates.
-        tie: What an answer that decides on no action stands for, see :func:`hunch.lm.scoring.choose.project`.
         read: ``decided`` reads answers as people do (:func:`hunch.lm.answers.reading.read_option`);
             ``named`` takes the action that an answer names most often, as the paper's released code does.
         asks: How answers are sampled, and one's own prompt.
@@ -161,7 +160,6 @@ class MappedPrior:
         self,
         lm: LanguageModel,
         *,
-        tie: Tie = "last",
         read: Literal["decided", "named"] = "decided",
         asks: AskConfig = ASKS,
         listed: bool = True,
@@ -172,7 +170,6 @@ class MappedPrior:
             require_knows(lm, "choices", "structured answers")
         self.lm = lm
         self.evidence: EvidenceLevel | None = lm.evidence
-        self.tie: Tie = tie
         self.read: Literal["decided", "named"] = read
         self.asks, self._asking = asks, Asking(lm, asks)
         self.listed, self.structured = listed, structured
@@ -193,7 +190,7 @@ class MappedPrior:
             raise UsageError("The mapped prior samples its candidates: set the number of proposals k.")
         first = int(rng.integers(2**31))
         answers = self.answers(states, k, first)
-        return [self._count(texts, state, rng) for texts, state in zip(answers, states, strict=True)]
+        return [self._count(texts, state) for texts, state in zip(answers, states, strict=True)]
 
     def prompt(self, state: State) -> Prompt:
         """Return the prompt for a state."""
@@ -212,17 +209,17 @@ class MappedPrior:
             found |= dict(zip(due, made, strict=True))
         return [found[i] for i in range(len(states))]
 
-    def _count(self, answers: Sequence[str], state: State, rng: np.random.Generator) -> Proposal:
-        chosen = [self.understood(answer, state.options, rng) for answer in answers]
+    def _count(self, answers: Sequence[str], state: State) -> Proposal:
+        chosen = [self.understood(answer, state.options) for answer in answers]
         counts = np.bincount([index for index, _ in chosen], minlength=len(state.options))
         self._asking.hear(answers, [state.options[i] if named else None for i, named in chosen])
         indices = np.flatnonzero(counts)
         fallbacks = sum(not named for _, named in chosen)
         return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))
 
-    def understood(self, answer: str, options: Sequence[str], rng: np.random.Generator) -> tuple[int, bool]:
-        """Return the action of an answer, and whether the answer named it; otherwise ``tie`` decides."""
+    def understood(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
+        """Return the action of an answer, or the last one, and whether the answer named it."""
         if self.read == "named":
-            return project(answer, options, self.tie, rng)
+            return project(answer, options)
         index = read_option(answer, options)
-        return project("", options, self.tie, rng) if index is None else (index, True)
+        return (len(options) - 1, False) if index is None else (index, True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
+from hunch.core import HunchWarning, Transition, UsageError, World
 from hunch.lm import choose, require
 from hunch.lm.answers.lines import spoken
 from hunch.lm.answers.reading import read_option
@@ -74,11 +74,6 @@ class Judge(RewardSource):
         self.lm, self.models = lm, {"judge": lm}
         top_p = 0.7 if self.config.temperature == 0 else 1.0
         self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=(), role="judge")
-
-    @property
-    def evidence(self) -> EvidenceLevel:
-        """The evidence level of the model."""
-        return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:

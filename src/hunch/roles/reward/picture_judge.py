@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hunch.lm import Message, picture, require
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
+from hunch.lm.pictures import message
 from hunch.lm.prompts import Prompt
 from hunch.lm.wording import version
 from hunch.ranges import NonNegativeFloat
@@ -60,9 +61,9 @@ class PictureJudge:
             goal: The goal, in words.
             pairs: Pictures as PNG files.
         """
-        shown = [(picture(one), picture(other)) for one, other in pairs]
         if not self.writes:
-            return self._by_likeness(goal, shown)
+            return self._by_likeness(goal, pairs)
+        shown = [(picture(one), picture(other)) for one, other in pairs]
         if not self.config.describe:
             return self.comparer.verdicts([self._question(goal, "", own) for own in shown])
         answers = self.lm.generate(
@@ -70,9 +71,9 @@ class PictureJudge:
         )
         return self.comparer.verdicts([self._question(goal, text.strip()) for (text,) in answers])
 
-    def _by_likeness(self, goal: str, shown: Sequence[tuple[str, str]]) -> list[int | None]:
+    def _by_likeness(self, goal: str, pairs: Sequence[tuple[bytes, bytes]]) -> list[int | None]:
         (vector,) = self.lm.embed([goal])
-        first, second = (self.lm.embed([(Message("user", "", (own[i],)),) for own in shown]) for i in (0, 1))
+        first, second = (self.lm.embed([message(own[i]) for own in pairs]) for i in (0, 1))
         leads = ((first - second) @ vector).tolist()
         return [1 if lead > 0 else 2 if lead < 0 else 0 for lead in leads]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from hunch.roles.reward.settings import RewardModelConfig
 JUDGED: Final = ("judge", "mixed")
 """Labels that a language model gives, all or half of them."""
 PRINCIPLES: Final = ("Choose the answer that does better what was asked.",)
+
+
+Pairs: TypeAlias = Sequence[tuple[Transition, Transition]]
+"""Pairs of steps from equal states."""
 
 
 class Compared(NamedTuple):
@@ -37,10 +41,8 @@ class Preferences(Protocol):
 
     evidence: EvidenceLevel | None
 
-    def compare(
-        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
-    ) -> list[float]:
-        """Return for each pair of steps from equal states the share of the preference for the first."""
+    def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
+        """Return for each pair the share of the preference for the first."""
 
 
 class Gold(Preferences):
@@ -56,9 +58,7 @@ class Gold(Preferences):
     def __init__(self, temperature: float = 0.5) -> None:
         self.temperature = temperature
 
-    def compare(
-        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
-    ) -> list[float]:
+    def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Draw a preference for each pair."""
         apart = np.array([one.reward - other.reward for one, other in pairs])
         if not self.temperature:
@@ -70,9 +70,7 @@ class Gold(Preferences):
 class Shuffled(Gold):
     """The control: preferences of gold, each assigned to another pair, so that they tell nothing."""
 
-    def compare(
-        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
-    ) -> list[float]:
+    def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Draw preferences and shuffle them."""
         return [float(share) for share in rng.permutation(super().compare(pairs, rng))]
 
@@ -93,9 +91,7 @@ class Judged(Preferences):
         self.evidence = lm.evidence
         self.comparer = Comparer(lm, Asking(lm, own, tokens=16, temperature=0.1, stop=()))
 
-    def compare(
-        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
-    ) -> list[float]:
+    def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Ask about all pairs; equal texts are a tie without a question."""
         drawn = [self.principles[int(i)] for i in rng.integers(len(self.principles), size=len(pairs))]
         asked = [
@@ -125,9 +121,7 @@ class Mixed(Preferences):
     def __init__(self, one: Preferences, lm: LanguageModel, principles: Sequence[str]) -> None:
         self.one, self.other, self.lm, self.evidence = one, Judged(lm, principles), lm, lm.evidence
 
-    def compare(
-        self, pairs: Sequence[tuple[Transition, Transition]], rng: np.random.Generator
-    ) -> list[float]:
+    def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Let each compare its half, drawn by chance."""
         order = rng.permutation(len(pairs))
         halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
@@ -167,7 +161,7 @@ def read_pairs(file: str) -> list[Compared]:
     return found
 
 
-def require_contrast(pairs: Sequence[Compared], shares: bool = True) -> None:
+def require_contrast(pairs: Sequence[Compared]) -> None:
     """Refuse pairs from which nothing can be learned, before a model is fitted to them.
 
     Raises:

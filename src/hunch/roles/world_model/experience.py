@@ -62,6 +62,11 @@ class Experience:
             self.add([Example(*step) for step in episode], passed)
 
 
+def gained(steps: Sequence[Example], gamma: float) -> float:
+    """Return the sum of gamma^t r_t over some steps."""
+    return discounted_return([step.reward for step in steps], gamma)
+
+
 def discounted_return(rewards: Sequence[float], gamma: float) -> float:
     """Return the sum of gamma^t r_t."""
     return float(sum(gamma**t * reward for t, reward in enumerate(rewards)))

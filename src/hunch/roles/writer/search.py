@@ -27,22 +27,25 @@ class BestOfN:
         """Do nothing: :func:`~hunch.roles.writer.programs.best` finds the best."""
 
 
-class Refinement:
-    """Linear refinement: one lineage, in which each program is written from the one before, failed or not."""
+class OneParent:
+    """Base class of searches in which all next programs have the same parent."""
 
-    def __init__(self) -> None:
-        self.last: Attempt | None = None
+    parent: Attempt | None = None
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Return requests with the last attempt as the parent."""
-        return [Request((self.last,) if self.last else ())] * n
+        """Return requests with the parent, once there is one."""
+        return [Request((self.parent,) if self.parent else ())] * n
+
+
+class Refinement(OneParent):
+    """Linear refinement: one lineage, in which each program is written from the one before, failed or not."""
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Remember the last attempt."""
-        self.last = attempts[-1] if attempts else self.last
+        """The last attempt is the next parent."""
+        self.parent = attempts[-1] if attempts else self.parent
 
 
-class Greedy:
+class Greedy(OneParent):
     """Batches: the best of a batch is the parent of the whole next batch (Eureka).
 
     If a whole batch failed, the parent stays the same, so its request is repeated.
@@ -53,12 +56,7 @@ class Greedy:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.parent: Attempt | None = None
         self.batch: list[Attempt] = []
-
-    def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Return requests with the best of the last full batch as the parent."""
-        return [Request((self.parent,) if self.parent else ())] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Add attempts, and close the batch when it is full."""
@@ -68,15 +66,8 @@ class Greedy:
                 self.parent, self.batch = best(self.batch) or self.parent, []
 
 
-class HillClimbing:
+class HillClimbing(OneParent):
     """The best so far is the parent; among equals the latest, so that it can drift along a plateau."""
-
-    def __init__(self) -> None:
-        self.parent: Attempt | None = None
-
-    def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Return requests with the best attempt as the parent."""
-        return [Request((self.parent,) if self.parent else ())] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Move to an attempt that is not worse."""
