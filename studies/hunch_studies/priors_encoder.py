@@ -90,9 +90,9 @@ def measure(encoder: str, sample: Sequence[str]) -> Cost:
         UsageError: if the model cannot embed.
         HunchError: if it cannot be loaded.
     """
-    libraries()
     _, model = registry.build(encoder, {})
     require(model, "embed", needed_by="An encoder")
+    libraries()  # any encoder's memory is that of a process with them
     with one_thread():
         model.embed(sample[:1])
         start = time.perf_counter()

@@ -173,7 +173,7 @@ def test_refusals_are_no_verdicts():
 
 
 def test_a_model_without_the_verb_cannot():
-    found = heard("writer", "bag-of-words")
+    found = heard("writer", "bag-of-words", n=3)
     assert not found.asked
     assert "cannot generate" in found.why
 
@@ -226,7 +226,7 @@ def test_noise_does_not_last_however_frequent(error):
 def test_captions_of_pairs_tell_them_apart():
     role = role_named("preference")
     for bed in role.beds:
-        drawn = role.draw(bed, 60, 0)
+        drawn = role.draw(bed, 30, 0)
         assert len({(p.task, *sorted((p.better, p.worse))) for p in drawn}) > 0.8 * len(drawn)
 
 

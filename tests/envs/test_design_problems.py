@@ -224,7 +224,7 @@ def test_the_mountain_car_is_gymnasiums():
 def test_a_dense_reward_teaches_docking_and_the_sparse_one_does_not():
     env = RewardDesign(world="docking", trials="")
     dense, sparse = (
-        [tried(env, r, seed).fitness for seed in range(10)] for r in (env.world.dense, env.world.sparse)
+        [tried(env, r, seed).fitness for seed in range(5)] for r in (env.world.dense, env.world.sparse)
     )
     assert np.mean(dense) >= 0.8
     assert np.mean(sparse) < 0.2

@@ -158,7 +158,7 @@ def test_a_formaliser_reads_english_and_a_vote_reads_better():
 
 def test_a_round_trip_finds_the_reading_that_was_meant():
     """It is above the vote of as many readings, in statements of many places that can be wrong."""
-    goals = pool("hard", 40, 0)
+    goals = pool("hard", 20, 0)
     texts = list(map(english, goals))
 
     def right(readings, returns):

@@ -16,11 +16,11 @@ FAST = {"batch_size": 8, "learning_rate": 2e-3}
 
 @pytest.fixture(scope="module")
 def data():
-    return collect(TOMATO, {}, parse_mix("oracle"), 40)
+    return collect(TOMATO, {}, parse_mix("oracle"), 30)
 
 
 def success(agent):
-    return np.mean([episode.success for episode in hunch.evaluate(agent, hunch.make(TOMATO), 60)])
+    return np.mean([episode.success for episode in hunch.evaluate(agent, hunch.make(TOMATO), 40)])
 
 
 def test_it_clones_the_oracle(data):

@@ -121,7 +121,7 @@ def test_a_model_that_embeds_prefers_what_is_more_like_the_goal(steps: list[Tran
 
 def test_the_learner_is_one_that_had_the_last_rewards_from_the_start() -> None:
     model = lm.load("scripted:onlooker", cache=None)
-    agent = RLVLMF(model, pictures=PicturesConfig(every=100, pairs=20, zero="mean"))
+    agent = RLVLMF(model, pictures=PicturesConfig(every=100, pairs=10, zero="mean"))
     hunch.train(agent, BED, steps=250, env_options=SHOWN)
     assert agent.source.fits == 2
     rewards = agent.source.given([digest for _, digest in agent.past])

@@ -27,6 +27,7 @@ from hunch.roles.reward.settings import RewardModelConfig  # noqa: E402
 
 ENV = "hunch/Recipes-v0"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=64"
+FEW = ("--eval-episodes", "2")
 GOOD, BAD = "boil carrot ; add salt ; serve", "boil chicken ; serve"
 ASKED = State("dish soup diet vegan pace quick :")
 
@@ -56,7 +57,7 @@ def recorded(n=40, groups=True):
 def writer(tmp_path_factory):
     """A run of sft, long enough to write most words in a sensible order."""
     out = tmp_path_factory.mktemp("runs") / "writer"
-    hunch.train("sft", ENV, 1200, lm=SCRATCH, envs=8, out=out, batch_size=32, learning_rate=1e-2)
+    hunch.train("sft", ENV, 800, lm=SCRATCH, envs=8, out=out, batch_size=32, learning_rate=1e-2)
     return out
 
 
@@ -243,7 +244,7 @@ def test_the_policy_follows_the_reward_model_and_an_evaluation_says_how(writer, 
         "kl": 0.0,
         "learning_rate": 1e-3,
     }
-    hunch.train("rlhf", ENV, 1000, lm=f"hf:{writer}", envs=16, out=out, **options)
+    hunch.train("rlhf", ENV, 700, lm=f"hf:{writer}", envs=16, out=out, **options)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     learned = [line["intrinsic"] for line in lines if "intrinsic" in line]
     assert np.mean(learned[-3:]) > np.mean(learned[:3]) + 0.1
@@ -367,6 +368,7 @@ def test_data_of_a_model_have_groups_and_dpo_learns_from_them(writer, tmp_path, 
             data,
             "--steps",
             "3",
+            *FEW,
             "--out",
             out,
         ]
@@ -385,6 +387,7 @@ def test_data_of_a_model_have_groups_and_dpo_learns_from_them(writer, tmp_path, 
             shown,
             "--steps",
             "3",
+            *FEW,
             "--curated",
             "5",
             "--out",
@@ -411,6 +414,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
             str(file),
             "--steps",
             "2",
+            *FEW,
             "--out",
             out,
         ]
@@ -431,6 +435,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
             str(file),
             "--steps",
             "2",
+            *FEW,
             "--out",
             f"{out}2",
         ]

@@ -56,7 +56,7 @@ def played(budget, steps=200, **dials):
 
 def test_stopped_by_budgets_and_resumed_equals_uninterrupted(tmp_path):
     """Answers on disk make the steps after the last checkpoint free; what they cost stays on the books."""
-    config = replace(CONFIG, steps=250)
+    config = replace(CONFIG, steps=150)
     whole = execute(config, tmp_path / "whole")
     calls = int(whole.usage["calls"])
     (tmp_path / "answers.sqlite").unlink()
@@ -255,7 +255,7 @@ def test_an_estimate_needs_neither_server_nor_key(spec, tmp_path, monkeypatch, c
 
 def test_what_is_in_the_cache_costs_nothing(tmp_path):
     """A run of no more steps than are played is estimated exactly, but for what its answers change."""
-    config = replace(CONFIG, steps=200)
+    config = replace(CONFIG, steps=100)
     before = estimates([config])[0]
     execute(config, tmp_path / "r")
     after = estimates([config])[0]

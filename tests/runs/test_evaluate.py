@@ -254,14 +254,15 @@ class Renamed:
 @pytest.mark.parametrize(
     ("encoder", "options", "sentence"),
     [
-        (Renamed("other"), {}, "trained on embeddings of minilm"),
-        (Renamed("minilm", 100), {}, "another size"),
-        (Renamed("minilm"), {"hidden": 8}, "another size"),
-        (Renamed("minilm"), {"joint": True}, "another size"),
+        (("other",), {}, "trained on embeddings of minilm"),
+        (("minilm", 100), {}, "another size"),
+        (("minilm",), {"hidden": 8}, "another size"),
+        (("minilm",), {"joint": True}, "another size"),
     ],
 )
 def test_a_q_of_another_encoder_is_refused_and_the_agent_left(run, encoder, options, sentence):
-    agent = begun(DQNPrior(UniformPrior(), TextTable(encoder), k=2, **{**SMALL, **options}))
+    table = TextTable(Renamed(*encoder))
+    agent = begun(DQNPrior(UniformPrior(), table, k=2, **{**SMALL, **options}))
     before = {name: weights.clone() for name, weights in agent.learner.network.state_dict().items()}
     with pytest.raises(UsageError, match=sentence):
         agent.load_state_dict(read_checkpoint(run)["agent"])

@@ -139,11 +139,11 @@ def test_an_environment_of_ones_own_is_found_again(tmp_path, monkeypatch):
     (tmp_path / "my_bell.py").write_text(BELL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    hunch.train("dqn", hunch.make("my_bell:Bell-v0"), 20, out="python", encoder="bag-of-words")
+    hunch.train("q-learning", hunch.make("my_bell:Bell-v0"), 20, out="python")
     assert json.loads(Path("python/config.json").read_text())["run"]["env"] == "my_bell:Bell-v0"
     monkeypatch.undo()
     command = [str(Path(sys.executable).with_name("hunch"))]
-    told = "run dqn --env my_bell:Bell-v0 --encoder bag-of-words --steps 20 --out command"
+    told = "run q-learning --env my_bell:Bell-v0 --steps 20 --out command"
     for words in (told, "evaluate python --episodes 2"):
         done = subprocess.run([*command, *words.split()], capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

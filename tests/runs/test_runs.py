@@ -231,18 +231,8 @@ def test_stop_signal_saves(tmp_path, capsys):
     """Ctrl-C ends the command with 130 and leaves a run that the same command finishes."""
     command = [
         *(sys.executable, "-m", "hunch", "run", "dqn-prior", "--env", "hunch/FrozenLake-v0"),
-        *(
-            "--steps",
-            "1200",
-            "--k",
-            "3",
-            "--hidden",
-            "16",
-            "--encoder",
-            "bag-of-words",
-            "--out",
-            str(tmp_path),
-        ),
+        *("--lm", "uniform", "--steps", "1200", "--k", "3", "--hidden", "16", "--encoder", "bag-of-words"),
+        *("--out", str(tmp_path)),
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not read_lines(tmp_path / "metrics.jsonl"):

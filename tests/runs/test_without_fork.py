@@ -11,7 +11,7 @@ from hunch.lm.answers import leases
 LAKE = "hunch/FrozenLake-v0"
 LACKING = """
 import multiprocessing, os, sys
-import filelock, gymnasium, rich.console, scipy.stats, torch, tyro  # they know the system that they run on
+import filelock, gymnasium, rich.console, torch, tyro  # they know the system that they run on
 import concurrent.futures, logging, random, subprocess, tempfile, threading
 for name in ("resource", "fcntl", "pwd", "grp", "termios"):
     sys.modules[name] = None

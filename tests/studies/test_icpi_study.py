@@ -50,8 +50,8 @@ def test_regret_of_a_model_that_knows_is_less(tmp_path):
         arm("right", "Chain", "icpi", "scripted:icpi-nearest?error=0.0"),
         arm("wrong", "Chain", "icpi", "scripted:icpi-nearest?error=0.5"),
     ]
-    compare(jobs(lines, 2, tmp_path), workers=2)
-    table = regrets("Chain", lines, 2, tmp_path)
+    compare(jobs(lines, 1, tmp_path), workers=2)
+    table = regrets("Chain", lines, 1, tmp_path)
     right, wrong = (float(row.split("|")[4].split()[0]) for row in table.splitlines()[2:4])
     assert right < 0.1 < wrong
     assert (tmp_path / "regret.png").stat().st_size > 5_000

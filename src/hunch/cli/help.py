@@ -10,6 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -70,6 +71,11 @@ def wants_help(arguments: Sequence[str]) -> bool:
 
 def meanings(cls: type[Any]) -> dict[str, str]:
     """Return the text below each field of a dataclass, including its base classes."""
+    return _meanings(cls)  # type: ignore[arg-type]
+
+
+@cache  # a command asks several times, and a class without source is looked for in all of its module
+def _meanings(cls: type[Any]) -> dict[str, str]:
     found = dict[str, str]()
     for base in reversed(cls.__mro__):
         try:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from difflib import get_close_matches
+from inspect import getdoc
 from itertools import pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
@@ -288,6 +289,10 @@ def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
 
 
 def _default(cls: Any) -> Any:
-    """Return the default of a part; a part with a required option has none."""
+    """Return the default of a part; a part with a required option has none.
+
+    Its help is that of its class, which tyro would look for in the source of a class that has none.
+    """
     required = any(entry.default is entry.default_factory for entry in fields(cls))
-    return field() if required else field(default_factory=cls)
+    said = {"help": getdoc(cls) or ""}
+    return field(metadata=said) if required else field(default_factory=cls, metadata=said)

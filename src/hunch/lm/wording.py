@@ -6,7 +6,9 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import cache
 from hashlib import sha256
+from types import CodeType
 from typing import Any
 
 
@@ -24,16 +26,19 @@ def version(*writers: Callable[..., Any] | str) -> str:
 
 
 def _words(writer: Callable[..., Any]) -> Iterator[str]:
-    code = writer.__code__
-    for value in (writer.__globals__.get(name) for name in code.co_names):
+    for value in (writer.__globals__.get(name) for name in writer.__code__.co_names):
         if isinstance(value, (str, dict)):
             yield str(value)
+    yield from _said(writer.__code__)
+
+
+@cache  # a file is read once, not by every agent
+def _said(code: CodeType) -> tuple[str, ...]:
+    """Return the texts in a function, without the one that documents it."""
     try:
-        (function,) = ast.parse(textwrap.dedent(inspect.getsource(writer))).body
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
     except (OSError, SyntaxError, ValueError):  # its file is not there
-        yield str([value for value in code.co_consts if isinstance(value, str)])
-        return
+        return (str([value for value in code.co_consts if isinstance(value, str)]),)
     said = ast.get_docstring(function, clean=False) if isinstance(function, ast.FunctionDef) else None
-    for node in ast.walk(function):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != said:
-            yield node.value
+    texts = (node.value for node in ast.walk(function) if isinstance(node, ast.Constant))
+    return tuple(text for text in texts if isinstance(text, str) and text != said)

@@ -71,8 +71,9 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
         run = _Run(agent, [copy.deepcopy(env) for _ in range(n)], seed)
         whole = run.go(steps)
         _same("same seed", run.go(steps), whole)
-        _same("resume", run.go(steps, pause=steps // 2), whole)
-        _same("no trace", run.go(steps, evaluated=steps // 2), whole)
+        evaluated = run.go(steps, evaluated=steps // 2)
+        _same("no trace", evaluated, whole)
+        _same("resume", run.resumed(evaluated, steps), whole)
     states, played = whole.states, whole.last
     _batch(agent, states)
     _streams(agent, states, played, data)
@@ -93,6 +94,8 @@ class _Trace:
     final: Any = None
     states: list[State] = field(default_factory=list)
     last: list[Transition] = field(default_factory=list)
+    saved: Any = None
+    """What it was halfway, and the state of the environments then."""
 
 
 @dataclass
@@ -103,17 +106,28 @@ class _Run:
     envs: list[TextEnvironment]
     seed: int
 
-    def go(self, steps: int, pause: int = 0, evaluated: int = 0) -> _Trace:
-        """Run from the beginning; optionally save and resume, or evaluate, on the way."""
+    def go(self, steps: int, evaluated: int = 0) -> _Trace:
+        """Run from the beginning; optionally save and evaluate after some steps."""
+        rollout, trace = self._begin(steps), _Trace()
+        if evaluated:
+            self._on(rollout, trace, evaluated)
+            half = replace(trace, transitions=[*trace.transitions], metrics=[*trace.metrics])
+            trace.saved = half, _round_trip(rollout.state_dict())
+            self._evaluate()
+        return self._on(rollout, trace, steps)
+
+    def resumed(self, trace: _Trace, steps: int) -> _Trace:
+        """Begin again, restore what a run saved, and go on to the end."""
+        half, worlds = trace.saved
         rollout = self._begin(steps)
-        trace, paused, judged = _Trace(), not pause, not evaluated
+        _called("resume", "load_state_dict", lambda: self.agent.load_state_dict(half.final))
+        rollout.load_state_dict(worlds)
+        return self._on(rollout, half, steps)
+
+    def _on(self, rollout: Rollout, trace: _Trace, steps: int) -> _Trace:
         while rollout.steps < steps:
-            if not paused and rollout.steps >= pause:
-                rollout, paused = self._again(rollout, steps), True
-            if not judged and rollout.steps >= evaluated:
-                judged = self._evaluate()
             trace.states = rollout.states
-            trace.last = _called("admissible", "act", lambda r=rollout: advance(r, self.agent))
+            trace.last = _called("admissible", "act", lambda: advance(rollout, self.agent))
             trace.transitions += [
                 (t.stream, t.action, t.reward, t.next_state.observation) for t in trace.last
             ]
@@ -126,14 +140,6 @@ class _Run:
         self.agent.begin(world_of(rollout, self.envs[0], steps, ()), self.seed)
         return rollout
 
-    def _again(self, rollout: Rollout, steps: int) -> Rollout:
-        """Save agent and rollout, begin again, and restore them."""
-        saved = _round_trip({"agent": self.agent.state_dict(), "rollout": rollout.state_dict()})
-        rollout = self._begin(steps)
-        _called("resume", "load_state_dict", lambda: self.agent.load_state_dict(saved["agent"]))
-        rollout.load_state_dict(saved["rollout"])
-        return rollout
-
     def _learn(self) -> dict[str, float]:
         metrics = _called("contract", "learn", self.agent.learn)
         numbers = isinstance(metrics, Mapping) and all(isinstance(float(x), float) for x in metrics.values())
@@ -142,14 +148,13 @@ class _Run:
         _plain("records", self.agent.records())
         return dict(metrics)
 
-    def _evaluate(self) -> bool:
+    def _evaluate(self) -> None:
         """Play an episode with a player, and check that the agent is unchanged."""
         before = copy.deepcopy(self.agent.state_dict())
         twins = [copy.deepcopy(env) for env in self.envs]
         _require("no trace", self.agent.player(0) is not self.agent, "player returned the agent itself")
         _called("no trace", "a player", lambda: evaluate(self.agent.player, twins, len(twins), self.seed))
         _unchanged(self.agent, before, "evaluating")
-        return True
 
 
 def _recorded(env: TextEnvironment, seed: int) -> Sequence[Episode]:
@@ -169,39 +174,43 @@ def _recorded(env: TextEnvironment, seed: int) -> Sequence[Episode]:
 def _batch(agent: Agent, states: Sequence[State]) -> None:
     for i, state in enumerate(states):
         rest = [*states[i + 1 :], *states[:i]]
-        alone = _choices(agent, (), [state])
-        together = _choices(agent, (), [state, *rest])
-        _agree("batch", alone, together, f"it chose {alone} for single states, but {together} in a batch")
+        _agree("batch", agent, ((), [state]), ((), [state, *rest]), "the other states of a batch changed")
 
 
 def _streams(
     agent: Agent, states: Sequence[State], played: Sequence[Transition], data: Sequence[Episode]
 ) -> None:
-    forth = _choices(agent, played, states)
-    back = _choices(agent, played[::-1], states)
-    _agree("order", forth, back, f"another order of transitions led to {back} instead of {forth}")
+    _agree("order", agent, (played, states), (played[::-1], states), "another order of transitions changed")
     first = states[0].stream
     others = [_in_stream(t, first + 1 + n) for n, episode in enumerate(data) for t in episode]
     own = [t for t in played if t.stream == first]
-    alone, disturbed = _choices(agent, own, states[:1]), _choices(agent, [*own, *others], states[:1])
-    _agree("streams", alone, disturbed, f"events in other streams changed {alone} to {disturbed}")
+    alone, disturbed = (own, states[:1]), ([*own, *others], states[:1])
+    _agree("streams", agent, alone, disturbed, "events in other streams changed")
 
 
-def _choices(agent: Agent, seen: Sequence[Transition], states: Sequence[State]) -> set[str]:
-    """Return what players of several seeds choose in the first state after they saw some transitions."""
-    chosen = set()
+_Seen = tuple[Sequence[Transition], Sequence[State]]
+"""What a player observes, and the states in which it then acts."""
+
+
+def _agree(rule: str, agent: Agent, one: _Seen, other: _Seen, changed: str) -> None:
+    """Raise an error if a choice in the first state is certain on one side and never made on the other.
+
+    Players of several seeds choose, until that is settled.
+    """
+    before: set[str] = set()
+    after: set[str] = set()
     for seed in range(_TRIES):
-        player: Player = agent.player(seed)
-        if seen:
-            player.observe(seen)
-        chosen.add(player.act(states)[0])
-    return chosen
+        before.add(_choice(agent.player(seed), *one))
+        after.add(_choice(agent.player(seed), *other))
+        if before & after or (len(before) > 1 and len(after) > 1):
+            return
+    raise AgentError(rule, f"{changed} the choice from {before} to {after}")
 
 
-def _agree(rule: str, one: set[str], other: set[str], problem: str) -> None:
-    """Raise an error if a choice is certain on one side and never made on the other."""
-    varies = len(one) > 1 and len(other) > 1
-    _require(rule, varies or bool(one & other), problem)
+def _choice(player: Player, seen: Sequence[Transition], states: Sequence[State]) -> str:
+    if seen:
+        player.observe(seen)
+    return player.act(states)[0]
 
 
 def _explanation(agent: Agent, state: State) -> None:

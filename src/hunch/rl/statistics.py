@@ -26,10 +26,12 @@ TENTHS = 10
 
 
 def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> FloatArray:
-    """Return the mean of the middle half, or the plain mean of fewer than four values."""
-    from scipy.stats import trim_mean
-
-    return np.asarray(trim_mean(np.asarray(values, dtype=float), 0.25, axis=axis))
+    """Return the mean of the middle half, or the plain mean of fewer than four values; nan of none."""
+    array = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
+    n, cut = len(array), len(array) // 4
+    if not n:
+        return np.asarray(float("nan"))
+    return np.asarray(np.partition(array, (cut, n - cut - 1), axis=0)[cut : n - cut].mean(axis=0))
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
@@ -37,22 +39,11 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 
     With one seed the interval is nan, because nothing is known about the spread.
     """
-    from scipy.stats import bootstrap
-
     centre = float(interquartile_mean(values))
     if len(values) < 2:
         return Estimate(centre, float("nan"), float("nan"))
-    if len(values) < FEW:
-        return Estimate(centre, min(values), max(values), len(values))
-    interval = bootstrap(
-        (np.asarray(values, dtype=float),),
-        interquartile_mean,
-        n_resamples=5000,
-        method="percentile",
-        rng=np.random.default_rng(0),
-        vectorized=True,
-    ).confidence_interval
-    return Estimate(centre, float(interval.low), float(interval.high))
+    low, high = band_over_seeds(np.asarray(values, dtype=float), resamples=5000)
+    return Estimate(centre, float(low), float(high), len(values) if len(values) < FEW else 0)
 
 
 def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArray, FloatArray]:
@@ -61,11 +52,11 @@ def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArr
     Below five seeds it is their range.
 
     Args:
-        values: Shape (seeds, points).
+        values: Shape (seeds, points), or (seeds,) for one point.
         resamples: Bootstrap resamples of the seeds.
 
     Returns:
-        Lower and upper bound, each of shape (points,).
+        Lower and upper bound, each of shape (points,), or of one number.
     """
     if len(values) < FEW:
         return values.min(axis=0), values.max(axis=0)
@@ -85,13 +76,13 @@ def probability_of_improvement(scores: Sequence[float], others: Sequence[float])
 
 def over_pairs(differences: Sequence[float]) -> Estimate:
     """Return the mean of paired differences with Student's 95 % interval; nan with one pair."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     values = np.asarray(differences, dtype=float)
     centre = float(values.mean()) if len(values) else float("nan")
     if len(values) < 2:
         return Estimate(centre, float("nan"), float("nan"))
-    half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
     return Estimate(centre, centre - half, centre + half)
 
 

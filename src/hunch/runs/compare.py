@@ -39,7 +39,7 @@ LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only know which words are equal; the first is the lexical control of comparisons."""
 SEED = "seed"
 """Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
-PRELOADED = ("hunch.runs.execute", "torch", "scipy.stats")
+PRELOADED = ("hunch.runs.execute", "torch")
 """Modules that are imported once for all runs."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field, is_dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, TypeAlias
 
@@ -171,6 +172,7 @@ def _check_method(config: RunConfig) -> None:
     check_specs(config.method, config.specs(), needs)
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

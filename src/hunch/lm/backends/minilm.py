@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from copy import copy
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,8 +48,11 @@ class MiniLM(EncoderModel):
             super().__init__("minilm", folder)
         # The last bits of a vector depend on the version of torch, and runs must repeat bit for bit.
         how = "-packed" * self._reader.packs
-        self.revision = f"{WEIGHTS_SHA256[:16]}-torch-{version('torch')}{how}"
+        self.revision = f"{self._files(folder)}-torch-{version('torch')}{how}"
         self.context = MAX_TOKENS
+
+    def _files(self, folder: Path) -> str:
+        return WEIGHTS_SHA256[:16]
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
@@ -65,7 +70,14 @@ def load(*, folder: str | Path | None = None) -> MiniLM:
         HunchError: if the model is not available, or its weights are not the published ones.
     """
     weights.libraries()
-    return MiniLM(Path(folder) if folder is not None else _installed() or _fetched())
+    place = Path(folder) if folder is not None else _installed() or _fetched()
+    return copy(_read(place.absolute(), _weights(place).stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=1)
+def _read(folder: Path, changed: int) -> MiniLM:
+    """Read the network, which all models of a process share; each has a name and counters of its own."""
+    return MiniLM(folder)
 
 
 def check(*, folder: str | Path | None = None) -> None:

@@ -51,13 +51,17 @@ class TransformerModel(Model):
         self.device = device
         self._reader = Reader(self.network.base_model, pack=self.packs)
         where = f"{dtype}:{device.split(':')[0]}:torch-{version('torch')}"
-        self.revision = f"{weights.fingerprint(folder)}:{where}" + ":packed" * self._reader.packs
+        self.revision = f"{self._files(folder)}:{where}" + ":packed" * self._reader.packs
         self.evidence = self._evidence()
         self.trained_on = weights.trained_on(folder)
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
         config = self.network.config.get_text_config()
         self.dim = int(config.hidden_size)
         self.context = self._positions = getattr(config, "max_position_embeddings", None)
+
+    def _files(self, folder: Path) -> str:
+        """Return an identifier of the files."""
+        return weights.fingerprint(folder)
 
     def _evidence(self) -> EvidenceLevel:
         stated = getattr(self.network.config, "hunch_evidence", "L3")
