@@ -88,6 +88,7 @@ APART: Final[dict[str, str]] = {
     "InstructGPT": _TRAINED,
     "Offline RLHF": _TRAINED,
     "RL4LMs": _TRAINED,
+    "LIMA": _TRAINED,
     "Sentence compression": _TRAINED,
     "Constitutional AI": _TRAINED,
     "RAIN": "the model that writes is trained first, which takes minutes",
