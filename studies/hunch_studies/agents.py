@@ -3,7 +3,7 @@
     hunch study agents
 
 Every arm acts in the same pool of games with the shipped households model. Those that write take any text,
-and one that is not admissible costs a step; GLAM and DQN-Prior choose from the list.
+and one that is not admissible costs a step; the others choose from the list.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ EPISODES: Final = 200
 """Episodes of each evaluation."""
 NEVER: Final = 10**9
 WRITES: Final[dict[str, Any]] = {"max_tokens": 12, "episodes": 32, "kl": 0.0, "reference": "none"}
+CHOOSES: Final[dict[str, Any]] = {"episodes": 32, "kl": 0.0, "reference": "none", "listed": False}
 ALONE: Final = "the model alone"
 
 
@@ -62,6 +63,9 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
     def writes(label: str, method: str, options: Any) -> Arm:
         return arm(label, method, options, written=True)
 
+    def chooses(label: str, **options: Any) -> Arm:
+        return arm(label, "grpo", GRPOConfig(**{**CHOOSES, **options}), TRAINED)
+
     prior = PriorConfig(kind="likelihood", listed=False)
     return (
         writes("GRPO", "grpo", GRPOConfig(**WRITES)),
@@ -71,6 +75,9 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         writes("RLOO", "rloo", RLOOConfig(**WRITES, group=8)),
         # rewards of 0 and 1 without a baseline: the likelihood of the episodes that succeeded
         writes("filtered cloning", "rloo", RLOOConfig(**WRITES, group=8, advantage="returns")),
+        chooses("GRPO, from the list"),
+        chooses("GRPO, from the list, shuffled rewards", shuffle=True),
+        chooses(f"{ALONE}, from the list", episodes=NEVER),
         arm("GLAM", "glam", GLAMConfig(listed=False, normalise="token"), TRAINED),
         arm("DQN-Prior, frozen model", "dqn-prior", DQNPriorConfig(prior=prior), MODEL),
     )
@@ -80,13 +87,15 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Success in the end, whether it is above the model alone, refused texts and seconds, in Markdown."""
     by = {arm: [job.folder for job in jobs([arm], seeds, folder) if finished(job.folder)] for arm in listed}
     late = {arm: [evaluated(run) for run in runs] for arm, runs in by.items()}
-    alone = [rate for arm, own in late.items() if arm.label == ALONE for rate in own]
+    alone = [rate for arm, own in late.items() if arm.label.startswith(ALONE) for rate in own]
     rows = []
     for arm, own in late.items():
         lines = [line for run in by[arm] for line in read_lines(run / "metrics.jsonl")]
         refused = [line["refused"] for line in lines if "refused" in line]
         shown = f"{refused[0]:.2f} to {refused[-1]:.2f}" if refused else ""
-        ahead = "" if arm.label == ALONE or not alone else "yes" if above(own, alone) else "not shown"
+        ahead = (
+            "" if arm.label.startswith(ALONE) or not alone else "yes" if above(own, alone) else "not shown"
+        )
         rows.append((arm.label, over_seeds(own), ahead, shown))
     return table_of("arm | success after training | above the model alone | inadmissible texts", rows)
 
