@@ -7,8 +7,9 @@ pocket models. Where one is missing, or a library of an extra, an error says how
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, distribution, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points, version
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -46,6 +47,15 @@ def library(name: str, sentence: str, extra: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise UsageError(f"{sentence}: {install(extra)}.") from error
+
+
+@cache
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def install(extra: str) -> str:

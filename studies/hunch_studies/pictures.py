@@ -47,5 +47,12 @@ def questions() -> dict[str, Any]:
     }
 
 
+def laid_out(found: dict[str, Any]) -> str:
+    """Return questions as JSON, each picture on a line of its own."""
+    *head, _ = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    seen = ",\n".join(map(json.dumps, found["seen"]))
+    return "{\n" + ",\n".join([*head, f'"seen": [\n{seen}\n]']) + "\n}\n"
+
+
 if __name__ == "__main__":
-    write_atomically(Path(sys.argv[1]), (json.dumps(questions(), indent=0) + "\n").encode())
+    write_atomically(Path(sys.argv[1]), laid_out(questions()).encode())

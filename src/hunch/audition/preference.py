@@ -44,9 +44,9 @@ class Compared(NamedTuple):
 
 def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     """Draw pairs of captions of one episode that differ in text and progress: n questions in two orders."""
-    rng = np.random.default_rng(seed)
     if bed is pictures.BED:
         return _drawn_pictures(-(-n // 2), seed)
+    rng = np.random.default_rng(seed)
     episodes: dict[int, list[Moment]] = {}
     for moment in moments(bed, 8 * n, seed, skill=0.7, each=50):
         episodes.setdefault(moment.episode, []).append(moment)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field, is_dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
@@ -13,6 +11,7 @@ from annotated_types import Interval
 from hunch import methods
 from hunch.core import UsageError
 from hunch.lm.settings import check_prompts, with_digests
+from hunch.plugins import version_of
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
@@ -115,7 +114,7 @@ class RunConfig(Setting):
 
     def record(self, asked: Asked) -> dict[str, Any]:
         """Return the contents of ``config.json``: settings, models, versions and evidence level."""
-        versions = {name: _version(name) for name in _PACKAGES}
+        versions = {name: version_of(name) for name in _PACKAGES}
         return {
             "run": self.settings(),
             "evidence": asked.evidence,
@@ -170,11 +169,3 @@ def _check_method(config: RunConfig) -> None:
     if "lm" in needs and kind in NEEDS:
         needs["lm"] = NEEDS[kind]
     check_specs(config.method, config.specs(), needs)
-
-
-@cache
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

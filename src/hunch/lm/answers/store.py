@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -25,6 +24,7 @@ from filelock import FileLock
 
 from hunch.core import HunchWarning, UsageError
 from hunch.lm.answers.keys import Key, among, checksum
+from hunch.plugins import version_of
 
 if TYPE_CHECKING:
     from hunch.lm.answers.leases import Leases
@@ -39,7 +39,6 @@ PAUSE_SECONDS = 30.0
 LATER_SECONDS = 1.0
 """Seconds to wait for a busy file after an earlier wait was in vain."""
 MOST_UNSAVED = 20_000
-VERSION: Final = version("hunch-rl")
 CHECKED: Final = ("request", "sample", "value", "checksum")
 COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
 INSERT = f"INSERT OR REPLACE INTO answers ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"
@@ -142,7 +141,7 @@ class Store:
         if not answers:
             return {}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        origin = (source.verb, source.model, source.revision, VERSION, now)
+        origin = (source.verb, source.model, source.revision, version_of("hunch-rl") or "unknown", now)
         asked = (questions or {}).get
         rows = {
             key: (*key, value, checksum(key, value), *origin, asked(key)) for key, value in answers.items()
