@@ -98,16 +98,20 @@ def policy(seed: int) -> FloatArray:
 
     env = gymnasium.make("CartPole-v1", max_episode_steps=OPTIONS["max_steps"])
 
-    def survived(weights: FloatArray) -> int:
-        numbers, steps, over = env.reset(seed=seed)[0], 0, False
+    def survived(weights: FloatArray, start: int) -> int:
+        numbers, steps, over = env.reset(seed=start)[0], 0, False
         while not over:
             numbers, _, ended, cut, _ = env.step(int(weights[:4] @ numbers + weights[4] > 0))
             steps, over = steps + 1, ended or cut
         return steps
 
-    search = CEM(population=16, elites=4, generations=6, spread=1.0, noise=0.5)
-    scores = search.search(lambda own: np.array([survived(w) for w in own]), 5, np.random.default_rng(seed))
-    return list(scores)[-1]
+    def scores(candidates: FloatArray) -> FloatArray:
+        return np.array(
+            [np.mean([survived(own, 100 * seed + start) for start in range(4)]) for own in candidates]
+        )
+
+    search = CEM(population=32, elites=8, generations=8, spread=1.0, noise=0.5)
+    return list(search.search(scores, 5, np.random.default_rng(seed)))[-1]
 
 
 def record(seed: int, episodes: int, folder: Path) -> None:

@@ -99,6 +99,9 @@ def test_a_rule_that_knows_the_answer_is_right(role, bed, rule):
         ("reader", "uniform", 0.05, 0.35),
         ("formaliser", "scripted:formaliser", 1.0, 1.0),
         ("formaliser", "uniform", 0.0, 0.0),
+        ("text-judge", "scripted:critic", 1.0, 1.0),
+        ("text-judge", "scripted:critic?error=0.4", 0.7, 0.9),
+        ("text-judge", "uniform", 0.4, 0.6),
         ("preference", "scripted:onlooker", 1.0, 1.0),
         ("preference", "scripted:onlooker?error=0.3", 0.6, 0.8),
         ("preference", "scripted:onlooker?error=1", 0.0, 0.0),
@@ -116,6 +119,14 @@ def test_a_judge_of_captions_need_not_see_and_one_of_pictures_must():
         found = heard("preference", model, n=20, bed=bed)
         assert not found.asked
         assert found.why == f"it cannot {lacks}"
+
+
+def test_neither_words_nor_length_tell_which_text_is_right():
+    role = role_named("text-judge")
+    drawn = role.draw(role.beds[0], 400, 0)
+    assert role.lexical(drawn, 0).ability == 0.5
+    longer = [len(pair.better.split()) > len(pair.worse.split()) for pair in drawn]
+    assert np.mean(longer) == 0.5
 
 
 def test_a_formaliser_by_words_fails_where_brackets_are_needed():

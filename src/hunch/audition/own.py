@@ -18,6 +18,7 @@ from hunch.audition.preference import PREFERENCE
 from hunch.audition.prior import POLICY, PRIOR
 from hunch.audition.question import SEARCHED, Bed, Role, won_by_search
 from hunch.audition.reader import READER
+from hunch.audition.text_judge import TEXT_JUDGE
 from hunch.audition.world_model import WORLD_MODEL
 from hunch.audition.writer import WRITER
 from hunch.core import Episode, UsageError
@@ -144,6 +145,7 @@ _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
     WRITER.name: _no_programs,
     READER.name: _only(READER),
     FORMALISER.name: _only(FORMALISER),
+    TEXT_JUDGE.name: _only(TEXT_JUDGE),
 }
 
 

@@ -12,6 +12,7 @@ from hunch.audition.preference import PREFERENCE
 from hunch.audition.prior import POLICY, PRIOR
 from hunch.audition.question import Role
 from hunch.audition.reader import READER
+from hunch.audition.text_judge import TEXT_JUDGE
 from hunch.audition.world_model import WORLD_MODEL
 from hunch.audition.writer import WRITER
 from hunch.core import UsageError
@@ -19,7 +20,7 @@ from hunch.suggest import suggest
 
 ROLES: Final = (
     *(PRIOR, POLICY, JUDGE, PREFERENCE, GOAL, PLANNER, WORLD_MODEL, WRITER),
-    *(READER, FORMALISER),
+    *(READER, FORMALISER, TEXT_JUDGE),
 )
 
 

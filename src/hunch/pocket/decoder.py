@@ -23,8 +23,9 @@ from hunch.lm.scoring.recent import Prefixes, block_keys
 from hunch.lm.scoring.trie import Tokens
 from hunch.lm.scoring.writer import Draft, Text, Way
 
-BLOCK: Final = 32
-"""Tokens per block."""
+BLOCK: Final = 24
+"""Tokens per block: a multiple of the rows that common kernels take at a time, so that a token's place in the
+block alone says how its row is computed."""
 BLOCKS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 """Blocks that are read together, where that changes no bit."""
 WIDTH: Final = 4
@@ -101,13 +102,13 @@ class Decoder:
         self.embedding = weights["model.embed_tokens.weight"]
         self.unembedding = np.ascontiguousarray((self.embedding * weights["model.norm.weight"]).T)
         self.weights = [_Layer.of(weights, f"model.layers.{i}.", self.size) for i in range(self.layers)]
-        self.cosines, self.sines = _rotations(config.rope_parameters["rope_theta"], self.context, self.size)
+        padded = -(-self.context // BLOCK) * BLOCK
+        self.cosines, self.sines = _rotations(config.rope_parameters["rope_theta"], padded, self.size)
         self.computed = self.saved = 0
         self.prefixes = Prefixes(PREFIX_CACHE)
         layer = self.weights[0]
         products = (layer.qkv, layer.out, layer.gate_up, layer.down)
-        alike = takewhile(lambda n: _alike([BLOCK, n * BLOCK], products), BLOCKS)
-        self.blocks = 1 if self.context % BLOCK else max(alike, default=1)
+        self.blocks = max(takewhile(lambda n: _alike(n, products), BLOCKS), default=1)
 
     def way(self, prompt: Tokens, room: int) -> Way:
         """Return how texts after a prompt are computed: always together."""
@@ -115,7 +116,8 @@ class Decoder:
 
     def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group, Float32Array]:
         """Read a prompt of at least one token; return its group and logits of the first token after it."""
-        start, end = (len(prompt) - 1) // BLOCK * BLOCK, min(-(-len(prompt) // BLOCK) * BLOCK, self.context)
+        start = (len(prompt) - 1) // BLOCK * BLOCK
+        end = start + BLOCK
         shape = (self.layers, self.heads, end, self.size)
         group = Group(len(prompt), np.zeros(shape, np.float32), room)
         names = block_keys(prompt[:start], BLOCK)
@@ -266,15 +268,16 @@ def logprobs_of(logits: Float32Array) -> FloatArray:
     return logprobs
 
 
-def _alike(sizes: Sequence[int], products: Sequence[Float32Array]) -> bool:
-    """Return whether each row of a product has the same bits among the first and any other number of rows."""
-    chance, most = np.random.default_rng(0), max(sizes)
+def _alike(together: int, products: Sequence[Float32Array]) -> bool:
+    """Return whether a product has the same bits for a block of rows alone and among others, at any place."""
+    chance, most = np.random.default_rng(0), max(BLOCKS)
     for weight in products:
-        rows = chance.standard_normal((most, len(weight)), dtype=np.float32)
-        wanted = np.concatenate([rows[at : at + sizes[0]] @ weight for at in range(0, most, sizes[0])])
-        orders = [chance.permutation(most)[:size] for size in sizes]
-        if not all(np.array_equal(rows[order] @ weight, wanted[order]) for order in orders):
-            return False
+        blocks = chance.standard_normal((most, BLOCK, len(weight)), dtype=np.float32)
+        wanted = np.stack([block @ weight for block in blocks])
+        for order in (chance.permutation(most)[:together] for _ in range(4)):
+            found = np.concatenate(blocks[order]) @ weight
+            if not np.array_equal(found.reshape(together, BLOCK, -1), wanted[order]):
+                return False
     return True
 
 

@@ -1,0 +1,84 @@
+"""The judge of texts: does the model say which of two answers keeps to a principle?
+
+The question is that of ``rlhf --labels judge`` (:class:`hunch.roles.reward.preferences.Judged`), whose
+verdicts a reward model is fitted to. The pairs are recipes for one request, of which one breaks the diet; the
+longer one is right as often as the shorter one. Each is shown in both orders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hunch.audition.question import Bed, Role, Scores
+from hunch.core import State, Transition
+from hunch.lm.asking import AskConfig
+from hunch.lm.backends.bag_of_words import words
+from hunch.lm.base import LanguageModel
+from hunch.roles.reward.preferences import Judged
+
+PRINCIPLE: Final = "Choose the recipe that keeps to the diet."
+
+
+class Answered(NamedTuple):
+    """A request, and two answers to it; the second breaks the diet."""
+
+    request: str
+    better: str
+    worse: str
+
+
+def pairs(bed: Bed, n: int, seed: int) -> list[Answered]:
+    """Draw stored pairs: n questions in two orders."""
+    found = json.loads((resources.files("hunch.audition") / "texts.json").read_text())
+    order = np.random.default_rng(seed).permutation(len(found))
+    return [Answered(*found[i]) for i in order[: -(-n // 2)]]
+
+
+def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
+    """Return the share of the two orders in which the right answer was preferred; a tie counts as half."""
+    judge = Judged(lm, (PRINCIPLE,), AskConfig(patience=None))
+    forward = [_steps(pair.request, pair.better, pair.worse) for pair in drawn]
+    backward = [(other, one) for one, other in forward]
+    said = np.array([judge.compare(shown, np.random.default_rng(seed)) for shown in (forward, backward)])
+    right = np.stack([said[0], 1 - said[1]])
+    both = (right == 0).all(axis=0).sum() / max(1, (right == 0).any(axis=0).sum())
+    columns = {
+        "undecided": float(np.mean(said == 0.5)),
+        "first position": float(said.mean()),
+        "lasting errors": float(both),
+    }
+    return Scores(right.mean(axis=0), list(range(len(drawn))), columns, each=2)
+
+
+def by_words(drawn: Sequence[Answered], seed: int) -> Scores:
+    """Prefer the answer that shares more words with the request."""
+    asked = [set(words(pair.request)) for pair in drawn]
+    lead = [
+        len(own & set(words(pair.better))) - len(own & set(words(pair.worse)))
+        for own, pair in zip(asked, drawn, strict=True)
+    ]
+    return Scores((np.sign(lead) + 1) / 2, list(range(len(drawn))))
+
+
+def _steps(request: str, better: str, worse: str) -> tuple[Transition, Transition]:
+    one, other = (
+        Transition(State(request), text, 0.0, State(request), terminated=True, truncated=False)
+        for text in (better, worse)
+    )
+    return one, other
+
+
+TEXT_JUDGE = Role(
+    "text-judge",
+    "share of pairs of texts in which the one that keeps to the principle is preferred",
+    ("generate",),
+    (Bed("hunch/Recipes-v0", stored=True),),
+    pairs,
+    verdicts,
+    by_words,
+)
