@@ -31,7 +31,7 @@ from hunch.runs.compare import SEED, Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent, load_skills
 from hunch.runs.models import load_models
-from hunch_studies.plan4mc_graphs import SILENT, corrupted, reason
+from hunch_studies.plan4mc_graphs import SILENT, by_words, corrupted, reason
 from hunch_studies.planners import SKILL, skills_part, table, trained
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.craft_skills import WALKS
@@ -45,6 +45,7 @@ EACH: Final = 2
 """Episodes per target, arm and seed."""
 FAILURES: Final = (0.0, 0.15, 0.3, 0.45)
 RULE: Final = "scripted:recipes"
+WORDS: Final = "word overlap"
 EDGES: Final = (1, 2, 4, 8, 16)
 
 
@@ -168,12 +169,28 @@ def valid(writers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str
     for lm in writers:
         cells: list[object] = [f"`{lm}`"]
         for replan in ("never", "each"):
-            agent = partial(lambda r, m, s: planning(bench.skills_found(s), m, replan=r), replan, lm)
-            runs = bench.played(f"{replan} {lm}", agent)
+            runs = bench.played(f"{replan} {lm}", partial(_written, bench, lm, replan))
             cells += [succeeded(runs), f"{ended(runs, True):.2f}", f"{ended(runs, False):.2f}"]
         rows.append(cells)
     head = "written by | valid plans | no plan, and says so | fails unsaid"
     return table(f"{head} | success, planning anew | no plan, and says so | fails unsaid", rows)
+
+
+def _written(bench: Bench, lm: str, replan: str, seed: int) -> Agent:
+    """Make a planner whose graph a model has written, or word overlap."""
+    skills = bench.skills_found(seed)
+    if lm != WORDS:
+        return planning(skills, lm, replan=replan)
+    return planning(skills, graph=by_words(_manual(), _named(skills)), replan=replan)
+
+
+def _manual() -> str:
+    env: Any = make(ID, **WORLD, target="any").unwrapped
+    return str(env.manual)
+
+
+def _named(skills: Sequence[Skill]) -> list[str]:
+    return [*TARGETS, *(skill.name for skill in skills)]
 
 
 # ---- skills that fail -------------------------------------------------------------------------------------
@@ -227,8 +244,7 @@ def _skills(runs: Sequence[Sequence[Played]]) -> str:
 
 def right(skills: Sequence[Skill]) -> SkillGraph:
     """Return the graph of all targets and skills according to the manual."""
-    env: Any = make(ID, **WORLD, target="any").unwrapped
-    return extract(load(RULE), env.manual, [*TARGETS, *(skill.name for skill in skills)])
+    return extract(load(RULE), _manual(), _named(skills))
 
 
 def wrong(data: Path, scale: Scale, folder: Path) -> str:
@@ -312,7 +328,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     skills = skills_part((finding(scale), flat(scale)), scale)
     data = data.parent / skills.folder
     told: Mapping[str, Callable[[Path], str]] = {
-        "A graph read from the manual": partial(valid, (RULE, *scale.lms), data, scale),
+        "A graph read from the manual": partial(valid, (RULE, WORDS, *scale.lms), data, scale),
         "Skills that fail": partial(failing, models, data, scale),
         "Wrong edges": partial(wrong, data, scale),
         "Without skills to find things": partial(unfound, data, scale),

@@ -12,6 +12,44 @@ import numpy as np
 from hunch.methods.planner.skill_graph import Entry, SkillGraph
 
 
+def by_words(manual: str, skills: Sequence[str]) -> SkillGraph:
+    """Write a graph by word overlap: the lexical control of a model that reads the manual.
+
+    A thing is what a skill's name says after its first word. Of the sentence that shares the most words
+    with the name, each other thing is used up if it stands after a number, else it has to be nearby. What a
+    skill is named after is held afterwards, and nearby. A skill that finds something walks.
+    """
+    sentences = sorted(re.sub(r"[^\w\s]", " ", manual.lower()).splitlines(), key=len)
+    things = sorted({name.partition(" ")[2] for name in skills if " " in name}, key=len, reverse=True)
+    entries = {}
+    for name in skills:
+        own = name.partition(" ")[2]
+        if name.startswith("find "):
+            entries[name] = Entry(brings=(own,), moves=True)
+            continue
+        best = max(sentences, key=lambda sentence: len({*sentence.split()} & {*name.split()}))
+        others = _named(best.replace(name, ""), things)
+        entries[name] = Entry(
+            consumes=tuple((thing, n) for n, thing in others if n and thing != own),
+            nearby=tuple({thing: None for n, thing in others if not n and thing.removeprefix("a ") != own}),
+            obtains=((own, 1),) if own else (),
+            brings=(own, f"a {own}"),
+        )
+    return SkillGraph(entries)
+
+
+def _named(sentence: str, things: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the things in a sentence, the longest first, each with the number before it, or 0."""
+    found = list[tuple[int, str]]()
+    for thing in things:
+        pattern = rf"\b(\d+ |a )?{re.escape(thing)}\b"
+        for own in re.finditer(pattern, sentence):
+            number = (own[1] or "").strip()
+            found.append((int(number), thing) if number.isdigit() else (0, own[0]))
+        sentence = re.sub(pattern, "", sentence)
+    return found
+
+
 def corrupted(graph: SkillGraph, edges: int, rng: np.random.Generator) -> SkillGraph:
     """Return a graph with a number of wrong edges: inputs or outputs of skills that are missing or replaced.
 

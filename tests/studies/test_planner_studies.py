@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hunch_studies import plan4mc, saycan, spring
+from hunch_studies.plan4mc_graphs import by_words
 from hunch_studies.planners import Played
 from hunch_studies.reliability import Bin, draw_reliability
 from hunch_studies.study import SMOKE
@@ -42,6 +43,16 @@ def test_plan4mc_on_two_targets(tmp_path, monkeypatch):
     assert float(cells(found, "none, and the graph knows")[2]) > 0.4  # said before anything was tried
     said = plan4mc.wrong(tmp_path / "data", scale, tmp_path / "wrong")
     assert len(cells(said, "16")) == 5
+
+
+def test_word_overlap_writes_most_of_the_graph():
+    """It errs only where a skill is named after what it uses."""
+    manual, names = plan4mc._manual(), list(plan4mc.TARGETS)
+    written, read = by_words(manual, names).entries, plan4mc.right(()).entries
+    short = {name for name in names if not {*read[name].nearby} <= {*written[name].nearby}}
+    assert not short
+    lacks = {name for name in names if {*read[name].consumes} - {*written[name].consumes}}
+    assert lacks == {"plant sapling", "place torch"}
 
 
 def test_spring_on_two_targets(tmp_path, monkeypatch):
