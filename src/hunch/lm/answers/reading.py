@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise, takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hunch.lm.answers import english
-from hunch.lm.answers.lines import BULLET, QUOTES, as_json, spoken, stressed, unfenced
+from hunch.lm.answers.lines import QUOTES, as_json, spoken, stressed, unfenced
+from hunch.lm.answers.naming import Mention, Names
 
 MARKS: Final = 10
 """Number of places marked as an answer that are compared."""
@@ -37,24 +37,12 @@ _MARK: Final = re.compile(
 )
 _OBSERVED: Final = re.compile(r"\n\W*observation\W*:", _I)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_WORD: Final = r"(?<![\w.])-\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*"
-_WORDS: Final = re.compile(_WORD)
-_SIGNS: Final = re.compile(_WORD + r"|[-+*/=<>%^&|×÷←↑→↓]")
 _LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=–→>$\[({]|-(?!\d))+(?:\\text\s*{)?")
 _LABEL: Final = re.compile(
     r"\W*(?:(?:the|my|i|it|is|it['’]s|i['’](?:d|ll)|choose|pick|go with|answer|correct|would|say|take)\s+)*"
     r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
     _I,
 )
-_LETTER: Final = re.compile(r"(?<![\w'’])[(\[*\"'`]*([A-Z])(?![\w'’])|[(\[]([a-z])[)\]]|\boption ([a-z])\b")
-
-
-class Mention(NamedTuple):
-    """Where a text names an option."""
-
-    option: int
-    start: int
-    end: int
 
 
 def read_option(answer: str, options: Sequence[str]) -> int | None:
@@ -94,31 +82,12 @@ def _reader(options: tuple[str, ...]) -> Reader:
     return Reader(options)
 
 
-class Reader:
+class Reader(Names):
     """Reads answers that choose among some options.
 
     Args:
         options: The options.
     """
-
-    def __init__(self, options: tuple[str, ...]) -> None:
-        self.options = options
-        self.letters = all(len(option) == 1 and option.isalpha() for option in options)
-        self.pattern, self.skipped = _WORDS, english.SKIPPED
-        if not self._distinct():
-            self.pattern = _SIGNS  # they differ in signs only
-        either = {word for option in options for pair in english.EITHER.findall(option) for word in pair}
-        self.skipped |= either  # "in/on the table" is answered as "on the table"
-        if not self._distinct():
-            self.skipped -= either
-        self.words = [self._words(option) for option in options]
-        shared = len(list(takewhile(lambda same: len(set(same)) == 1, zip(*self.words, strict=False))))
-        self.ends = [words[shared:] for words in self.words] if shared and len(options) > 1 else []
-        by_length = sorted(range(len(options)), key=lambda i: -len(self.words[i]))
-        self.starts: dict[str, list[int]] = {}
-        for i in by_length:
-            for form in english.forms(self.words[i][0]) if self.words[i] else ():
-                self.starts.setdefault(form, []).append(i)
 
     # ---- the answer as a whole ----------------------------------------------------------------------------
 
@@ -154,33 +123,20 @@ class Reader:
             return None if held is None else self.short(str(held))
         if isinstance(held, dict):
             named = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
-            key = next((key for key in _KEYS if key in named), None)
+            plain = [key for key in named if not english.OTHER.match(key)]
+            key = next((key for end in _KEYS for key in plain if key.endswith(end)), None)
             if key:
                 return self._held(named[key])
-            held = [value for key, value in named.items() if not english.OTHER.match(key)]
+            held = [named[key] for key in plain]
         values = {self._held(value) for value in held} - {None}
         return values.pop() if len(values) == 1 else None
 
     def short(self, text: str) -> int | None:
         """Return the option that a text without marks decides on."""
-        for decide in (self.exact, self.label, self._line, self._first, self._prose):
+        for decide in (self.exact, self.label, self.brief, self._line, self._first, self._prose):
             found = decide(text)
             if found is not None:
                 return found
-        return None
-
-    def exact(self, text: str) -> int | None:
-        """Return the option that a text is, but for case, articles, quotes, signs and numbering."""
-        bare = text.strip()
-        if bare in self.options:
-            return self.options.index(bare)
-        if " " not in bare:
-            bare = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare)
-        for plain in (bare, BULLET.sub("", bare), english.LABELLED.sub("", bare, 1)):
-            words = self._words(plain)
-            for known in (self.words, self.ends):
-                if words and known.count(words) == 1:
-                    return known.index(words)
         return None
 
     def label(self, text: str) -> int | None:
@@ -239,7 +195,7 @@ class Reader:
         if len(stressed) == 1:
             return stressed.pop()
         for sentence, meant in reversed(sentences):
-            if meant and _concludes(sentence):
+            if meant and english.concludes(sentence):
                 if english.SEQUENCE.match(sentence):
                     return None
                 return meant.pop() if len(meant) == 1 else None
@@ -260,7 +216,7 @@ class Reader:
         texts = {n: sentence[cuts[n - 1] : cuts[min(n, len(cuts) - 1)]] for n in clauses}
         main = {option for n, own in clauses.items() if not english.ASIDE.match(texts[n]) for option in own}
         for n in sorted(clauses, reverse=True):
-            if len(clauses[n]) == 1 and _concludes(texts[n]):
+            if len(clauses[n]) == 1 and english.concludes(texts[n]):
                 return clauses[n]
         return main if len(main) == 1 else every
 
@@ -273,7 +229,9 @@ class Reader:
             lead = english.clause(gap)
             denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(english.DENIES.search(lead))
             if not found:  # the first one is meant if somebody does it, or if nothing is said before it
-                denied = denied or not english.LEADS.fullmatch(lead) or bool(english.PAST.search(lead))
+                one = not self.letters and len(self.words[mention.option]) == 1
+                leads = english.LEADS_TO_ONE if one else english.LEADS
+                denied = denied or not leads.fullmatch(lead) or bool(english.PAST.search(lead))
             denied = denied or (bool(english.UNREAL.match(sentence)) and not english.TURN.search(gap))
             put_off = bool(found) and (
                 (put_off and not english.TURN.search(gap))
@@ -290,60 +248,8 @@ class Reader:
         found = {self.exact(span) for span in stressed(text)}
         return {option for option in found if option is not None}
 
-    def mentions(self, text: str) -> list[Mention]:
-        """Return where a text names options, in order; a longer option hides one that it contains."""
-        if self.letters:
-            return list(self._lettered(text))
-        words = [(word, at, end) for word, at, end in self._placed(text)]
-        found, i = list[Mention](), 0
-        while i < len(words):
-            option = next((o for o in self.starts.get(words[i][0], ()) if self._fits(o, words, i)), None)
-            if option is not None:
-                last = i + len(self.words[option]) - 1
-                end = words[last][2]
-                if last > i or not english.GOES_ON.match(text, end):
-                    found.append(Mention(option, words[i][1], end))
-                i = last
-            i += 1
-        return found or list(self._moved(words))
-
-    def _moved(self, words: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
-        """Yield the ends of options that begin alike, after another verb: "move left" for "go left"."""
-        for (verb, at, _), (word, _, end) in pairwise([one for one in words if one[0] != "to"]):
-            if verb in english.MOVES and self.ends.count([word]) == 1:
-                yield Mention(self.ends.index([word]), at, end)
-
-    def _fits(self, option: int, words: Sequence[tuple[str, int, int]], i: int) -> bool:
-        own = self.words[option]
-        return [word for word, _, _ in words[i + 1 : i + len(own)]] == own[1:]
-
-    def _lettered(self, text: str) -> Iterator[Mention]:
-        """Yield letters that stand for options, and not for an article or a pronoun."""
-        known = {option.upper(): i for i, option in enumerate(self.options)}
-        for found in _LETTER.finditer(text):
-            letter = (found[1] or found[2] or found[3]).upper()
-            if letter in known and not (letter in "AI" and english.AFTER_A.match(text, found.end())):
-                yield Mention(known[letter], found.start(), found.end())
-
-    def _distinct(self) -> bool:
-        return len({tuple(self._words(option)) for option in self.options}) == len(self.options)
-
-    def _words(self, text: str) -> list[str]:
-        return [word for word, _, _ in self._placed(text)]
-
-    def _placed(self, text: str) -> list[tuple[str, int, int]]:
-        """Return the words of a text with their places, in lower case and without articles."""
-        found = [(word[0].lower(), *word.span()) for word in self.pattern.finditer(text)]
-        every = [(english.SPOKEN.get(word, word), at, end) for word, at, end in found]
-        kept = [one for one in every if one[0] not in self.skipped]
-        return kept or every
-
 
 def _after(text: str, place: int) -> str:
     """Return the rest of a line, or the next line with words if nothing is left of it."""
     lines = (_LEAD.sub("", line).rstrip(QUOTES + "$]})") for line in text[place:].split("</")[0].splitlines())
     return next((line for line in lines if re.search(r"\w", line)), "")
-
-
-def _concludes(text: str) -> bool:
-    return bool(english.CONCLUDES.search(text)) and not english.HEDGES.search(text)
