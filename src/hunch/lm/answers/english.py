@@ -55,8 +55,8 @@ EITHER: Final = re.compile(r"\b([a-z]+)/([a-z]+)\b")
 """Two words of an option of which an answer gives one, such as "in/on"."""
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
 DENIED: Final = re.compile(
-    r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|blocked|impossible|wrong|bad|useless|"
-    r"pointless|dangerous|unsafe|risky|worse)\b|(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
+    r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|bad|worse)\b|"
+    r"(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
     r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
     r"(?:did|costs?|was|were|would have|is what|kills|does nothing)\b|there (?:is|are|was)\b|"
     r"takes? \w+ (?:turns|steps|moves)\b|"
@@ -79,13 +79,8 @@ PAUSE: Final = re.compile(r", |\b(?:but|so|therefore|hence|thus)\b", _I)
 TURN: Final = re.compile(r"\b(?:but|so|therefore|hence|thus)\b", _I)
 ASIDE: Final = re.compile(r"\W*(?:(?:even )?if|while|al?though|since|because|as|unlike|out of)\b", _I)
 GOES: Final = frozenset(("go", "move", "walk", "step", "head", "drive", "run", "fly", "turn"))
-MOVES: Final = frozenset(
-    verb + form
-    for verb in (
-        *("mov", "head", "driv", "turn", "step", "walk", "go", "proceed"),
-        *("choos", "pick", "select", "say", "tak"),
-    )
-    for form in ("", "e", "s", "es", "ing")
+MOVES: Final = re.compile(
+    r"(?:mov|head|driv|turn|step|walk|go|proceed|choos|pick|select|say|tak)(?:e|s|es|ing)?"
 )
 HEDGES: Final = re.compile(r"\b(?:either|whether|both|could|might|may|thought)\b", _I)
 REASON: Final = re.compile(

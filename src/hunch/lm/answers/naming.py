@@ -105,7 +105,7 @@ class Names:
     def _moved(self, words: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
         """Yield ways to move that are named by a verb of no option: "head left" for "go left"."""
         for (verb, at, _), (word, _, end) in pairwise([one for one in words if one[0] != "to"]):
-            if verb in english.MOVES and verb not in self.starts and self.tails.count([word]) == 1:
+            if english.MOVES.fullmatch(verb) and verb not in self.starts and self.tails.count([word]) == 1:
                 option = self.tails.index([word])
                 if self.words[option][0] in english.GOES:
                     yield Mention(option, at, end)
