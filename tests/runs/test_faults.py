@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hunch
+from hunch.cli.main import main
 from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
 from hunch.roles import UniformPrior
 from hunch.roles.prior.action import Proposal
@@ -164,13 +165,46 @@ def test_what_a_prior_gives_is_a_distribution(verb, numbers, said):
         hunch.train(hunch.methods.ZeroShot(prior), LAKE, 10)
 
 
+@pytest.mark.parametrize("given", [[], ["Go Left"]])
+def test_a_prior_gives_numbers_for_every_state(given):
+    prior = type("Mine", (UniformPrior,), {"_compute": lambda self, states: given})()
+    with pytest.raises(UsageError, match=r"The prior gives 0 distributions for 1|no numbers: 'Go Left'"):
+        hunch.train(hunch.methods.ZeroShot(prior), LAKE, 10)
+
+
+class Broken(UniformPrior):
+    """A prior and a reward source that fails with an exception."""
+
+    def _compute(self, states):
+        raise KeyError("oops")
+
+    def rewards(self, transitions):
+        return self._compute(transitions)
+
+
+def test_a_part_that_raises_is_named_and_not_the_agent_alone():
+    for agent in (hunch.methods.ZeroShot(Broken()), Rewarded(Plain(), Broken())):
+        with pytest.raises(HunchError, match=r"failed to .* after . steps, in Broken\._compute: KeyError"):
+            hunch.train(agent, LAKE, 10)
+
+
+def test_a_run_in_an_environment_of_a_program_is_not_evaluated_in_another(tmp_path, capsys):
+    env = hunch.envs.TextWrapper(gymnasium.make("FrozenLake-v1"), describe=str, actions=("a", "b", "c", "d"))
+    hunch.train("q-learning", env, steps=10, out=tmp_path / "run")
+    for command in (["evaluate", str(tmp_path / "run")], ["play", "--run", str(tmp_path / "run"), "--auto"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(command)
+        assert stopped.value.code == 2
+        assert "was made in Python; settings cannot rebuild it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("weights", [(), (0.5,), (0.5, float("nan")), (0.5, 0.6)])
 def test_a_proposal_has_weights_that_sum_to_one(weights):
     with pytest.raises(UsageError, match="A prior's proposal"):
         Proposal(np.arange(2), np.array(weights))
 
 
-@pytest.mark.parametrize("found", [float("nan"), float("inf")])
+@pytest.mark.parametrize("found", [float("nan"), float("inf"), "1"])
 def test_a_source_gives_finite_rewards(found):
     source = type("Mine", (), {"evidence": None, "rewards": lambda self, ts: [found for _ in ts]})()
     with pytest.raises(UsageError, match="Mine has to give 1 finite rewards"):

@@ -25,6 +25,7 @@ from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt
 from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.runs.build import refuse_object
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import read_run
 
@@ -68,6 +69,7 @@ def play(arguments: Sequence[str]) -> None:
         config = read_run(options.run)
         if env_id and env_id.rpartition(":")[2] != config.env.rpartition(":")[2]:
             raise UsageError(f"The run in {options.run} uses {config.env}, not {env_id}; leave the id out.")
+        refuse_object(config)
         env_id, env_options = config.env, env_options or config.env_options
         agent, _ = load_agent(options.run, checkpoint=options.step or options.checkpoint)
     if not env_id:

@@ -50,6 +50,12 @@ def build(
     return method.build(options, models, **(parts or {})), models
 
 
+def refuse_object(config: RunConfig) -> None:
+    """Refuse a run whose environment was an object of a program, with a UsageError."""
+    if "env" in config.objects:
+        raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
+
+
 def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list[TextEnvironment]:
     """Make n environments of a run; by default with the options of its data, if there are any.
 
@@ -61,8 +67,7 @@ def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list
     Raises:
         UsageError: on an unknown environment or option.
     """
-    if "env" in config.objects:
-        raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
+    refuse_object(config)
     options = config.env_options
     if config.data or data:
         from hunch.runs.recorded import tasks

@@ -20,6 +20,7 @@ from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.success import Estimate, over_episodes
+from hunch.runs.build import refuse_object
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.differences import differences, leaves
 from hunch.runs.evaluations import EVALUATION_SEED, Players
@@ -122,6 +123,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
 
 
 def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> Score:
+    refuse_object(config)
     envs = [make(config.env, **config.env_options) for _ in range(min(config.streams, trial.episodes))]
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
     asked = Asked(agent, {}, envs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 _I: Final = re.IGNORECASE
@@ -18,10 +19,12 @@ DENIES: Final = re.compile(
     r"before|after(?! that)|until|unless|(?:any|every)thing but|under no|no (?:reason|need|point|use)|"
     r"whether|between|(?:last|previous|earlier) \w+ was|"
     r"(?:mistake|wrong|unwise|risky|dangerous|pointless|shame|early|late|soon|silly|foolish) to|only a fool|"
-    r"rul\w+ out|skip\w*|stop|forbids?|beware|opponent|fail\w* to|had to|(?:i|we) considered|tried|"
+    r"rul\w+ out|skip\w*|stop|forbids?|beware|fail\w* to|had to|"
+    r"opponent|dealer|enem\w+|others|that will|(?:i|we) considered|tried|"
     r"(?:would|should|could|might) have|no ?body|no one|some ?(?:body|one)|whoever|"
     r"(?:came|come|comes|coming|arrived) from|been to)\b|n['’]t\b|"
-    r"\b(?:(?:if|when|whenever|what)(?: you| i| we| one| it)?|my|your|our) *\Z",
+    r"\b(?:(?:if|when|whenever|what|how)(?: you| i| we| one| it| to)?|"
+    r"(?<!check )(?<!view )(?<!see )(?:my|your|our)) *\Z",
     _I,
 )
 LEADS: Final = re.compile(
@@ -31,6 +34,20 @@ LEADS: Final = re.compile(
     _I | re.DOTALL,
 )
 """What stands in a clause before the action that it decides on."""
+LEADS_TO_ONE: Final = re.compile(
+    r"(?:\W*\b(?:sure|okay|ok|alright|certainly|of course|hmm|so|then|and|now|just|simply|first|next|please|"
+    r"probably|definitely|perhaps|well(?= *,))\b)*\W*|.*[(=]\W*|"
+    r".*(?:\b(?:i|we|will|would|should|must|shall|let['’]?s|let (?:me|us|the \w+)|(?:they|both) are|choos\w*|"
+    r"pick\w*|select\w*|suggest\w*|recommend\w*|play\w*|bid\w*|prefer\w*|decid\w*|say|opt|vote|try|need|"
+    r"have|want|check|view|see|go|head|move|step|walk|turn|take|answer|action|choice|"
+    r"(?<!is )(?<!are )(?:opting|voting|trying|going|heading|moving|stepping|walking|turning|taking)|"
+    r"(?:answer|action|move|choice|option|decision|step|outcome|verdict|bet|counter|result|reply|thing|way|"
+    r"best|better|safest|wise|good|here|plan)\b[^.;]*\b(?:is|be))\b|['’](?:ll|d)\b)"
+    r"(?:\W+(?:the|a|my|to|now|just|then|first|rather|be|for|on|with|probably|definitely|simply|also|it|do|say|like|"
+    r"take|going|heading|moving|turning)\b)*\W*",
+    _I | re.DOTALL,
+)
+"""What stands before an action of one word, which elsewhere is any word of a sentence."""
 PAST: Final = re.compile(
     r"\b(?:told|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
 )
@@ -38,15 +55,19 @@ EITHER: Final = re.compile(r"\b([a-z]+)/([a-z]+)\b")
 """Two words of an option of which an answer gives one, such as "in/on"."""
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
 DENIED: Final = re.compile(
-    r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|blocked|impossible|wrong|bad|useless|"
-    r"pointless|dangerous|unsafe|risky|worse)\b|(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
+    r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|bad|worse)\b|"
+    r"(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
     r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
     r"(?:did|costs?|was|were|would have|is what|kills|does nothing)\b|there (?:is|are|was)\b|"
     r"takes? \w+ (?:turns|steps|moves)\b|"
     r",? which (?:i|we) (?:reject|avoid|rule)\b|"
-    r"(?:leads?|led|falls?|runs?|gets?|got|puts?|ends?|walks?|bumps?)\b[^.,;]*\b(?:holes?|stuck|nowhere|traps?|"
-    r"walls?|lava|lake|water|death|lost)\b|would be (?:only )?an? guess|"
-    r"would (?:lose|fail|end|waste|undo|hurt|be (?:wrong|bad|a mistake))\b|(?:fails|loses)\b|makes no sense)",
+    r"(?:is|are|seems|looks|feels|would be|will be)\b(?![^.;,]*\b(?:best|better|saf\w+|right|correct|good|"
+    r"great|optimal|ideal|wis\w+|only|choice|answer|action|move|way|option|fine|preferable|sensible|promising|"
+    r"likely|need\w*|necessary|required|next|closer|free|frozen|ok|okay|where|open|reasonable|logical|useful|"
+    r"most|more|shortest|nearest|clear|pick|it)\b)|(?:will|would|should|could|may|might|can)\W*\Z|"
+    r"(?:leads?|led|falls?|runs?|gets?|got|puts?|ends?|walks?|bumps?|(?:would )?means?)\b[^.,;]*\b"
+    r"(?:holes?|stuck|nowhere|traps?|walls?|lava|lake|water|death|lost)\b|"
+    r"would (?:lose|fail|end|waste|undo|hurt)\b|(?:fails|loses)\b|makes no sense)",
     _I,
 )
 CONCLUDES: Final = re.compile(
@@ -57,10 +78,9 @@ CONCLUDES: Final = re.compile(
 PAUSE: Final = re.compile(r", |\b(?:but|so|therefore|hence|thus)\b", _I)
 TURN: Final = re.compile(r"\b(?:but|so|therefore|hence|thus)\b", _I)
 ASIDE: Final = re.compile(r"\W*(?:(?:even )?if|while|al?though|since|because|as|unlike|out of)\b", _I)
-MOVES: Final = frozenset(
-    verb + form
-    for verb in ("mov", "head", "step", "walk", "go", "proceed", "choos", "pick", "select", "say", "tak")
-    for form in ("", "e", "s", "es", "ing")
+GOES: Final = frozenset(("go", "move", "walk", "step", "head", "drive", "run", "fly", "turn"))
+MOVES: Final = re.compile(
+    r"(?:mov|head|driv|turn|step|walk|go|proceed|choos|pick|select|say|tak)(?:e|s|es|ing)?"
 )
 HEDGES: Final = re.compile(r"\b(?:either|whether|both|could|might|may|thought)\b", _I)
 REASON: Final = re.compile(
@@ -94,9 +114,13 @@ LABELLED: Final = re.compile(
 ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 AFTER_A: Final = re.compile(r" (?!(?:is|because|since|or|and|would|seems|as)\b)[a-z]")
 GOES_ON: Final = re.compile(
-    r" (?:for|at|around|into|like|through|over)\b|"
-    r"(?<=no) (?:idea|clue|matter|way|reason|need|action|answer|one)\b|"
-    r"(?<=look), (?:i|we|you)\b|(?<=looking) (?:good|great|fine|bad)\b|(?<=wait)(?:, what|\.\.)|"
+    r" (?:for|at|around(?= \w)|into|like|through|over)\b|"
+    r"(?<=no) (?!(?:because|since|as|it|this|that|the|i|they|he|she|p\d|and|or|nor|is|would)\b)[a-z]|"
+    r"(?<=look) (?:forward|in|inside|under|behind|on)\b|(?<=wait) while\b|(?<=do) (?:not|i|you|we)\b|"
+    r"(?<=looking) (?:good|great|fine|bad)\b|"
+    r"(?:(?<=wait)|(?<=right)|(?<=look))(?:\.\.|\s*[,–—…-]\s*(?:what|let|i|we|you|it|the|that|this|there|is|"
+    r"no|so|actually|maybe|but|if)\b)|"
+    r"(?<=stick) to\b|(?<=help|open) (?:you\b|me\b|us\b|with\b)|"
     r"(?<=drop) by\b|(?<=done) with\b| of (?:here|there|me|us|you)\b",
     _I,
 )
@@ -104,6 +128,26 @@ GOES_ON: Final = re.compile(
 ADMITS: Final = re.compile(
     r"[\"'`*)\].]*\s*(?:[,.;!—–-]|:(?!\s*[-+]?\d)|\Z|\s(?:because|since|as|is correct|is right)\b)", _I
 )
+BECAUSE: Final = re.compile(r"\W*\b(?:because|since|as)\b", _I)
+PARTICLES: Final = frozenset(("up", "down", "on", "off", "in", "out", "over", "away", "back"))
+
+
+def without_verb(words: list[str]) -> list[str]:
+    """Return an action's words without its verb; none where that could mean another thing."""
+    tail = words[1:]
+    alone = len(tail) == 1 and tail[0] in PARTICLES and words[0] not in GOES  # "up" of "pick up"
+    return [] if alone or not tail or not tail[0].isalpha() or DENIES.search(words[0]) else tail
+
+
+def without_numbers(words: list[str]) -> list[str]:
+    """Return an action's words without the numbers of its things ("take apple"); none without numbers."""
+    kept = words[:1] + [w for before, w in pairwise(words) if not w.isdigit() or before == words[0]]
+    return kept if 1 < len(kept) < len(words) else []
+
+
+def joined(words: list[str]) -> list[str]:
+    """Return words without the spaces between letters, such as "pickup"."""
+    return re.sub(r"(?<=[a-z]) (?=[a-z])", "", " ".join(words)).split()
 
 
 def forms(word: str) -> set[str]:
@@ -119,3 +163,8 @@ def forms(word: str) -> set[str]:
 def clause(text: str) -> str:
     """Return the end of a text after the last boundary of a clause."""
     return BOUNDARY.split(text)[-1]
+
+
+def concludes(text: str) -> bool:
+    """Return whether a sentence or a clause decides."""
+    return bool(CONCLUDES.search(text)) and not HEDGES.search(text)

@@ -6,55 +6,8 @@ are understood. An answer that denies an option, or names several without decidi
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise, takewhile
-from typing import Any, Final, NamedTuple
-
-from hunch.lm.answers import english
-from hunch.lm.answers.lines import BULLET, QUOTES, as_json, spoken, stressed, unfenced
-
-MARKS: Final = 10
-"""Number of places marked as an answer that are compared."""
-LONGEST_LABEL = 80
-"""Characters of an answer that is a letter."""
-_I: Final = re.IGNORECASE
-_KEYS: Final = (
-    *("final_answer", "answer", "action", "next_action", "choice", "decision"),
-    *("option", "verdict", "move", "command"),
-)
-_FINAL: Final = re.compile(
-    r"\bfinal\s+(?:answer|decision|choice|action|verdict)\b(?:\s+is\b)?|"
-    r"<(?:final_)?(?:answer|action|choice)>|\\boxed\b",
-    _I,
-)
-_MARK: Final = re.compile(
-    r"\b(?:action|answer|choice|decision|move|output|response|verdict|skill|next|command)"
-    r"[*_`\"' ]*(?:is[*_`\"' ]*:|:|->|→)",
-    _I,
-)
-_OBSERVED: Final = re.compile(r"\n\W*observation\W*:", _I)
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_WORD: Final = r"(?<![\w.])-\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*"
-_WORDS: Final = re.compile(_WORD)
-_SIGNS: Final = re.compile(_WORD + r"|[-+*/=<>%^&|×÷←↑→↓]")
-_LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=–→>$\[({]|-(?!\d))+(?:\\text\s*{)?")
-_LABEL: Final = re.compile(
-    r"\W*(?:(?:the|my|i|it|is|it['’]s|i['’](?:d|ll)|choose|pick|go with|answer|correct|would|say|take)\s+)*"
-    r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
-    _I,
-)
-_LETTER: Final = re.compile(r"(?<![\w'’])[(\[*\"'`]*([A-Z])(?![\w'’])|[(\[]([a-z])[)\]]|\boption ([a-z])\b")
-
-
-class Mention(NamedTuple):
-    """Where a text names an option."""
-
-    option: int
-    start: int
-    end: int
 
 
 def read_option(answer: str, options: Sequence[str]) -> int | None:
@@ -68,11 +21,13 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
         return None
     if answer in options:  # the quick way for models that answer to the letter
         return options.index(answer)
-    return _reader(tuple(options)).read(unfenced(spoken(answer)))
+    return _reader(tuple(options))(answer)
 
 
 def read_items(answer: str, options: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return the lines of an answer, or the texts of its list, each with its option or None."""
+    from hunch.lm.answers.lines import as_json, spoken, unfenced
+
     text = unfenced(spoken(answer))
     held = as_json(text)
     values = held.values() if isinstance(held, dict) else [held]
@@ -90,260 +45,11 @@ def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _reader(options: tuple[str, ...]) -> Reader:
-    return Reader(options)
+def _reader(options: tuple[str, ...]) -> Callable[[str], int | None]:
+    from hunch.lm.answers.deciding import (
+        Reader,  # late: its patterns take 0.1 s, which no help should wait for
+    )
+    from hunch.lm.answers.lines import spoken, unfenced
 
-
-class Reader:
-    """Reads answers that choose among some options.
-
-    Args:
-        options: The options.
-    """
-
-    def __init__(self, options: tuple[str, ...]) -> None:
-        self.options = options
-        self.letters = all(len(option) == 1 and option.isalpha() for option in options)
-        self.pattern, self.skipped = _WORDS, english.SKIPPED
-        if not self._distinct():
-            self.pattern = _SIGNS  # they differ in signs only
-        either = {word for option in options for pair in english.EITHER.findall(option) for word in pair}
-        self.skipped |= either  # "in/on the table" is answered as "on the table"
-        if not self._distinct():
-            self.skipped -= either
-        self.words = [self._words(option) for option in options]
-        shared = len(list(takewhile(lambda same: len(set(same)) == 1, zip(*self.words, strict=False))))
-        self.ends = [words[shared:] for words in self.words] if shared and len(options) > 1 else []
-        by_length = sorted(range(len(options)), key=lambda i: -len(self.words[i]))
-        self.starts: dict[str, list[int]] = {}
-        for i in by_length:
-            for form in english.forms(self.words[i][0]) if self.words[i] else ():
-                self.starts.setdefault(form, []).append(i)
-
-    # ---- the answer as a whole ----------------------------------------------------------------------------
-
-    def read(self, text: str) -> int | None:
-        """Return the option that a text without thoughts decides on."""
-        found = self.exact(text)
-        if found is not None or not text.strip():
-            return found
-        held = as_json(text)
-        if isinstance(held, (dict, list)) and held:
-            return self._held(held)
-        text = english.OTHER.sub("", text)
-        if _MARK.search(text):
-            text = _OBSERVED.split(text)[0]
-        marks = list(_FINAL.finditer(text))[-1:] or list(_MARK.finditer(text))[-MARKS:]
-        for part in (_after(text, mark.end()) for mark in marks[-1:]):
-            if (found := self.short(part)) is not None or self.mentions(part) or len(part.split()) < 8:
-                return (
-                    found
-                    if len({self.short(_after(text, m.end())) for m in marks}) == 1
-                    else self._last(text)
-                )
-        return self.short(text)
-
-    def _last(self, text: str) -> int | None:
-        """Return what the last "Answer:" says of several marks says; None if they list actions."""
-        mark = list(_MARK.finditer(text))[-1]
-        return self.short(_after(text, mark.end())) if "answer" in mark[0].lower() else None
-
-    def _held(self, held: Any) -> int | None:
-        """Return the option in an object or list: under a key that means a choice, or the only one."""
-        if not isinstance(held, (dict, list)):
-            return None if held is None else self.short(str(held))
-        if isinstance(held, dict):
-            named = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
-            key = next((key for key in _KEYS if key in named), None)
-            if key:
-                return self._held(named[key])
-            held = [value for key, value in named.items() if not english.OTHER.match(key)]
-        values = {self._held(value) for value in held} - {None}
-        return values.pop() if len(values) == 1 else None
-
-    def short(self, text: str) -> int | None:
-        """Return the option that a text without marks decides on."""
-        for decide in (self.exact, self.label, self._line, self._first, self._prose):
-            found = decide(text)
-            if found is not None:
-                return found
-        return None
-
-    def exact(self, text: str) -> int | None:
-        """Return the option that a text is, but for case, articles, quotes, signs and numbering."""
-        bare = text.strip()
-        if bare in self.options:
-            return self.options.index(bare)
-        if " " not in bare:
-            bare = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare)
-        for plain in (bare, BULLET.sub("", bare), english.LABELLED.sub("", bare, 1)):
-            words = self._words(plain)
-            for known in (self.words, self.ends):
-                if words and known.count(words) == 1:
-                    return known.index(words)
-        return None
-
-    def label(self, text: str) -> int | None:
-        """Return the option whose letter or number a text is, where the options are no such things."""
-        if len(text) > LONGEST_LABEL:
-            return None
-        for place, ordinal in enumerate(english.ORDINALS):
-            text = re.sub(rf"(?i)\b{ordinal} (?:option|choice|action|one)\b", f"option {place + 1}", text)
-        found = _LABEL.fullmatch(text)
-        if not found:
-            return None
-        sign = found[1].upper()
-        if self.letters:
-            return next((i for i, option in enumerate(self.options) if option.upper() == sign), None)
-        if any(len(option) < 2 or option.lstrip("-")[:1].isdigit() for option in self.options):
-            return None
-        place = int(sign) - 1 if sign.isdigit() else ord(sign) - ord("A")
-        return place if 0 <= place < len(self.options) else None
-
-    def _line(self, text: str) -> int | None:
-        """Return the only option that fills a line of a text."""
-        found = {self.exact(line) for line in text.splitlines()} - {None}
-        return found.pop() if len(found) == 1 else None
-
-    # ---- prose --------------------------------------------------------------------------------------------
-
-    def _first(self, text: str) -> int | None:
-        """Return the option with which a text begins, if a pause or a reason follows and no second option."""
-        named = self.mentions(text)
-        if (
-            not named
-            or text[: named[0].start].strip(QUOTES + ">#-([")
-            or not english.ADMITS.match(text, named[0].end)
-        ):
-            return None
-        new_line = "\n" in text[named[0].end :][:2]
-        return None if self._goes_on(text, named) or new_line else named[0].option
-
-    @staticmethod
-    def _goes_on(text: str, named: Sequence[Mention]) -> bool:
-        """Return whether a list or a sequence of options goes on with another one."""
-        other = next((mention for mention in named if mention.option != named[0].option), None)
-        if other is None:
-            return False
-        gap = text[named[0].end : other.start]
-        bare = not re.search(r"\w", gap + text[other.end :])
-        return bare or bool(english.JOINT.fullmatch(gap.replace("\n", ",")) or english.SEQUENCE.match(gap))
-
-    def _prose(self, text: str) -> int | None:
-        """Return the only option that sentences name and do not deny, or that the last ones conclude on."""
-        sentences = [(s, self._meant(s)) for s in _SENTENCE.split(text) if s]
-        every = {option for _, meant in sentences for option in meant}
-        if len(every) < 2:
-            return every.pop() if every else None
-        stressed = self._stressed(text) & every
-        if len(stressed) == 1:
-            return stressed.pop()
-        for sentence, meant in reversed(sentences):
-            if meant and _concludes(sentence):
-                if english.SEQUENCE.match(sentence):
-                    return None
-                return meant.pop() if len(meant) == 1 else None
-        return None
-
-    def _meant(self, sentence: str) -> set[int]:
-        """Return the options that a sentence means; of several, the one in the clause that concludes."""
-        if sentence.rstrip(QUOTES).endswith("?"):
-            return set()
-        named = self._upheld(sentence)
-        every = {mention.option for mention in named}
-        if len(every) < 2 or english.THEN.search(sentence[named[-2].end : named[-1].start]):
-            return every  # one, or one after the other
-        cuts = [0, *(pause.start() for pause in english.PAUSE.finditer(sentence)), len(sentence)]
-        clauses = dict[int, set[int]]()  # options by the number of their clause
-        for mention in named:
-            clauses.setdefault(bisect_right(cuts, mention.start), set()).add(mention.option)
-        texts = {n: sentence[cuts[n - 1] : cuts[min(n, len(cuts) - 1)]] for n in clauses}
-        main = {option for n, own in clauses.items() if not english.ASIDE.match(texts[n]) for option in own}
-        for n in sorted(clauses, reverse=True):
-            if len(clauses[n]) == 1 and _concludes(texts[n]):
-                return clauses[n]
-        return main if len(main) == 1 else every
-
-    def _upheld(self, sentence: str) -> list[Mention]:
-        """Return the mentions that a sentence neither denies nor puts off until later or into a reason."""
-        found = list[Mention]()
-        before, denied, put_off = 0, False, False
-        for mention in self.mentions(sentence):
-            gap = sentence[before : mention.start]
-            lead = english.clause(gap)
-            denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(english.DENIES.search(lead))
-            if not found:  # the first one is meant if somebody does it, or if nothing is said before it
-                denied = denied or not english.LEADS.fullmatch(lead) or bool(english.PAST.search(lead))
-            denied = denied or (bool(english.UNREAL.match(sentence)) and not english.TURN.search(gap))
-            put_off = bool(found) and (
-                (put_off and not english.TURN.search(gap))
-                or bool(english.REASON.search(gap))
-                or bool(english.THEN.search(gap) and english.FIRST.search(sentence[: mention.start]))
-            )
-            if not (denied or put_off or english.DENIED.match(sentence, mention.end)):
-                found.append(mention)
-            before = mention.end
-        return found
-
-    def _stressed(self, text: str) -> set[int]:
-        """Return the options that are set in bold, in code or in quotes."""
-        found = {self.exact(span) for span in stressed(text)}
-        return {option for option in found if option is not None}
-
-    def mentions(self, text: str) -> list[Mention]:
-        """Return where a text names options, in order; a longer option hides one that it contains."""
-        if self.letters:
-            return list(self._lettered(text))
-        words = [(word, at, end) for word, at, end in self._placed(text)]
-        found, i = list[Mention](), 0
-        while i < len(words):
-            option = next((o for o in self.starts.get(words[i][0], ()) if self._fits(o, words, i)), None)
-            if option is not None:
-                last = i + len(self.words[option]) - 1
-                end = words[last][2]
-                if last > i or not english.GOES_ON.match(text, end):
-                    found.append(Mention(option, words[i][1], end))
-                i = last
-            i += 1
-        return found or list(self._moved(words))
-
-    def _moved(self, words: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
-        """Yield the ends of options that begin alike, after another verb: "move left" for "go left"."""
-        for (verb, at, _), (word, _, end) in pairwise([one for one in words if one[0] != "to"]):
-            if verb in english.MOVES and self.ends.count([word]) == 1:
-                yield Mention(self.ends.index([word]), at, end)
-
-    def _fits(self, option: int, words: Sequence[tuple[str, int, int]], i: int) -> bool:
-        own = self.words[option]
-        return [word for word, _, _ in words[i + 1 : i + len(own)]] == own[1:]
-
-    def _lettered(self, text: str) -> Iterator[Mention]:
-        """Yield letters that stand for options, and not for an article or a pronoun."""
-        known = {option.upper(): i for i, option in enumerate(self.options)}
-        for found in _LETTER.finditer(text):
-            letter = (found[1] or found[2] or found[3]).upper()
-            if letter in known and not (letter in "AI" and english.AFTER_A.match(text, found.end())):
-                yield Mention(known[letter], found.start(), found.end())
-
-    def _distinct(self) -> bool:
-        return len({tuple(self._words(option)) for option in self.options}) == len(self.options)
-
-    def _words(self, text: str) -> list[str]:
-        return [word for word, _, _ in self._placed(text)]
-
-    def _placed(self, text: str) -> list[tuple[str, int, int]]:
-        """Return the words of a text with their places, in lower case and without articles."""
-        found = [(word[0].lower(), *word.span()) for word in self.pattern.finditer(text)]
-        every = [(english.SPOKEN.get(word, word), at, end) for word, at, end in found]
-        kept = [one for one in every if one[0] not in self.skipped]
-        return kept or every
-
-
-def _after(text: str, place: int) -> str:
-    """Return the rest of a line, or the next line with words if nothing is left of it."""
-    lines = (_LEAD.sub("", line).rstrip(QUOTES + "$]})") for line in text[place:].split("</")[0].splitlines())
-    return next((line for line in lines if re.search(r"\w", line)), "")
-
-
-def _concludes(text: str) -> bool:
-    return bool(english.CONCLUDES.search(text)) and not english.HEDGES.search(text)
+    read = Reader(options).read
+    return lambda answer: read(unfenced(spoken(answer)))

@@ -16,7 +16,10 @@ def require_distribution(probabilities: FloatArray, state: State) -> FloatArray:
     Raises:
         UsageError: if they are not one finite number from 0 for each action, with the sum one.
     """
-    p = np.asarray(probabilities, dtype=np.float64)
+    try:
+        p = np.asarray(probabilities, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise UsageError(f"The prior's probabilities are no numbers: {probabilities!r}.") from None
     if p.shape != (n := len(state.options),):
         raise UsageError(f"The prior gives {p.size} probabilities for {n} actions.")
     if not (abs(p.sum() - 1) < ROUNDING and p.min() >= 0):
@@ -50,8 +53,10 @@ class DistributionPrior:
         """Return p(a|s) over ``state.actions`` for each state; the model is asked once per state."""
         new = [state for state in dict.fromkeys(states) if state not in self._known]
         if new:
-            found = zip(new, self._compute(new), strict=True)
-            self._known.update((state, require_distribution(p, state)) for state, p in found)
+            found = self._compute(new)
+            if len(found) != len(new):
+                raise UsageError(f"The prior gives {len(found)} distributions for {len(new)} states.")
+            self._known.update((s, require_distribution(p, s)) for s, p in zip(new, found, strict=True))
         return [self._known[state] for state in states]
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:

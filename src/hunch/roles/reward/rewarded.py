@@ -113,9 +113,10 @@ class Rewarded(Wrapper):
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
         found = self.source.rewards(transitions) if transitions else []
-        if len(found) != len(transitions) or not np.all(np.isfinite(np.asarray(found, dtype=float))):
-            who, n = type(self.source).__name__, len(transitions)
-            bad = next((i for i, own in enumerate(found) if not np.isfinite(float(own))), n)
+        n = len(transitions)
+        bad = next((i for i, own in enumerate(found) if isinstance(own, str) or not np.isfinite(own)), n)
+        if len(found) != n or bad < n:
+            who = type(self.source).__name__
             what = f"{found[bad]!r} for {transitions[bad].action!r}" if bad < n else repr(found)
             raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {what}.")
         rewards = self._shaped(transitions, found) if transitions else []

@@ -1,0 +1,207 @@
+"""Which option an answer without thoughts and fences decides on."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hunch.lm.answers import english
+from hunch.lm.answers.lines import QUOTES, as_json, stressed
+from hunch.lm.answers.naming import Mention, Names
+
+MARKS: Final = 10
+"""Number of places marked as an answer that are compared."""
+LONGEST_LABEL = 80
+"""Characters of an answer that is a letter."""
+_I: Final = re.IGNORECASE
+_KEYS: Final = ("answer", "action", "choice", "decision", "option", "verdict", "move", "command")
+"""How the key of a choice ends, such as "next_action"."""
+_FINAL: Final = re.compile(
+    r"\bfinal\s+(?:answer|decision|choice|action|verdict)\b(?:\s+is\b)?|"
+    r"<(?:final_)?(?:answer|action|choice)>|\\boxed\b",
+    _I,
+)
+_MARK: Final = re.compile(
+    r"\b(?:action|answer|choice|decision|move|output|response|verdict|skill|next|command)"
+    r"[*_`\"' ]*(?:is[*_`\"' ]*:|:|->|→)",
+    _I,
+)
+_OBSERVED: Final = re.compile(r"\n\W*observation\W*:", _I)
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=–→>$\[({]|-(?!\d))+(?:\\text\s*{)?")
+_LABEL: Final = re.compile(
+    r"\W*(?:(?:the|my|i|it|is|it['’]s|i['’](?:d|ll)|choose|pick|go with|answer|correct|would|say|take)\s+)*"
+    r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
+    _I,
+)
+
+
+class Reader(Names):
+    """Reads answers that choose among some options."""
+
+    # ---- the answer as a whole ----------------------------------------------------------------------------
+
+    def read(self, text: str) -> int | None:
+        """Return the option that a text without thoughts decides on."""
+        found = self.exact(text)
+        if found is not None or not text.strip():
+            return found
+        held = as_json(text)
+        if isinstance(held, (dict, list)) and held:
+            return self._held(held)
+        text = english.OTHER.sub("", text)
+        if _MARK.search(text):
+            text = _OBSERVED.split(text)[0]
+        marks = list(_FINAL.finditer(text))[-1:] or list(_MARK.finditer(text))[-MARKS:]
+        for part in (_after(text, mark.end()) for mark in marks[-1:]):
+            if (found := self.short(part)) is not None or self.mentions(part) or len(part.split()) < 8:
+                return (
+                    found
+                    if len({self.short(_after(text, m.end())) for m in marks}) == 1
+                    else self._last(text)
+                )
+        return self.short(text)
+
+    def _last(self, text: str) -> int | None:
+        """Return what the last "Answer:" says of several marks says; None if they list actions."""
+        mark = list(_MARK.finditer(text))[-1]
+        return self.short(_after(text, mark.end())) if "answer" in mark[0].lower() else None
+
+    def _held(self, held: Any) -> int | None:
+        """Return the option in an object or list: under a key that means a choice, or the only one."""
+        if not isinstance(held, (dict, list)):
+            return None if held is None else self.short(str(held))
+        if isinstance(held, dict):
+            named = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
+            plain = [key for key in named if not english.OTHER.match(key)]
+            key = next((key for end in _KEYS for key in plain if key.endswith(end)), None)
+            if key:
+                return self._held(named[key])
+            held = [named[key] for key in plain]
+        values = {self._held(value) for value in held} - {None}
+        return values.pop() if len(values) == 1 else None
+
+    def short(self, text: str) -> int | None:
+        """Return the option that a text without marks decides on."""
+        for decide in (self.exact, self.label, self.brief, self._line, self._first, self._prose):
+            found = decide(text)
+            if found is not None:
+                return found
+        return None
+
+    def label(self, text: str) -> int | None:
+        """Return the option whose letter or number a text is, where the options are no such things."""
+        if len(text) > LONGEST_LABEL:
+            return None
+        for place, ordinal in enumerate(english.ORDINALS):
+            text = re.sub(rf"(?i)\b{ordinal} (?:option|choice|action|one)\b", f"option {place + 1}", text)
+        found = _LABEL.fullmatch(text)
+        if not found:
+            return None
+        sign = found[1].upper()
+        if self.letters:
+            return next((i for i, option in enumerate(self.options) if option.upper() == sign), None)
+        if any(len(option) < 2 or option.lstrip("-")[:1].isdigit() for option in self.options):
+            return None
+        place = int(sign) - 1 if sign.isdigit() else ord(sign) - ord("A")
+        return place if 0 <= place < len(self.options) else None
+
+    def _line(self, text: str) -> int | None:
+        """Return the only option that fills a line of a text."""
+        found = {self.exact(line) for line in text.splitlines()} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    # ---- prose --------------------------------------------------------------------------------------------
+
+    def _first(self, text: str) -> int | None:
+        """Return the option with which a text begins, if a pause or a reason follows and no second option."""
+        named = self.mentions(text)
+        if (
+            not named
+            or text[: named[0].start].strip(QUOTES + ">#-([")
+            or not english.ADMITS.match(text, named[0].end)
+        ):
+            return None
+        new_line = "\n" in text[named[0].end :][:2]
+        return None if self._goes_on(text, named) or new_line else named[0].option
+
+    @staticmethod
+    def _goes_on(text: str, named: Sequence[Mention]) -> bool:
+        """Return whether a list or a sequence of options goes on with another one."""
+        other = next((mention for mention in named if mention.option != named[0].option), None)
+        if other is None:
+            return False
+        gap = text[named[0].end : other.start]
+        bare = not re.search(r"\w", gap + text[other.end :])
+        return bare or bool(english.JOINT.fullmatch(gap.replace("\n", ",")) or english.SEQUENCE.match(gap))
+
+    def _prose(self, text: str) -> int | None:
+        """Return the only option that sentences name and do not deny, or that the last ones conclude on."""
+        sentences = [(s, self._meant(s)) for s in _SENTENCE.split(text) if s]
+        every = {option for _, meant in sentences for option in meant}
+        if len(every) < 2:
+            return every.pop() if every else None
+        stressed = self._stressed(text) & every
+        if len(stressed) == 1:
+            return stressed.pop()
+        for sentence, meant in reversed(sentences):
+            if meant and english.concludes(sentence):
+                if english.SEQUENCE.match(sentence):
+                    return None
+                return meant.pop() if len(meant) == 1 else None
+        return None
+
+    def _meant(self, sentence: str) -> set[int]:
+        """Return the options that a sentence means; of several, the one in the clause that concludes."""
+        if sentence.rstrip(QUOTES).endswith("?"):
+            return set()
+        named = self._upheld(sentence)
+        every = {mention.option for mention in named}
+        if len(every) < 2 or english.THEN.search(sentence[named[-2].end : named[-1].start]):
+            return every  # one, or one after the other
+        cuts = [0, *(pause.start() for pause in english.PAUSE.finditer(sentence)), len(sentence)]
+        clauses = dict[int, set[int]]()  # options by the number of their clause
+        for mention in named:
+            clauses.setdefault(bisect_right(cuts, mention.start), set()).add(mention.option)
+        texts = {n: sentence[cuts[n - 1] : cuts[min(n, len(cuts) - 1)]] for n in clauses}
+        main = {option for n, own in clauses.items() if not english.ASIDE.match(texts[n]) for option in own}
+        for n in sorted(clauses, reverse=True):
+            if len(clauses[n]) == 1 and english.concludes(texts[n]):
+                return clauses[n]
+        return main if len(main) == 1 else every
+
+    def _upheld(self, sentence: str) -> list[Mention]:
+        """Return the mentions that a sentence neither denies nor puts off until later or into a reason."""
+        found = list[Mention]()
+        before, denied, put_off = 0, False, False
+        for mention in self.mentions(sentence):
+            gap = sentence[before : mention.start]
+            lead = english.clause(gap)
+            denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(english.DENIES.search(lead))
+            if not found:  # the first one is meant if somebody does it, or if nothing is said before it
+                one = not self.letters and len(self.words[mention.option]) == 1
+                leads = english.LEADS_TO_ONE if one else english.LEADS
+                denied = denied or not leads.fullmatch(lead) or bool(english.PAST.search(lead))
+            denied = denied or (bool(english.UNREAL.match(sentence)) and not english.TURN.search(gap))
+            put_off = bool(found) and (
+                (put_off and not english.TURN.search(gap))
+                or bool(english.REASON.search(gap))
+                or bool(english.THEN.search(gap) and english.FIRST.search(sentence[: mention.start]))
+            )
+            if not (denied or put_off or english.DENIED.match(sentence, mention.end)):
+                found.append(mention)
+            before = mention.end
+        return found
+
+    def _stressed(self, text: str) -> set[int]:
+        """Return the options that are set in bold, in code or in quotes."""
+        found = {self.exact(span) for span in stressed(text)}
+        return {option for option in found if option is not None}
+
+
+def _after(text: str, place: int) -> str:
+    """Return the rest of a line, or the next line with words if nothing is left of it."""
+    lines = (_LEAD.sub("", line).rstrip(QUOTES + "$]})") for line in text[place:].split("</")[0].splitlines())
+    return next((line for line in lines if re.search(r"\w", line)), "")
