@@ -9,6 +9,7 @@ from hunch_studies.plan4mc_graphs import by_words
 from hunch_studies.planners import Played
 from hunch_studies.reliability import Bin, draw_reliability
 from hunch_studies.study import SMOKE
+from hunch_studies.worlds.craft_skills import FINDINGS
 
 EASY = ("collect wood", "make table")
 
@@ -47,8 +48,8 @@ def test_plan4mc_on_two_targets(tmp_path, monkeypatch):
 
 def test_word_overlap_writes_most_of_the_graph():
     """It errs only where a skill is named after what it uses."""
-    manual, names = plan4mc._manual(), list(plan4mc.TARGETS)
-    written, read = by_words(manual, names).entries, plan4mc.right(()).entries
+    names = plan4mc._named(FINDINGS)
+    written, read = by_words(plan4mc._manual(), names).entries, plan4mc.right(FINDINGS).entries
     short = {name for name in names if not {*read[name].nearby} <= {*written[name].nearby}}
     assert not short
     lacks = {name for name in names if {*read[name].consumes} - {*written[name].consumes}}

@@ -44,7 +44,7 @@ class Heard:
     why: str = ""
 
     @property
-    def asked(self) -> bool:
+    def has_score(self) -> bool:
         """Whether there is a score."""
         return not isnan(self.ability)
 
@@ -151,7 +151,7 @@ def cells(line: Line, worth: float) -> tuple[str, ...]:
 
 
 def _ability(heard: Heard | None) -> str:
-    if heard is None or not heard.asked:
+    if heard is None or not heard.has_score:
         return ""
     return f"{heard.ability:.2f} {_interval(heard.interval)}"
 

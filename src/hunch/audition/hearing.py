@@ -174,7 +174,7 @@ def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, He
 def _judged(role: Role, line: Line, worth: float) -> list[Line]:
     """Return a line for each method with a frontier here; one that says so if there is none."""
     heard = line.heard
-    if not heard.asked:
+    if not heard.has_score:
         return [line]
     known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
     if not known:
@@ -191,9 +191,9 @@ def _difference(line: Line) -> Frontier:
 
 def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:
     gain, words = frontier.gain(line.heard.interval), line.words
-    above = over(gain, frontier.gain(words.interval)) if words and words.asked else None
+    above = over(gain, frontier.gain(words.interval)) if words and words.has_score else None
     said = verdict(gain, above, worth)
-    stand_ins = [other.ability for other in (line.uninformed, words) if other and other.asked]
+    stand_ins = [other.ability for other in (line.uninformed, words) if other and other.has_score]
     if role is PLAYING and said == "may pay" and line.heard.ability - max(stand_ins) < worth:
         said = "does not pay"
     return replace(line, frontier=frontier, gain=gain, over_words=above, verdict=said)

@@ -51,7 +51,7 @@ class OpenEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        self.url, self.text, self.told, self.seconds = url.rstrip("/"), text, task, seconds
+        self.url, self.text, self.given_task, self.seconds = url.rstrip("/"), text, task, seconds
         self._client: Any = None
         self.action = action or self._required()
 
@@ -104,7 +104,7 @@ class OpenEnv(TextEnv):
         shown = result.observation
         if not isinstance(shown, dict):
             raise HunchError(f"The server at {self.url} speaks another version: it showed {shown!r}.")
-        self.task = self.told or str(shown.get("task") or "")
+        self.task = self.given_task or str(shown.get("task") or "")
         reward = float(result.reward or 0.0)
         late = bool(result.done and shown.get("truncated"))
         success = bool(shown.get("success", result.done and reward > 0))

@@ -4,7 +4,7 @@ facts <- of each field of the environment's schema:
          the value whose sentence is nearest to the picture, if the model embeds both;
          or what a model says that writes JSON: asked once more where it is of no use, and after that
          the last reading of the episode stays
-the agent reads  told(facts)  in place of the observation
+the agent reads  describe(facts)  in place of the observation
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.wrappers import Told
+from hunch.envs.wrappers import Rewording
 from hunch.lm import Cached, load
 from hunch.lm.answers.lines import as_json
 from hunch.lm.asking import Asking
@@ -44,11 +44,11 @@ class Schema(NamedTuple):
 
     Attributes:
         fields: The values that each field may have, and the sentence that says each.
-        told: Turns a value for each field into the observation that an agent reads.
+        describe: Turns a value for each field into the observation that an agent reads.
     """
 
     fields: Mapping[str, Mapping[str, str]]
-    told: Callable[[Mapping[str, str]], str]
+    describe: Callable[[Mapping[str, str]], str]
 
 
 class Reader:
@@ -128,7 +128,7 @@ class Reader:
         return {name: str(held[name]) for name in self.fields}, ""
 
 
-class Read(Told):
+class Read(Rewording):
     """Replaces the observation by what a model reads in the picture; ``info["facts"]`` holds the facts.
 
     Args:
@@ -148,7 +148,7 @@ class Read(Told):
         self.reader = Reader(reader, self.schema)
         self.facts: dict[str, str] = {}
 
-    def told(
+    def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
         """Read the picture.
@@ -159,7 +159,7 @@ class Read(Told):
         if action is None or not self.facts:
             self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
         self.facts = {**self.facts, **self.reader.facts(info["pictures"][-1])}
-        return self.schema.told(self.facts), {**info, "facts": dict(self.facts)}
+        return self.schema.describe(self.facts), {**info, "facts": dict(self.facts)}
 
 
 def schema_of(env: gymnasium.Env[Any, Any]) -> Schema:

@@ -16,32 +16,32 @@ REFUSED: Final = "Nothing happens."
 """The observation and the event after a text that is not admissible (ALFWorld's words)."""
 
 
-class Told(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
-    """Base class of wrappers that only change what is told of a state, in ``told``."""
+class Rewording(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+    """Base class of wrappers that only change what is said of a state, in ``reword``."""
 
     option: Mapping[str, Any]
     """How :func:`hunch.envs.make` is asked for this wrapper."""
 
-    def told(
+    def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
-        """Return observation and info as they are told after an action; None after a reset."""
+        """Return observation and info after an action, reworded; the action is None after a reset."""
         raise NotImplementedError
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Start an episode."""
-        return self.told(*self.env.reset(seed=seed, options=options), action=None)
+        return self.reword(*self.env.reset(seed=seed, options=options), action=None)
 
     def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
         """Take an action."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self.told(observation, info, action)
+        observation, info = self.reword(observation, info, action)
         return observation, reward, terminated, truncated, info
 
 
-class History(Told):
+class History(Rewording):
     """Adds the last ``n`` observation-action pairs as ``info["history"]``, oldest first.
 
     The observation is unchanged; :meth:`hunch.core.State.text` joins history and observation.
@@ -63,7 +63,7 @@ class History(Told):
         self._observation = ""
         self._actions: tuple[str, ...] = ()
 
-    def told(
+    def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
         """Add the history, which is empty after a reset."""
@@ -76,7 +76,7 @@ class History(Told):
         return observation, {**info, "history": tuple(self._past)}
 
 
-class Pictured(Told):
+class Pictured(Rewording):
     """Shows each state as it is drawn, in ``info["pictures"]``, as the bytes of a PNG file.
 
     Args:
@@ -90,7 +90,7 @@ class Pictured(Told):
         own = declared(env)
         self.offers = None if own is None else ("pictures", *own)
 
-    def told(
+    def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
         """Add the picture."""

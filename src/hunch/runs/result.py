@@ -105,18 +105,18 @@ class Result:
     def _repr_html_(self) -> str:
         from hunch.runs import tables
 
-        return tables.of_summary(self.summary(), self.requested, str(self.success), self.asked)
+        return tables.of_summary(self.summary(), self.requested, str(self.success), self.call_name)
 
     def __str__(self) -> str:
         return (
             f"{self._rate()} in the last quarter of {self.requested:,} steps, "
             f"{len(self.episodes or self.evaluations):,} episodes; "
-            f"{ledger(self.usage, self.asked)}; "
+            f"{ledger(self.usage, self.call_name)}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
         )
 
     @property
-    def asked(self) -> str:
+    def call_name(self) -> str:
         """What the calls are called: without a model in a role, only an encoder of texts was asked."""
         return "model calls" if self.evidence else "encoder calls"
 

@@ -73,16 +73,16 @@ class ProgramAgent(WritingAgent):
         self.attempts: list[Attempt] = []
         self.pending: dict[int, Attempt] = {}
         self.known: set[str] = set()
-        self.asked = self.drawn = self.seen = self.failing = 0
+        self.requested = self.drawn = self.seen = self.failing = 0
         self.searching = self.search()
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Write one program for each state."""
-        opening = self.begins_with_start and self.asked == 0 and bool(self.problem.start)
+        opening = self.begins_with_start and self.requested == 0 and bool(self.problem.start)
         first = [Attempt(0, self.problem.start, None, group=-1)] if opening else []
-        requests = self.searching.ask(len(states) - len(first), self._rng(self.asked, 0))
-        written = first + self._written(requests, self.asked + len(first))
-        self.asked += len(written)
+        requests = self.searching.ask(len(states) - len(first), self._rng(self.requested, 0))
+        written = first + self._written(requests, self.requested + len(first))
+        self.requested += len(written)
         self.known |= {same(attempt.program) for attempt in written}
         self.pending |= {state.stream: a for state, a in zip(states, written, strict=True)}
         return [attempt.program for attempt in written]
@@ -181,7 +181,7 @@ class ProgramAgent(WritingAgent):
         """Return the attempts, from which the search can be restored."""
         return {
             "attempts": self.records(),
-            "counters": [self.asked, self.drawn, self.seen],
+            "counters": [self.requested, self.drawn, self.seen],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -190,7 +190,7 @@ class ProgramAgent(WritingAgent):
         for line in state["attempts"]:
             self._tell(Attempt.read(line))
         self.known = {same(attempt.program) for attempt in self.attempts}
-        self.asked, self.drawn, self.seen = state["counters"]
+        self.requested, self.drawn, self.seen = state["counters"]
         self.failing = 0
 
     def _rng(self, number: int, use: int) -> np.random.Generator:

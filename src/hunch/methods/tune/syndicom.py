@@ -54,8 +54,8 @@ class SYNDICOM(RecordedAgent):
         both = list[Example]()
         for (request, (_, repair)), note in zip(shown, told, strict=True):
             own = State(request, world.task)
-            both += [Example(asked(own, None), note)] * (how != "none")
-            both.append(Example(asked(own, "" if how == "none" else note), repair))
+            both += [Example(with_feedback(own, None), note)] * (how != "none")
+            both.append(Example(with_feedback(own, "" if how == "none" else note), repair))
         self.pairs = both
         super().begin(replace(world, data=(), examples=()), seed)
 
@@ -67,10 +67,10 @@ class SYNDICOM(RecordedAgent):
         """Write feedback on each answer, and then the repair."""
         notes = [""] * len(states)
         if self.config.feedback != "none":
-            notes = [own.text.strip() for own in super().write([asked(s, None) for s in states], rng)]
+            notes = [own.text.strip() for own in super().write([with_feedback(s, None) for s in states], rng)]
         if self.config.feedback == "shuffled":
             notes = [notes[i] for i in rng.permutation(len(notes))]
-        return super().write([asked(s, own) for s, own in zip(states, notes, strict=True)], rng)
+        return super().write([with_feedback(s, own) for s, own in zip(states, notes, strict=True)], rng)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return nothing: its start is no reference for a model that learns to write."""
@@ -83,7 +83,7 @@ class SYNDICOM(RecordedAgent):
         return likelihood(self.judged(self.draw()))
 
 
-def asked(state: State, note: str | None) -> State:
+def with_feedback(state: State, note: str | None) -> State:
     """Return a state that asks for feedback, or, with a note, for the repair."""
     more = "feedback :" if note is None else f"feedback : {note} repair :" if note else "repair :"
     return replace(state, observation=f"{state.observation} {more}")

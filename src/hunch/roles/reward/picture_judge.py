@@ -45,7 +45,7 @@ class PictureJudge:
 
     def __init__(self, lm: LanguageModel, config: PictureAsking) -> None:
         self.lm, self.config = require(lm, "see", needed_by="A judge of pictures"), config
-        self.wording = version(described, asked)
+        self.wording = version(described, question)
         self.writes = "generate" in lm.verbs
         if self.writes:
             self.comparer = Comparer(lm, Asking(lm, config, tokens=16, stop=(), role="preference"))
@@ -79,7 +79,7 @@ class PictureJudge:
 
     def _question(self, goal: str, description: str, shown: tuple[str, ...] = ()) -> Prompt:
         fields = {"task": goal, "actions": listed(CHOICES), "description": description}
-        prompt = self.comparer.asking.prompt(asked(goal, description), **fields)
+        prompt = self.comparer.asking.prompt(question(goal, description), **fields)
         text = prompt if isinstance(prompt, str) else prompt[-1].content
         return (Message("user", text, shown),) if shown else prompt
 
@@ -92,7 +92,7 @@ def described(goal: str) -> str:
     )
 
 
-def asked(goal: str, description: str) -> str:
+def question(goal: str, description: str) -> str:
     """Return the question for a verdict, on a description of two pictures or with the pictures themselves."""
     return (
         f"{description}\nThe goal: {goal}\nIn which of the two pictures is it better achieved? "
