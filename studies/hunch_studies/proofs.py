@@ -29,7 +29,7 @@ from hunch.roles.formaliser import READING, Formaliser, parsed, prompt
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.proofs.decide import witness
-from hunch_studies.worlds.proofs.theorems import pool
+from hunch_studies.worlds.proofs.theorems import Pool, pool
 
 ID: Final = "hunch/Proof-v0"
 TRAINED: Final = 300
@@ -203,9 +203,12 @@ def test_time(scale: Scale, folder: Path) -> str:
 
 ASKED: Final = ((1, 0), (5, 0), (5, 5), (30, 0))
 """Readings, and translations of each different one back into English: the last two take as many calls."""
+READ: Final[dict[Pool, int]] = {"hard": 40, "large": 20}
+"""Held-out statements per seed that a model reads."""
+OURS: Final = "pocket?corpus=statements"
 WORDS: Final = "a symbol for each word"
-MATCHED: Final = 0.05
-"""Error of the rule that is about as often wrong in a single reading as our model."""
+MATCHED: Final[dict[Pool, float]] = {"hard": 0.005, "large": 0.015}
+"""Errors of the rule with which a single reading is about as often wrong as one of our model."""
 
 
 def read_back(error: float, readings: int, returns: int, scale: Scale) -> dict[str, Any]:
@@ -249,20 +252,12 @@ def formal(scale: Scale, folder: Path) -> str:
     return table(f"error | readings | returns | {COLUMNS}", lines)
 
 
-READERS: Final = {
-    "pocket?corpus=statements": (1, 5, 30),
-    f"scripted:formaliser?error={MATCHED}": (1, 5, 30),
-    WORDS: (1,),
-}
-"""Readers of held-out statements, and their numbers of readings."""
-
-
-def read_held_out(reader: str, readings: int, seed: int, scale: Scale) -> dict[str, Any]:
+def read_held_out(reader: str, kind: Pool, readings: int, seed: int, scale: Scale) -> dict[str, Any]:
     """Return what became of held-out statements that a model reads.
 
     ``among`` is the share of statements whose meaning is among the readings, whatever the vote says.
     """
-    goals = pool("hard", scale.episodes(HELD), seed, held_out=True)
+    goals = pool(kind, scale.episodes(READ[kind]), seed, held_out=True)
     if reader == WORDS:
         row = became(goals, None)
         return row | {"among": row["faithful"]}
@@ -273,21 +268,23 @@ def read_held_out(reader: str, readings: int, seed: int, scale: Scale) -> dict[s
     return became(goals, Formaliser(model, readings)) | {"among": among}
 
 
-def by_a_model(scale: Scale, folder: Path) -> str:
+def by_a_model(kind: Pool, scale: Scale, folder: Path) -> str:
     """Return what became of held-out statements that our model reads, beside a rule as often wrong."""
-    arms = [(reader, n) for reader, every in READERS.items() for n in every]
+    readers = OURS, f"scripted:formaliser?error={MATCHED[kind]}"
+    arms = [*((reader, kind, n) for reader in readers for n in (1, 5, 30)), (WORDS, kind, 1)]
     measure, lines = partial(read_held_out, scale=scale), []
     for arm in arms:
         rows = kept(folder / "rows.jsonl", [(*arm, seed) for seed in range(scale.seeds)], measure)
         lines.append((*arm, *(over_seeds([row[name] for row in rows]) for name in ("among", *FATES))))
-    return table(f"reader | readings | among them | {COLUMNS}", lines)
+    return table(f"reader | statements | readings | among them | {COLUMNS}", lines)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         Part("By budget", (), beside=partial(by_budget, scale)),
         Part("Statements in English", (), beside=partial(formal, scale)),
-        Part("Read by a model", (), beside=partial(by_a_model, scale)),
+        Part("Read by a model", (), beside=partial(by_a_model, "hard", scale)),
+        Part("Larger ones read by a model", (), beside=partial(by_a_model, "large", scale)),
         Part("Ablations", (), beside=partial(ablations, scale)),
         Part("Test-time RL", (), beside=partial(test_time, scale)),
     ]

@@ -99,6 +99,7 @@ def test_a_rule_that_knows_the_answer_is_right(role, bed, rule):
         ("reader", "uniform", 0.05, 0.35),
         ("formaliser", "scripted:formaliser", 1.0, 1.0),
         ("formaliser", "uniform", 0.0, 0.0),
+        ("formaliser", "pocket?corpus=statements", 0.45, 0.75),
         ("preference", "scripted:onlooker", 1.0, 1.0),
         ("preference", "scripted:onlooker?error=0.3", 0.6, 0.8),
         ("preference", "scripted:onlooker?error=1", 0.0, 0.0),

@@ -107,7 +107,7 @@ def _text(formula: Formula) -> str:
 
 
 def tokens(goal: Goal) -> int:
-    """Return the number of tokens of a document."""
+    """Return the number of tokens of a document, or up to three more."""
     text = symbols(goal)
     return 4 + 2 * (text.count("(") + text.count("~") + 2 * len(re.findall(r"\w+", text)))
 
