@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 import hunch
-from hunch.audition.formaliser import replaced
+from hunch.audition.formaliser import FORMALISER, replaced, statements
 from hunch.core import State, World
 from hunch.envs import make
 from hunch.envs.proofs.english import english
@@ -29,7 +29,7 @@ from hunch.roles.formaliser import READING, Formaliser, parsed, prompt
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.proofs.decide import witness
-from hunch_studies.worlds.proofs.theorems import Pool, pool
+from hunch_studies.worlds.proofs.theorems import pool
 
 ID: Final = "hunch/Proof-v0"
 TRAINED: Final = 300
@@ -203,11 +203,11 @@ def test_time(scale: Scale, folder: Path) -> str:
 
 ASKED: Final = ((1, 0), (5, 0), (5, 5), (30, 0))
 """Readings, and translations of each different one back into English: the last two take as many calls."""
-READ: Final[dict[Pool, int]] = {"hard": 40, "large": 20}
-"""Held-out statements per seed that a model reads."""
+READ: Final = 40
+"""Statements per seed that a model reads: held-out ones, or the audition's, which are short."""
 OURS: Final = "pocket?corpus=statements"
 WORDS: Final = "a symbol for each word"
-MATCHED: Final[dict[Pool, float]] = {"hard": 0.005, "large": 0.015}
+MATCHED: Final = {"hard": 0.005, "audition": 0.15}
 """Errors of the rule with which a single reading is about as often wrong as one of our model."""
 
 
@@ -252,12 +252,14 @@ def formal(scale: Scale, folder: Path) -> str:
     return table(f"error | readings | returns | {COLUMNS}", lines)
 
 
-def read_held_out(reader: str, kind: Pool, readings: int, seed: int, scale: Scale) -> dict[str, Any]:
-    """Return what became of held-out statements that a model reads.
+def read_by_model(reader: str, kind: str, readings: int, seed: int, scale: Scale) -> dict[str, Any]:
+    """Return what became of statements that a model reads, none of which ours was trained on.
 
     ``among`` is the share of statements whose meaning is among the readings, whatever the vote says.
     """
-    goals = pool(kind, scale.episodes(READ[kind]), seed, held_out=True)
+    n = scale.episodes(READ)
+    short = kind == "audition"
+    goals = statements(FORMALISER.beds[0], n, seed) if short else pool("hard", n, seed, held_out=True)
     if reader == WORDS:
         row = became(goals, None)
         return row | {"among": row["faithful"]}
@@ -268,11 +270,11 @@ def read_held_out(reader: str, kind: Pool, readings: int, seed: int, scale: Scal
     return became(goals, Formaliser(model, readings)) | {"among": among}
 
 
-def by_a_model(kind: Pool, scale: Scale, folder: Path) -> str:
-    """Return what became of held-out statements that our model reads, beside a rule as often wrong."""
+def by_a_model(kind: str, scale: Scale, folder: Path) -> str:
+    """Return what became of statements that our model reads, beside a rule that is as often wrong."""
     readers = OURS, f"scripted:formaliser?error={MATCHED[kind]}"
     arms = [*((reader, kind, n) for reader in readers for n in (1, 5, 30)), (WORDS, kind, 1)]
-    measure, lines = partial(read_held_out, scale=scale), []
+    measure, lines = partial(read_by_model, scale=scale), []
     for arm in arms:
         rows = kept(folder / "rows.jsonl", [(*arm, seed) for seed in range(scale.seeds)], measure)
         lines.append((*arm, *(over_seeds([row[name] for row in rows]) for name in ("among", *FATES))))
@@ -284,7 +286,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part("By budget", (), beside=partial(by_budget, scale)),
         Part("Statements in English", (), beside=partial(formal, scale)),
         Part("Read by a model", (), beside=partial(by_a_model, "hard", scale)),
-        Part("Larger ones read by a model", (), beside=partial(by_a_model, "large", scale)),
+        Part("Short ones read by a model", (), beside=partial(by_a_model, "audition", scale)),
         Part("Ablations", (), beside=partial(ablations, scale)),
         Part("Test-time RL", (), beside=partial(test_time, scale)),
     ]
