@@ -90,6 +90,7 @@ def test_the_other_weights_are_a_wheel_of_their_own(pocket, tmp_path):
         "examples",
         "walks",
         "clip",
+        "statements",
     ):  # a revision is of names and contents, wherever the folder is
         assert fingerprint(tmp_path / "hunch_pocket" / corpus) == fingerprint(
             ROOT / "pocket/hunch_pocket" / corpus

@@ -5,3 +5,4 @@ from pathlib import Path
 EXAMPLES = Path(__file__).with_name("examples")
 WALKS = Path(__file__).with_name("walks")
 CLIP = Path(__file__).with_name("clip")
+STATEMENTS = Path(__file__).with_name("statements")

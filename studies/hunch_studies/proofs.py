@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 import hunch
+from hunch.audition.formaliser import FORMALISER, replaced, statements
 from hunch.core import State, World
 from hunch.envs import make
 from hunch.envs.proofs.english import english
@@ -24,7 +25,7 @@ from hunch.envs.proofs.statements import Statements
 from hunch.lm import load
 from hunch.methods.solver.alpha_proof import AlphaProof, search
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.formaliser import Formaliser
+from hunch.roles.formaliser import READING, Formaliser, parsed, prompt
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.proofs.decide import witness
@@ -202,13 +203,27 @@ def test_time(scale: Scale, folder: Path) -> str:
 
 ASKED: Final = ((1, 0), (5, 0), (5, 5), (30, 0))
 """Readings, and translations of each different one back into English: the last two take as many calls."""
+READ: Final = 40
+"""Statements per seed that a model reads: held-out ones, or the audition's, which are short."""
+OURS: Final = "pocket?corpus=statements"
+WORDS: Final = "a symbol for each word"
+MATCHED: Final = {"hard": 0.005, "audition": 0.15}
+"""Errors of the rule with which a single reading is about as often wrong as one of our model."""
 
 
 def read_back(error: float, readings: int, returns: int, scale: Scale) -> dict[str, Any]:
-    """Return what became of English statements: faithful, theorems, refuted, proved by the rule."""
-    goals = pool("hard", scale.episodes(200), 0)
-    reader = Formaliser(load(f"scripted:formaliser?error={error}"), readings, returns)
-    found = [reading.goal for reading in reader.read(list(map(english, goals)))]
+    """Return what became of English statements that the rule reads."""
+    model = load(f"scripted:formaliser?error={error}")
+    return became(pool("hard", scale.episodes(200), 0), Formaliser(model, readings, returns))
+
+
+def became(goals: Sequence[Goal], reader: Formaliser | None) -> dict[str, Any]:
+    """Return what became of statements in English: faithful, theorems, refuted, proved by the rule.
+
+    Without a reader a symbol takes the place of each word.
+    """
+    texts = list(map(english, goals))
+    found = reader.read(texts) if reader else list(map(replaced, texts))
     usable = [goal for goal in found if goal is not None and witness(goal) is None]
     agent = control("rule", 0)
     open_ = [goal for goal in dict.fromkeys(usable) if not goal.closed]
@@ -225,21 +240,53 @@ def read_back(error: float, readings: int, returns: int, scale: Scale) -> dict[s
     }
 
 
+FATES: Final = ("faithful", "theorem", "refuted", "proved", "proved_and_meant")
+COLUMNS: Final = "faithful | a theorem | refuted | proved | proved and meant"
+
+
 def formal(scale: Scale, folder: Path) -> str:
     """Return what became of English statements by the error of the reader, its readings and round trips."""
     keys = [(error, *asked) for error in ERRORS for asked in ASKED]
     rows = kept(folder / "rows.jsonl", keys, partial(read_back, scale=scale))
-    names = ("faithful", "theorem", "refuted", "proved", "proved_and_meant")
-    lines = [(*key, *(f"{row[name]:.2f}" for name in names)) for key, row in zip(keys, rows, strict=True)]
-    return table(
-        "error | readings | returns | faithful | a theorem | refuted | proved | proved and meant", lines
-    )
+    lines = [(*key, *(f"{row[name]:.2f}" for name in FATES)) for key, row in zip(keys, rows, strict=True)]
+    return table(f"error | readings | returns | {COLUMNS}", lines)
+
+
+def read_by_model(reader: str, kind: str, readings: int, seed: int, scale: Scale) -> dict[str, Any]:
+    """Return what became of statements that a model reads, none of which ours was trained on.
+
+    ``among`` is the share of statements whose meaning is among the readings, whatever the vote says.
+    """
+    n = scale.episodes(READ)
+    short = kind == "audition"
+    goals = statements(FORMALISER.beds[0], n, seed) if short else pool("hard", n, seed, held_out=True)
+    if reader == WORDS:
+        row = became(goals, None)
+        return row | {"among": row["faithful"]}
+    model = load(reader)
+    answers = model.generate([prompt(english(goal)) for goal in goals], readings, READING)
+    told = [{parsed(answer) for answer in own} for own in answers]
+    among = float(np.mean([goal in own for goal, own in zip(goals, told, strict=True)]))
+    return became(goals, Formaliser(model, readings)) | {"among": among}
+
+
+def by_a_model(kind: str, scale: Scale, folder: Path) -> str:
+    """Return what became of statements that our model reads, beside a rule that is as often wrong."""
+    readers = OURS, f"scripted:formaliser?error={MATCHED[kind]}"
+    arms = [*((reader, kind, n) for reader in readers for n in (1, 5, 30)), (WORDS, kind, 1)]
+    measure, lines = partial(read_by_model, scale=scale), []
+    for arm in arms:
+        rows = kept(folder / "rows.jsonl", [(*arm, seed) for seed in range(scale.seeds)], measure)
+        lines.append((*arm, *(over_seeds([row[name] for row in rows]) for name in ("among", *FATES))))
+    return table(f"reader | statements | readings | among them | {COLUMNS}", lines)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         Part("By budget", (), beside=partial(by_budget, scale)),
         Part("Statements in English", (), beside=partial(formal, scale)),
+        Part("Read by a model", (), beside=partial(by_a_model, "hard", scale)),
+        Part("Short ones read by a model", (), beside=partial(by_a_model, "audition", scale)),
         Part("Ablations", (), beside=partial(ablations, scale)),
         Part("Test-time RL", (), beside=partial(test_time, scale)),
     ]

@@ -102,6 +102,7 @@ def test_a_rule_that_knows_the_answer_is_right(role, bed, rule):
         ("text-judge", "scripted:critic", 1.0, 1.0),
         ("text-judge", "scripted:critic?error=0.4", 0.7, 0.9),
         ("text-judge", "uniform", 0.4, 0.6),
+        ("formaliser", "pocket?corpus=statements", 0.45, 0.75),
         ("preference", "scripted:onlooker", 1.0, 1.0),
         ("preference", "scripted:onlooker?error=0.3", 0.6, 0.8),
         ("preference", "scripted:onlooker?error=1", 0.0, 0.0),

@@ -1,5 +1,6 @@
 """AlphaProof: proofs are stored after the kernel, what is false is refuted, and the guide learns."""
 
+import json
 from copy import deepcopy
 
 import numpy as np
@@ -81,11 +82,28 @@ def test_a_stored_proof_that_the_kernel_refuses_stops_the_run():
 def test_what_is_no_theorem_is_refuted_with_its_witness():
     agent = begun(["p -> q, p |- q", "p -> q |- q -> p", "|- p | ~p"])
     told = a_round(agent)
-    results = [line["result"] for line in agent.records()]
+    results = [line["result"] for line in agent.results()]
     assert results == ["proved", "refuted", "refuted"]
-    assert agent.records()[1]["witness"] == "q"
+    assert agent.results()[1]["witness"] == "q"
     assert told["refuted"] == pytest.approx(2 / 3)
-    assert agent.records()[0]["tree"]
+    assert agent.results()[0]["tree"]
+
+
+def test_the_run_s_file_says_what_became_of_each_statement_in_the_end(tmp_path):
+    """Not what was known after the first steps; also of a run that goes on."""
+    for steps in (12, 36):
+        agent = hunch.train(AlphaProof(**SMALL), env(), steps, out=tmp_path, progress=False).agent
+    lines = [json.loads(line) for line in (tmp_path / "proofs.jsonl").read_text().splitlines()]
+    assert lines == agent.results()
+    assert [line["statement"] for line in lines] == list(agent.texts)
+    assert {line["statement"] for line in lines if line["result"] == "proved"} == set(agent.stored) & set(
+        agent.texts
+    )
+
+
+def test_statements_in_english_need_a_formaliser():
+    with pytest.raises(UsageError, match="--formaliser"):
+        hunch.train(AlphaProof(**SMALL), env(english=True), 12, progress=False)
 
 
 def test_budget_0_is_refused():
@@ -149,7 +167,7 @@ def test_a_formaliser_reads_english_and_a_vote_reads_better():
 
     def right(error, readings):
         reader = Formaliser(lm.load(f"scripted:formaliser?error={error}"), readings)
-        return sum(r.goal == goal for r, goal in zip(reader.read(texts), goals, strict=True))
+        return sum(own == goal for own, goal in zip(reader.read(texts), goals, strict=True))
 
     assert right(0, 1) == 30
     assert right(0.03, 7) > right(0.03, 1)
@@ -163,7 +181,7 @@ def test_a_round_trip_finds_the_reading_that_was_meant():
 
     def right(readings, returns):
         reader = Formaliser(lm.load("scripted:formaliser?error=0.08"), readings, returns)
-        return sum(r.goal == goal for r, goal in zip(reader.read(texts), goals, strict=True))
+        return sum(own == goal for own, goal in zip(reader.read(texts), goals, strict=True))
 
     assert right(5, 5) > right(5, 0)
 
@@ -173,7 +191,7 @@ def test_what_is_proved_but_not_meant_is_counted_beside_what_is_proved():
     agent = AlphaProof(**{**SMALL, "budget": 64}, formaliser=model, readings=1)
     told = []
     hunch.train(agent, env(english=True), 12, progress=False, report=told.append)
-    results = [line["result"] for line in agent.records()]
+    results = [line["result"] for line in agent.results()]
     assert "proved, but it is not what was meant" in results
     assert agent.evidence == "L0"
 

@@ -14,12 +14,11 @@ from typing import Final
 import numpy as np
 
 from hunch.audition.question import POOL, Bed, Role, Scores
-from hunch.core import UsageError
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import Goal, counter_model, read
 from hunch.envs.proofs.statements import variants
 from hunch.lm.base import LanguageModel
-from hunch.roles.formaliser import Formaliser
+from hunch.roles.formaliser import Formaliser, parsed
 
 _BED = Bed("hunch/Proof-v0", stored=True)
 _KNOWN: Final = (
@@ -51,22 +50,19 @@ def statements(bed: Bed, n: int, seed: int) -> list[Goal]:
 
 def readings(lm: LanguageModel, drawn: Sequence[Goal], seed: int) -> Scores:
     """Return for each statement whether it is read as it is meant."""
-    told = Formaliser(lm, readings=1).read([english(goal) for goal in drawn])
-    return _scored(drawn, [reading.goal for reading in told])
+    return _scored(drawn, Formaliser(lm, readings=1).read([english(goal) for goal in drawn]))
 
 
 def by_words(drawn: Sequence[Goal], seed: int) -> Scores:
     """Put a symbol in the place of each word."""
-    return _scored(drawn, [_replaced(english(goal)) for goal in drawn])
+    return _scored(drawn, [replaced(english(goal)) for goal in drawn])
 
 
-def _replaced(text: str) -> Goal | None:
+def replaced(text: str) -> Goal | None:
+    """Put a symbol in the place of each word; return what that states, None if it states nothing."""
     for words, symbol in _SYMBOLS.items():
         text = re.sub(rf"\b{words}\b", symbol, text)
-    try:
-        return read(text.replace(".", "").strip(" ,"))
-    except UsageError:
-        return None
+    return parsed(text.replace(".", "").strip(" ,"))
 
 
 def _scored(drawn: Sequence[Goal], found: Sequence[Goal | None]) -> Scores:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GROUP: Final = "hunch.weights"
 """Entry-point group for packages that carry weights: a training corpus and the folder of its model."""
 HOUSEHOLDS: Final = Path(__file__).with_name("households_weights")
-_OF_POCKET: Final = ("examples", "walks", "clip")
+_OF_POCKET: Final = ("examples", "walks", "clip", "statements")
 
 
 class PocketModel(CausalModel):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from hunch.core import UsageError
 from hunch.envs.proofs.english import english
@@ -22,13 +21,6 @@ from hunch.envs.proofs.logic import Goal, counter_model, read
 from hunch.lm.base import LanguageModel, Sampling
 
 READING = Sampling(max_tokens=250, temperature=1.0)
-
-
-class Reading(NamedTuple):
-    """How a text was read: the statement, None if no reading can be used; and its share of all readings."""
-
-    goal: Goal | None
-    votes: float
 
 
 class Formaliser:
@@ -43,12 +35,12 @@ class Formaliser:
     def __init__(self, lm: LanguageModel, readings: int = 5, returns: int = 0) -> None:
         self.lm, self.readings, self.returns = lm, readings, returns
 
-    def read(self, texts: Sequence[str]) -> list[Reading]:
-        """Return the reading of each text."""
+    def read(self, texts: Sequence[str]) -> list[Goal | None]:
+        """Return the statement that each text makes; None if no reading can be used."""
         answers = self.lm.generate([prompt(text) for text in texts], self.readings, READING)
         votes = [_votes(text, own) for text, own in zip(texts, answers, strict=True)]
         back = self._returned(texts, votes)
-        return [self._chosen(own, came) for own, came in zip(votes, back, strict=True)]
+        return [_chosen(own, came) for own, came in zip(votes, back, strict=True)]
 
     def _returned(self, texts: Sequence[str], votes: Sequence[Mapping[Goal, int]]) -> list[dict[Goal, int]]:
         """Return for each text and reading how many of its translations are the text in other letters."""
@@ -60,16 +52,15 @@ class Formaliser:
             back[i][goal] = sum(_words(answer) == _words(texts[i]) for answer in answers)
         return back
 
-    def _chosen(self, votes: Mapping[Goal, int], back: Mapping[Goal, int]) -> Reading:
-        if not votes:
-            return Reading(None, 0.0)
-        goal = max(votes, key=lambda own: (back.get(own, 0), votes[own]))
-        return Reading(goal, votes[goal] / self.readings)
+
+def _chosen(votes: Mapping[Goal, int], back: Mapping[Goal, int]) -> Goal | None:
+    return max(votes, key=lambda own: (back.get(own, 0), votes[own]), default=None)
 
 
 def _votes(text: str, answers: Sequence[str]) -> Mapping[Goal, int]:
     """Count the usable readings of a text, the first one first; refuted ones only if all are."""
-    found = [goal for answer in answers if (goal := _parsed(answer, text)) is not None]
+    known = set(re.findall(r"\w+", text))
+    found = [goal for answer in answers if (goal := parsed(answer)) and known.issuperset(goal.atoms)]
     return Counter([goal for goal in found if counter_model(goal) is None] or found)
 
 
@@ -77,12 +68,12 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _parsed(answer: str, text: str) -> Goal | None:
+def parsed(answer: str) -> Goal | None:
+    """Return the statement that an answer writes in symbols; None if it is none."""
     try:
-        goal = read(answer.strip())
+        return read(answer.strip())
     except UsageError:
         return None
-    return goal if set(goal.atoms) <= set(re.findall(r"\w+", text)) else None
 
 
 _EXAMPLE = read("p & q -> r, ~s |- p | (q -> s)")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hunch.core import UsageError
 from hunch.lm.backends.weights import trained_on
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch_studies.laboratory import corpus, households, tokenizer, walks
+from hunch_studies.laboratory import corpus, households, statements, tokenizer, walks
 from hunch_studies.laboratory.batches import Batch, Corpus
 
 if TYPE_CHECKING:
@@ -28,17 +28,19 @@ CORPORA = {
     "examples": Corpus(corpus.document, tuple(corpus.SHAPES), 8, tokenizer.train),
     "walks": Corpus(walks.document, walks.LEVELS, 0, walks.fit),
     "households": Corpus(households.document, households.KINDS, 0, households.fit, households.READ),
+    "statements": Corpus(statements.document, statements.KINDS, 0, statements.fit),
 }
-"""The training corpora: :mod:`hunch_studies.laboratory.corpus`, :mod:`~hunch_studies.laboratory.walks` and
-:mod:`~hunch_studies.laboratory.households`."""
+"""The training corpora: :mod:`hunch_studies.laboratory.corpus`, :mod:`~hunch_studies.laboratory.walks`,
+:mod:`~hunch_studies.laboratory.households` and :mod:`~hunch_studies.laboratory.statements`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
     """Settings of the training."""
 
-    corpus: Literal["examples", "walks", "households"] = "examples"
-    """Training corpus: examples of random worlds, walks in BabyAI levels, or searches in households."""
+    corpus: Literal["examples", "walks", "households", "statements"] = "examples"
+    """Training corpus: examples of random worlds, walks in BabyAI levels, searches in households, or English
+    statements with their formulas."""
     tokens: PositiveInt = 40_000_000
     """Training tokens in total."""
     width: PositiveInt = 192

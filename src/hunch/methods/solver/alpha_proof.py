@@ -18,6 +18,7 @@ statement is disproved by a model instead of by a proof of its negation; there i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -101,7 +102,6 @@ class AlphaProof(Agent):
     """
 
     config_class: ClassVar[type[Any]] = AlphaProofConfig
-    records_file: ClassVar[str] = "proofs.jsonl"
     saved = (
         *["round", "spent", "stored", "attempts", "given", "refuted", "unmeant", "failed", "extra"],
         "network",
@@ -147,6 +147,7 @@ class AlphaProof(Agent):
         self.extra: list[str] = []
         self.network: GuideNetwork | None = None
         self.guide = self._guide()
+        self.told: tuple[Any, str] = (None, "")
 
     def _guide(self) -> Evaluator:
         c = self.config
@@ -186,8 +187,10 @@ class AlphaProof(Agent):
         """Return the statements that texts make; None where the formaliser has no reading."""
         new = [text for text in dict.fromkeys(texts) if text not in self.goals]
         words = [text for text in new if self.formaliser and "|-" not in text]
+        if not self.formaliser and any("Show that " in text for text in new):
+            raise UsageError("Statements in English need a model that reads them: name one as --formaliser.")
         found = self.formaliser.read(words) if self.formaliser and words else []
-        self.goals |= {text: reading.goal for text, reading in zip(words, found, strict=True)}
+        self.goals |= zip(words, found, strict=True)
         self.goals |= {text: read(text) for text in new if text not in self.goals}
         return [self.goals[text] for text in texts]
 
@@ -284,7 +287,14 @@ class AlphaProof(Agent):
 
         return Memoryless(act, seed)
 
-    def records(self) -> list[dict[str, Any]]:
+    def files(self) -> dict[str, str]:
+        """Return :meth:`results` as they are now, a line each, as ``proofs.jsonl``."""
+        now = self.round, len(self.attempts), len(self.unmeant)
+        if now != self.told[0]:
+            self.told = now, "".join(f"{json.dumps(line)}\n" for line in self.results())
+        return {"proofs.jsonl": self.told[1]}
+
+    def results(self) -> list[dict[str, Any]]:
         """Return what became of each statement: proved, refuted with its witness, or open."""
         return [{"statement": text, **self._became(text)} for text in self.texts]
 
