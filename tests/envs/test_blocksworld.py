@@ -7,8 +7,8 @@ import pytest
 
 import hunch.envs
 from hunch.core import UsageError
-from hunch.envs.blocksworld import Blocksworld
 from hunch_studies.worlds.strips import problems
+from hunch_studies.worlds.strips.blocksworld import Blocksworld
 from hunch_studies.worlds.strips.env import Generated
 from hunch_studies.worlds.strips.wording import WORDINGS
 

@@ -30,12 +30,13 @@ GROUP = "hunch.envs"
 _OF_STUDIES = (
     *("Attack", "BabyAI-GoToLocal", "BabyAI-GoToObj", "BabyAI-GoToRedBall", "BabyAI-GoToRedBallGrey"),
     *("BabyAI-GoToRedBallNoDists", "BabyAI-GoToRedBlueBall", "BabyAI-OneRoomS8", "BabyAI-PickupDist"),
-    *("BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining", "Bulbs", "Compression"),
-    *("Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey", "Ferry"),
-    *("Game24", "GameCode", "Gripper", "Heuristic-CapSet", "HomeGrid", "KeyCorridor", "Logistics"),
-    *("Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Overcooked-Salad", "Overcooked-Tomato"),
-    *("Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "Repair", "RewardDesign", "SaySelect"),
-    *("SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft", "TinyHanabi", "Tug"),
+    *("BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining", "Blocksworld", "Bulbs"),
+    *("Compression", "Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey"),
+    *("Ferry", "Game24", "GameCode", "Gripper", "Heuristic-CapSet", "HomeGrid", "KeyCorridor"),
+    *("Logistics", "Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Overcooked-Salad"),
+    *("Overcooked-Tomato", "Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "Repair"),
+    *("RewardDesign", "SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft"),
+    *("TinyHanabi", "Tug"),
 )
 _FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
 """Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
@@ -64,7 +65,6 @@ _ENTRY_POINTS = {
     "hunch/KitchenSkill-v0": "hunch.envs.kitchen.env:KitchenSkill",
     "hunch/Chain-v0": "hunch.envs.icpi.chain:Chain",
     "hunch/Maze-v0": "hunch.envs.icpi.maze:Maze",
-    "hunch/Blocksworld-v0": "hunch.envs.blocksworld:Blocksworld",
     "hunch/CartPole-v0": "hunch.envs.describers:CartPole",
     "hunch/Taxi-v0": "hunch.envs.describers:Taxi",
     "hunch/CliffWalking-v0": "hunch.envs.describers:CliffWalking",

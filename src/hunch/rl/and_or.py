@@ -321,3 +321,12 @@ class AndOr:
             goal = heapq.heappop(tree.queue)[-1]
             if goal.wanted:
                 yield goal
+
+
+def nodes(root: Goal) -> Iterator[Goal]:
+    """Return the goals of a tree, from above."""
+    left = [root]
+    while left:
+        node = left.pop()
+        yield node
+        left += [goal for move in node.moves or () for goal in move.subgoals]

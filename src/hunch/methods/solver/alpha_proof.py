@@ -19,7 +19,7 @@ statement is disproved by a model instead of by a proof of its negation; there i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from zlib import crc32
@@ -31,6 +31,7 @@ from hunch.envs.proofs import kernel
 from hunch.envs.proofs.logic import Goal, counter_model, read
 from hunch.envs.proofs.statements import Statements, variants
 from hunch.envs.proofs.tactics import accepted, moves, tactics
+from hunch.lm import require
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
@@ -152,7 +153,7 @@ class AlphaProof(Agent):
     def _guide(self) -> Evaluator:
         c = self.config
         if c.guide == "lm":
-            return LanguageGuide(self.models["lm"])
+            return LanguageGuide(require(self.models["lm"], "score", needed_by="A guide of the search"))
         if c.guide != "network":
             return UNTRAINED[c.guide]
         from hunch.roles.guide_network import GuideNetwork
@@ -201,7 +202,7 @@ class AlphaProof(Agent):
     def _keep(self, tree: and_or.Tree) -> None:
         """Store what was proved in a tree, and note goals that were tried in vain."""
         failed = []
-        for node in nodes(tree.root):
+        for node in and_or.nodes(tree.root):
             if node.proof is not None:
                 self._store(node.state, node.proof)
             elif node.moves:
@@ -324,15 +325,6 @@ def search(
     return how.search(goals, moves, guide, rngs)
 
 
-def nodes(root: and_or.Goal) -> Iterator[and_or.Goal]:
-    """Return the goals of a tree, from above."""
-    left = [root]
-    while left:
-        node = left.pop()
-        yield node
-        left += [goal for move in node.moves or () for goal in move.subgoals]
-
-
 METHOD = Method(
     "alpha-proof",
     AlphaProof,
@@ -341,7 +333,7 @@ METHOD = Method(
     leaf="LLM4RL / policy",
     environments="proofs",
     acts="text",
-    models={"lm": ("score",), "formaliser": ("generate",)},
+    models={"lm": ("score", "generate"), "formaliser": ("generate",)},
     unnamed=frozenset({"lm", "formaliser"}),
     suggested=("hf:<name or folder>",),
     roles=("guide", "formaliser"),

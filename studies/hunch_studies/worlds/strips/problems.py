@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hunch.envs.blocksworld import blocks_named, facts, towers
+from hunch_studies.worlds.strips.blocksworld import blocks_named, facts, towers
 from hunch_studies.worlds.strips.pddl import Atom, Condition, Domain, Problem, Types, read, read_domain
 
 FOLDER = Path(__file__).parent / "domains"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hunch.envs.blocksworld import MYSTERY, PLAIN, Words
+from hunch_studies.worlds.strips.blocksworld import MYSTERY, PLAIN, Words
 from hunch_studies.worlds.strips.pddl import Action, Atom, Condition, Domain
 
 _ITEMS = re.compile(r", and |, | and ")
@@ -95,7 +95,7 @@ def listed(items: Sequence[str]) -> str:
 
 
 def _blocks(name: str, words: Words, actions: Mapping[str, str]) -> Wording:
-    """The words of :mod:`hunch.envs.blocksworld`; ``actions`` are the names of the actions."""
+    """The words of :mod:`.blocksworld`; ``actions`` are the names of the actions."""
     others = ((r"(.+)", words.other.format(r"\1")),)
     return Wording(name, words.facts, words.actions, words.blocks, others, {**words.symbols, **actions})
 
