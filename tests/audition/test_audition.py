@@ -115,10 +115,10 @@ def test_stored_questions_have_right_answers(role, model, least, most):
 
 
 def test_a_judge_of_captions_need_not_see_and_one_of_pictures_must():
-    assert heard("preference", "scripted:onlooker", n=20).asked
+    assert heard("preference", "scripted:onlooker", n=20).has_score
     for model, bed, lacks in (("scripted:judge", -1, "see"), ("pocket?corpus=clip", 0, "generate")):
         found = heard("preference", model, n=20, bed=bed)
-        assert not found.asked
+        assert not found.has_score
         assert found.why == f"it cannot {lacks}"
 
 
@@ -169,7 +169,7 @@ def test_a_prompt_beyond_the_context_is_no_measurement():
     role = role_named("writer")
     drawn = role.draw(role.beds[2], 2, 0)
     found = hear(role, role.beds[2], "pocket", load("pocket", cache=None), drawn, 0)
-    assert not found.asked
+    assert not found.has_score
     assert "reads at most 1024" in found.why
 
 
@@ -186,7 +186,7 @@ def test_refusals_are_no_verdicts():
 
 def test_a_model_without_the_verb_cannot():
     found = heard("writer", "bag-of-words", n=3)
-    assert not found.asked
+    assert not found.has_score
     assert "cannot generate" in found.why
 
 
@@ -346,7 +346,7 @@ def test_page_and_values_hold_every_line(monkeypatch):
 def test_a_budget_that_ends_leaves_a_partial_table():
     found = hunch.audition("scripted:judge", ["judge", "planner"], questions=40, budget=Budget(calls=50))
     assert "budget of 50 calls" in found.stopped
-    asked = [line.heard.asked for line in found.lines]
+    asked = [line.heard.has_score for line in found.lines]
     assert asked[0]
     assert not asked[-1]
     assert found.lines[-1].heard.why == "the budget ended"
@@ -406,7 +406,7 @@ class Untold(Corridor):
 def test_an_environment_that_cannot_be_copied_needs_data():
     found = hunch.audition("uniform", env=Locked(), data=right_episodes(), questions=6)
     by_role = {line.heard.role: line.heard for line in found.lines}
-    assert by_role["prior"].asked
+    assert by_role["prior"].has_score
     assert "cannot be copied or played (TypeError" in by_role["policy"].why
     with pytest.raises(UsageError, match=r"prior: there is no solver, no data, and it cannot be searched"):
         hunch.audition("uniform", ["prior"], env=Locked())

@@ -17,6 +17,7 @@ from hunch.rl.and_or import AndOr
 from hunch.rl.evaluator import Uniform
 from hunch.rl.search import MCTS
 from hunch.rl.world_model import TrueCopy
+from hunch_studies.worlds.proofs import decide
 from hunch_studies.worlds.proofs.decide import witness
 from hunch_studies.worlds.proofs.theorems import (
     SIZES,
@@ -277,3 +278,11 @@ def test_a_formula_is_compared_by_its_parts():
     p = Formula("p")
     assert Goal.of([p, p], p).hypotheses == (p,)
     assert Goal.of([p], p).closed
+
+
+def test_a_pool_of_large_theorems_is_drawn_without_trying_a_branch_twice():
+    decide._refuted.cache_clear()
+    found = pool("large", 3, 1)
+    tried = decide._refuted.cache_info()
+    assert len(found) == 3
+    assert tried.hits > tried.misses / 4  # without the hits, this pool took many minutes

@@ -14,7 +14,8 @@ from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import read
 from hunch.envs.proofs.statements import Statements
 from hunch.envs.proofs.tactics import tactics
-from hunch.methods.solver.alpha_proof import AlphaProof, nodes, search
+from hunch.methods.solver.alpha_proof import AlphaProof, search
+from hunch.rl.and_or import nodes
 from hunch.roles.formaliser import Formaliser
 from hunch.roles.guide import LanguageGuide, Rule
 from hunch.roles.guide_network import GuideNetwork, Lesson, features

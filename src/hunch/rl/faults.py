@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite, isnan
-from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -88,18 +86,6 @@ class Failing:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, (Exception, SystemExit)) and not isinstance(error, HunchError):
-            own = _raiser(error)
-            told = (
-                self.what if not own or self.what.startswith(own[0]) else f"{self.what}, in {'.'.join(own)}"
-            )
-            raise HunchError(f"{told}: {type(error).__name__}: {error}") from error
+            from hunch.rl.blame import blamed
 
-
-def _raiser(error: BaseException) -> tuple[str, str] | None:
-    """Return class and method in which an error came up, where they are neither ours nor a library's."""
-    for frame, _ in reversed(list(walk_tb(error.__traceback__))):
-        package, me = frame.f_globals.get("__name__", "").partition(".")[0], frame.f_locals.get("self")
-        foreign = package.startswith("hunch") or package in sys.stdlib_module_names
-        if me is not None and not foreign and "site-packages" not in frame.f_code.co_filename:
-            return type(me).__name__, frame.f_code.co_name
-    return None
+            raise HunchError(f"{blamed(self.what, error)}: {type(error).__name__}: {error}") from error

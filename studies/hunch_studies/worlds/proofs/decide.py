@@ -8,6 +8,7 @@ propositional logic", 1995).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from hunch.envs.proofs.logic import FALSE, Formula, Goal, World, counter_model, implies
 
@@ -17,6 +18,7 @@ def witness(goal: Goal) -> World | None:
     return counter_model(goal, tries=0) or _refuted(frozenset(goal.hypotheses), goal.conclusion)
 
 
+@lru_cache(maxsize=50_000)
 def _refuted(known: frozenset[Formula], wanted: Formula) -> World | None:
     """Return the root of a model of ``known`` in which ``wanted`` does not hold; None if there is none."""
     if wanted in known or FALSE in known:

@@ -1,0 +1,22 @@
+"""Which part of a user's program raised an error."""
+
+from __future__ import annotations
+
+import sys
+from traceback import walk_tb
+
+
+def blamed(what: str, error: BaseException) -> str:
+    """Return what failed, with the class and method that raised if they are another part's of the user."""
+    own = _raiser(error)
+    return what if not own or what.startswith(own[0]) else f"{what}, in {'.'.join(own)}"
+
+
+def _raiser(error: BaseException) -> tuple[str, str] | None:
+    """Return class and method in which an error came up, where they are neither ours nor a library's."""
+    for frame, _ in reversed(list(walk_tb(error.__traceback__))):
+        package, me = frame.f_globals.get("__name__", "").partition(".")[0], frame.f_locals.get("self")
+        foreign = package.startswith("hunch") or package in sys.stdlib_module_names
+        if me is not None and not foreign and "site-packages" not in frame.f_code.co_filename:
+            return type(me).__name__, frame.f_code.co_name
+    return None
