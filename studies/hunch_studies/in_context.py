@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +23,7 @@ from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import write_atomically
 from hunch.runs.histories import Lives, histories
 from hunch.runs.processes import processors
 from hunch.runs.stored import finished
@@ -192,7 +194,11 @@ def tasks_solved(bed: Bed, seed: int, played: Sequence[Finished]) -> float:
 
 
 def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Return the table of returns within a lifetime, and draw them."""
+    """Return the table of returns within a lifetime, draw them, and write those of each seed to ``rows.json``.
+
+    The column *lifetime* is the sum over a lifetime's episodes: what the best return per episode leaves is the
+    regret.
+    """
     curves: dict[str, list[FloatArray]] = {}
     solved: dict[str, list[float]] = {}
     panel: dict[Arm, list[Any]] = {}
@@ -207,10 +213,12 @@ def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: 
     for seed in range(seeds):
         for label, curve in references(bed, seed, lifetimes).items():
             curves.setdefault(label, []).append(curve)
+    rows = {label: [curve.round(3).tolist() for curve in own] for label, own in curves.items()}
+    write_atomically(folder / "rows.json", json.dumps(rows).encode())
     draw({"Return within a lifetime, held-out tasks": panel}, folder / "lifetimes.png", "return", "episode")
     lines = [
-        "| arm | first episode | last three | gain | lead of the first arm | tasks solved by half |",
-        "|---|---|---|---|---|---|",
+        "| arm | first episode | last three | gain | lead of the first arm | lifetime | tasks solved by half |",
+        "|---|---|---|---|---|---|---|",
     ]
     ours = [float(own[-3:].mean()) for own in next(iter(curves.values()))]
     for label, own in curves.items():
@@ -218,7 +226,10 @@ def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: 
         gain = over_pairs(np.subtract(last, first).tolist())
         lead = "-" if last == ours else str(over_pairs(np.subtract(ours, last).tolist()))
         share = f"{np.mean(solved[label]):.2f}" if label in solved else "-"
-        lines.append(f"| {label} | {over_seeds(first)} | {over_seeds(last)} | {gain} | {lead} | {share} |")
+        whole = over_seeds([float(c.sum()) for c in own])
+        lines.append(
+            f"| {label} | {over_seeds(first)} | {over_seeds(last)} | {gain} | {lead} | {whole} | {share} |"
+        )
     return "\n".join([*lines, "", f"![Return within a lifetime]({folder.name}/lifetimes.png)"])
 
 
