@@ -194,10 +194,9 @@ def tasks_solved(bed: Bed, seed: int, played: Sequence[Finished]) -> float:
 
 
 def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Return the table of returns within a lifetime, draw them, and write those of each seed to ``rows.json``.
+    """Return the table of returns within a lifetime; draw them, and write ``rows.json``, figures of each seed.
 
-    The column *lifetime* is the sum over a lifetime's episodes: what the best return per episode leaves is the
-    regret.
+    *Lifetime* is the sum over all episodes: what is missing to that of the best way is the regret.
     """
     curves: dict[str, list[FloatArray]] = {}
     solved: dict[str, list[float]] = {}
@@ -217,7 +216,7 @@ def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: 
     write_atomically(folder / "rows.json", json.dumps(rows).encode())
     draw({"Return within a lifetime, held-out tasks": panel}, folder / "lifetimes.png", "return", "episode")
     lines = [
-        "| arm | first episode | last three | gain | lead of the first arm | lifetime | tasks solved by half |",
+        "| arm | first episode | last three | gain | lead of the first arm | lifetime | solved by half |",
         "|---|---|---|---|---|---|---|",
     ]
     ours = [float(own[-3:].mean()) for own in next(iter(curves.values()))]
