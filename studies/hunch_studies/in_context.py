@@ -194,7 +194,7 @@ def tasks_solved(bed: Bed, seed: int, played: Sequence[Finished]) -> float:
 
 
 def measured(bed: Bed, lifetimes: int, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Return the table of returns within a lifetime; draw them, and write each seed's figures to ``rows.json``.
+    """Return the table of returns within a lifetime; draw them; write those of each seed to ``rows.json``.
 
     *Lifetime* is the sum over all episodes: what is missing to that of the best way is the regret.
     """
