@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE := .venv-engine
-# Pools of games of the demo, and steps in each. One pool takes 3,000 steps, enough for the picture within two
+# Pools of games of the demo, and steps in each. One pool takes 2,500 steps, enough for the picture within two
 # minutes on two cores; the table of the README has five pools with 9,000 steps.
 SEEDS ?= 1
-STEPS ?= $(if $(filter 1,$(SEEDS)),3000,9000)
+STEPS ?= $(if $(filter 1,$(SEEDS)),2500,9000)
 PIP_FLAGS := --quiet --disable-pip-version-check
 # On Linux, pip's usual build of torch downloads gigabytes of CUDA libraries. "make demo TORCH=cpu" takes the CPU
 # build from PyTorch's own index instead.
