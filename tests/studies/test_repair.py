@@ -12,7 +12,7 @@ from hunch_studies.worlds.repair import RULES, Repair, injected
 
 torch = pytest.importorskip("torch")
 
-from hunch.methods.tune.syndicom import asked  # noqa: E402
+from hunch.methods.tune.syndicom import with_feedback  # noqa: E402
 
 ENV = "hunch_studies.worlds.repair:Repair"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=96"
@@ -60,7 +60,7 @@ def test_each_control_learns_from_other_prompts():
     assert len(known["none"]) == 6
     assert sorted(text for _, text in known["shuffled"]) == sorted(text for _, text in known["predicted"])
     assert known["shuffled"] != known["predicted"]
-    assert asked(State("a |"), "").observation == "a | repair :"
+    assert with_feedback(State("a |"), "").observation == "a | repair :"
 
 
 @pytest.mark.parametrize("feedback", ["predicted", "none", "shuffled"])

@@ -83,7 +83,7 @@ class Judge(RewardSource):
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes."""
         self.accounts: dict[int, list[str]] = {}  # by stream
-        self.requests: dict[Prompt, int] = {}  # number of requests per prompt, if answers are sampled
+        self.asked: dict[Prompt, int] = {}  # number of requests per prompt, if answers are sampled
         self.verdicts = {"yes": 0, "no": 0, "abstained": 0, "agrees": 0}
         self.since = dict(self.verdicts)
         self.warned = False
@@ -148,9 +148,9 @@ class Judge(RewardSource):
         """Return one answer per prompt; above temperature 0 a repeated prompt gets its next sample."""
         sampling, samples = self._asking.sampling, list[int]()
         for prompt in prompts:
-            samples.append(self.requests.get(prompt, 0))
+            samples.append(self.asked.get(prompt, 0))
             if sampling.temperature > 0:
-                self.requests[prompt] = samples[-1] + 1
+                self.asked[prompt] = samples[-1] + 1
         answers = [""] * len(prompts)
         for first in sorted(set(samples)):
             due = [i for i, sample in enumerate(samples) if sample == first]
