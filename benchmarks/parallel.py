@@ -26,7 +26,7 @@ import hunch
 from hunch import train
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles import TextTable
-from hunch.runs.files import CHECKPOINT
+from hunch.runs.writing import CHECKPOINT
 
 ADOPT_ORPHANS = 36
 """PR_SET_CHILD_SUBREAPER of Linux's prctl."""

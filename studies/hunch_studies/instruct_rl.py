@@ -30,7 +30,8 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
 from hunch.runs.evaluations import Evaluation
-from hunch.runs.files import BEST, read_checkpoint
+from hunch.runs.files import read_checkpoint
+from hunch.runs.writing import BEST
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
 from hunch_studies.study import Part, Scale, Study, kept

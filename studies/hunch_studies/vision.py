@@ -31,8 +31,8 @@ from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import write_atomically
 from hunch.runs.stored import finished
+from hunch.runs.writing import write_atomically
 from hunch_studies.frontiers import FILE, Bed, Dialled, frontier
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles

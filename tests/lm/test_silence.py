@@ -19,6 +19,7 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
+from hunch.runs.resume import count_on
 from hunch_studies.rules.model import REFUSAL
 
 STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
@@ -189,7 +190,7 @@ def test_what_a_killed_run_asks_again_is_counted_once(tmp_path):
         count_fallbacks(model, [("", False)] * 10)
     model = lm.Cached(Parrot(""))
     again = Ledger({"lm": model}, journal=tmp_path / "asked.json")
-    again.resume(ledger.by_name(), kept)
+    count_on(again, ledger.by_name(), kept)
     assert again.total() == before
     with pytest.warns(HunchWarning, match="20 answers"):
         count_fallbacks(model, [("", False)] * 10)

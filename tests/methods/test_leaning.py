@@ -13,7 +13,8 @@ from hunch.rl.episodes import evaluate
 from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.distribution import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
-from hunch.runs.files import BEST, read_checkpoint, read_lines
+from hunch.runs.files import read_checkpoint, read_lines
+from hunch.runs.writing import BEST
 from hunch_studies.instruct_rl import Follower, Pair, rules, situations, trained
 
 SAY = "hunch/SaySelect-v0"

@@ -14,7 +14,7 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.runs import cluster
 from hunch.runs.compare import Arm, compare, jobs
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import CHECKPOINT
+from hunch.runs.writing import CHECKPOINT
 
 ray = pytest.importorskip("ray")
 # In a process of their own (make test-ray): a driver of Ray ends with its cluster, and its process too.

@@ -21,12 +21,13 @@ from hunch.report.gather import collect
 from hunch.runs.board import Boards
 from hunch.runs.compare import Arm, Job, compare, outcome
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import CHECKPOINT, read_lines, write_atomically
+from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.processes import thread_limits
 from hunch.runs.shared import last_line
 from hunch.runs.stored import read_run
+from hunch.runs.writing import CHECKPOINT, write_atomically
 
 CONFIG = RunConfig(
     method="zero-shot",
@@ -185,7 +186,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from hunch.core import HunchError
-from hunch.runs.files import write_atomically
+from hunch.runs.writing import write_atomically
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -20,11 +20,12 @@ from hunch.report.gather import collect
 from hunch.rl.comparison import difference
 from hunch.runs.compare import outcome
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import BEST, CHECKPOINT, read_json, read_lines
+from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import JOURNAL, STREAMS
 from hunch.runs.loading import load_agent
 from hunch.runs.shared import last_line
 from hunch.runs.stored import finished, read_run
+from hunch.runs.writing import BEST, CHECKPOINT
 
 SMALL = DQNPriorConfig(k=2, hidden=4, warmup=10, batch_size=4, encoder="bag-of-words?dim=8")
 LEARNER = {"method": "dqn-prior", "env": "hunch/FrozenLake-v0", "lm": "uniform", "options": SMALL}

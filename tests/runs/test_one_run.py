@@ -17,9 +17,10 @@ from hunch.rl.comparison import difference
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
-from hunch.runs.files import CHECKPOINT, read_checkpoint, read_json, write_checkpoint, write_json
+from hunch.runs.files import read_checkpoint, read_json
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
+from hunch.runs.writing import CHECKPOINT, write_checkpoint, write_json
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"encoder": "bag-of-words", "hidden": 16}

@@ -14,9 +14,10 @@ from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import BEST, read_checkpoint, read_json, read_lines
+from hunch.runs.files import read_checkpoint, read_json, read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import read_run
+from hunch.runs.writing import BEST
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"k": 2, "hidden": 16, "warmup": 20, "batch_size": 8, "encoder": "bag-of-words"}

@@ -22,11 +22,10 @@ from hunch.rl.comparison import difference
 from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_episodes
-from hunch.runs import folder as folders
 from hunch.runs import loop
 from hunch.runs.board import Boards
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_checkpoint, read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.result import Result, read_episode
@@ -61,7 +60,7 @@ def assert_same_run(first: Path, second: Path) -> None:
     episodes = [(folder / "episodes.jsonl").read_bytes() for folder in (first, second)]
     assert episodes[0] == episodes[1]
     assert without_clock(first / "metrics.jsonl") == without_clock(second / "metrics.jsonl")
-    a, b = (folders.read_checkpoint(folder)["agent"] for folder in (first, second))
+    a, b = (read_checkpoint(folder)["agent"] for folder in (first, second))
     assert difference(a, b) is None
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.cli.comparison import CompareOptions
-from hunch.cli.options import default_folder
+from hunch.cli.options import budget_of, default_folder
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
 from hunch.envs import make
@@ -80,7 +80,7 @@ def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironmen
     for name in ("seeds", "workers"):
         if (value := getattr(where, name)) is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
-    where.budget.budget()
+    budget_of(where.budget)
     if where.on == "ray" and (where.workers is not None or where.budget):
         raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
     for config in listed:
@@ -100,14 +100,15 @@ def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextE
     """Load the models of all arms, and check that a budget can be applied to them."""
     loaded = Loaded()
     asked = [Asked(*build(config, loaded=loaded, parts=parts_of(config)), [env]) for config in listed]
-    where.budget.budget().check_prices([model for each in asked for _, model in each])
+    if budget := budget_of(where.budget):
+        budget.check_prices([model for each in asked for _, model in each])
 
 
 def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
     with JobBars(todo) as bars:
         if where.on == "ray":
             return cluster.compare(todo, watch=bars.follow)
-        budget = where.budget.budget()
+        budget = budget_of(where.budget)
         return compare_runs(todo, workers=where.workers, budget=budget, watch=bars.follow)
 
 

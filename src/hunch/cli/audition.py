@@ -15,11 +15,12 @@ from rich.table import Table
 from hunch.audition.answer import COSTS, Audition, costs, plain
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
-from hunch.cli.options import Limits, read, split_environment
+from hunch.cli.options import budget_of, read, split_environment
 from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
+from hunch.lm.settings import Limits
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
-from hunch.runs.files import write_atomically
+from hunch.runs.writing import write_atomically
 
 DESCRIPTION = """Ask models the questions of each role, in environments whose true answers are known, by the
 prompts and readers of the methods. The table shows each model beside the uninformed and the lexical stand-in,
@@ -74,7 +75,7 @@ def audition(arguments: Sequence[str]) -> None:
         questions=what.questions,
         seed=what.seed,
         worth=what.worth,
-        budget=None if what.dry_run else what.budget.budget() or None,
+        budget=None if what.dry_run else budget_of(what.budget),
         join=rehearsal if what.dry_run else None,
         progress=_told,
     )

@@ -16,16 +16,19 @@ from inspect import getdoc
 from itertools import pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin, get_type_hints
 
 from hunch import methods
 from hunch.cli.words import last
 from hunch.core import UsageError
 from hunch.envs import creator
-from hunch.lm.budget import Budget
+from hunch.lm.settings import Limits
 from hunch.methods import Method
 from hunch.ranges import check_settings
 from hunch.runs.config import RunConfig, Setting
+
+if TYPE_CHECKING:
+    from hunch.lm.budget import Budget
 
 
 def read(cls: Any, **options: Any) -> Any:
@@ -150,20 +153,17 @@ def parse(name: str, description: str, parts: dict[str, Any], arguments: Sequenc
     return read(options, prog=f"hunch {name}", description=description, args=list(arguments))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits(Budget):
-    """A budget from the command line; :meth:`budget` checks it."""
+def budget_of(limits: Limits) -> Budget | None:
+    """Return the checked budget; None without limits.
 
-    def __post_init__(self) -> None:
-        """Check nothing yet: an error here would name internal classes."""
+    Raises:
+        UsageError: if a limit is negative.
+    """
+    if not limits:
+        return None
+    from hunch.lm.budget import Budget  # most runs have none
 
-    def budget(self) -> Budget:
-        """Return the checked budget.
-
-        Raises:
-            UsageError: if a limit is negative.
-        """
-        return Budget(**asdict(self))
+    return Budget(**asdict(limits))
 
 
 @dataclass(frozen=True, kw_only=True)

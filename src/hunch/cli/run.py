@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hunch import methods
 from hunch.cli.options import (
     Launch,
+    budget_of,
     default_folder,
     options_of,
     parse,
@@ -49,7 +50,7 @@ def run(arguments: Sequence[str]) -> None:
     where = parsed.where_
     config = run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
     check(config)
-    budget = where.budget.budget()
+    budget = budget_of(where.budget)
     if where.dry_run:
         from hunch.cli.estimate import dry_run
 

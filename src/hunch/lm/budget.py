@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from hunch.core import HunchError, UsageError
 from hunch.lm.base import LanguageModel
-from hunch.lm.usage import Heard, Metered, Usage, prices
+from hunch.lm.settings import Limits
+from hunch.lm.tally import Tally
+from hunch.lm.usage import prices
 from hunch.seal import read_sealed_json, sealed_json
 
 
@@ -28,27 +29,14 @@ class BudgetError(HunchError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(Limits):
     """Limits on the use of language models, for a run or for all runs of a comparison together."""
 
-    calls: int | None = None
-    """Maximum requests that reach a model, including embedded texts; cached answers are free."""
-    tokens: int | None = None
-    """Maximum tokens read and written, for models that count them."""
-    money: float | None = None
-    """Maximum cost, in the currency of the models' prices."""
-    seconds: float | None = None
-    """Maximum seconds spent in the models, including the encoder."""
-
     def __post_init__(self) -> None:
-        for limit in fields(Budget):
+        for limit in fields(Limits):
             value = getattr(self, limit.name)
             if value is not None and not value >= 0:
                 raise UsageError(f"The budget of {limit.name} must be at least 0, not {value}.")
-
-    def __bool__(self) -> bool:
-        """Return whether there is any limit."""
-        return any(getattr(self, limit.name) is not None for limit in fields(Budget))
 
     def check(self, usage: Mapping[str, float], requests: int) -> None:
         """Check that the next requests are within the budget.
@@ -89,15 +77,11 @@ class Budget:
             raise UsageError(f"A budget of money needs a model with a price, but {names} has none.")
 
 
-AGAIN = ("fallbacks", "silent")
-"""Figures that count answers, not requests: a run that goes on counts from its checkpoint."""
-
-
-class Ledger:
+class Ledger(Tally):
     """Counts the use of a run's models, over all sessions, and enforces its budget.
 
     Args:
-        models: The models, each with its name; see :meth:`add`.
+        models: The models, each with its name; see :meth:`Tally.add`.
         budget: Limits for all models together; None for no limit.
         journal: File that records the usage, including requests in progress, so that it survives if the run
             is killed. Without it, requests since the last checkpoint are then not counted.
@@ -112,63 +96,10 @@ class Ledger:
         budget: Budget | None = None,
         journal: Path | None = None,
     ) -> None:
-        self.models: dict[str, list[Any]] = {}
-        self.start: dict[int, Usage] = {}
-        self.add(models.items() if isinstance(models, Mapping) else models)
-        self.budget = budget
-        self.earlier: dict[str, dict[str, float]] = {}
+        super().__init__(models)
+        self.budget, self.limited = budget, bool(budget)
         self.journal = journal
-        self._noted = _noted(journal)
-
-    def add(self, models: Iterable[tuple[str, Any]]) -> None:
-        """Count models from now on, each under a name that others may share.
-
-        A model without a meter is left out, and so is one that is counted already.
-        """
-        for name, model in models:
-            if hasattr(model, "usage") and id(model) not in self.start:
-                self.models.setdefault(name, []).append(model)
-                self.start[id(model)] = model.usage - getattr(model, "take_loading", Usage)()
-
-    def by_name(self) -> dict[str, dict[str, float]]:
-        """Return the numbers of :class:`~hunch.lm.Usage` for each model."""
-        return {name: self._read(name) for name in dict.fromkeys([*self.earlier, *self._noted, *self.models])}
-
-    def total(self) -> dict[str, float]:
-        """Return the numbers summed over all models."""
-        rows = list(self.by_name().values())
-        return {figure: round(sum(row[figure] for row in rows), 6) for figure in Usage().as_dict()}
-
-    def _read(self, name: str) -> dict[str, float]:
-        earlier = [past.get(name, {}) for past in (self.earlier, self._noted)]
-        now = sum((model.usage - self.start[id(model)] for model in self.models.get(name, ())), Usage())
-        return {
-            figure: round(x + max(past.get(figure, 0) for past in earlier[: 1 if figure in AGAIN else 2]), 6)
-            for figure, x in now.as_dict().items()
-        }
-
-    def answered(self) -> dict[str, dict[str, Any]]:
-        """Return how usable the answers of each model were, for a checkpoint."""
-        found: dict[str, dict[str, Any]] = {}
-        for name, figures in self.by_name().items():
-            rows = [asdict(model.heard) for model in self.models.get(name, ()) if isinstance(model, Metered)]
-            found[name] = {"rows": rows, **{figure: figures[figure] for figure in AGAIN}}
-        return found
-
-    def resume(
-        self, spent: Mapping[str, Mapping[str, float]], answered: Mapping[str, dict[str, Any]]
-    ) -> None:
-        """Go on from a checkpoint.
-
-        Args:
-            spent: What was spent so far, also after the checkpoint.
-            answered: The checkpoint's :meth:`answered`: what came after it is asked and counted again.
-        """
-        for name, figures in spent.items():
-            row = dict(answered.get(name, {}))
-            for model, heard in zip(self.models.get(name, ()), row.pop("rows", ()), strict=False):
-                model.heard = Heard(**heard)
-            self.earlier[name] = {**figures, **row}
+        self.noted = _noted(journal)
 
     @contextmanager
     def enforced(self) -> Iterator[None]:

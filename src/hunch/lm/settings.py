@@ -1,4 +1,4 @@
-"""The settings of how a model is asked."""
+"""The settings of how a model is asked, and how much."""
 
 from __future__ import annotations
 
@@ -35,6 +35,24 @@ class AskConfig:
     patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
     """Answers in a row without a usable one after which the run stops, if they are empty or most answers so
     far were of no use; none for no limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits on the use of language models, as they are given; a budget checks and applies them."""
+
+    calls: int | None = None
+    """Maximum requests that reach a model, including embedded texts; cached answers are free."""
+    tokens: int | None = None
+    """Maximum tokens read and written, for models that count them."""
+    money: float | None = None
+    """Maximum cost, in the currency of the models' prices."""
+    seconds: float | None = None
+    """Maximum seconds spent in the models, including the encoder."""
+
+    def __bool__(self) -> bool:
+        """Return whether there is any limit."""
+        return any(getattr(self, limit.name) is not None for limit in fields(Limits))
 
 
 def ask_config(config: AskConfig, **changed: Any) -> AskConfig:

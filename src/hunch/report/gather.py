@@ -16,10 +16,11 @@ from hunch.report.table import place
 from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import CHECKPOINT, read_json
-from hunch.runs.folder import STREAMS, kept
+from hunch.runs.files import read_json, read_lines
+from hunch.runs.folder import KEPT, STREAMS
 from hunch.runs.result import Result
 from hunch.runs.stored import finished, read_run
+from hunch.runs.writing import CHECKPOINT
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
 """Files that identify the folder of a run, even if it is incomplete."""
@@ -154,7 +155,7 @@ def _complete(folder: Path, name: str) -> Run:
     drawn = course(folder, result.steps)
     for known in ("evidence", "models", "versions"):
         record[known]
-    records = kept(folder)
+    records = [line for name in KEPT for line in read_lines(folder / name)]
     if len(records) != summary.get("records", len(records)):
         raise HunchError(f"of its {summary['records']:,} records, {len(records):,} are there.")
     return Run(folder, name, config, config, record, result, drawn, records)

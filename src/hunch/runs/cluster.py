@@ -20,9 +20,10 @@ from hunch.core import HunchError
 from hunch.plugins import library
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
-from hunch.runs.files import BEST, CHECKPOINT, file_of, kept_steps, write_atomically
+from hunch.runs.files import file_of, kept_steps
 from hunch.runs.folder import STREAMS, RunFolder
 from hunch.runs.processes import thread_limits
+from hunch.runs.writing import BEST, CHECKPOINT, write_atomically
 
 RETRIES = 5
 """How often a run is retried after its worker or machine was lost."""

@@ -27,12 +27,13 @@ from hunch.rl.workers import without_main
 from hunch.runs.board import BOARDS
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, execute, interruptible
-from hunch.runs.files import read_json, write_atomically
-from hunch.runs.folder import RunFolder, holds, require_folder
+from hunch.runs.files import read_json
+from hunch.runs.folder import RunFolder, held, require_folder
 from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
 from hunch.runs.shared import last_line, shares
 from hunch.runs.stored import finished
+from hunch.runs.writing import write_atomically
 from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -262,7 +263,7 @@ def refuse_others(todo: Sequence[Job]) -> None:
     """
     for job in todo:
         try:
-            holds(job.folder, job.config.settings())
+            held(job.folder, job.config.settings())
         except UsageError:
             raise
         except HunchError:  # reported when the run begins

@@ -15,8 +15,8 @@ from hunch.plugins import version_of
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
-from hunch.runs.files import plain
 from hunch.runs.models import Asked, about, check_specs
+from hunch.runs.writing import plain
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
 

@@ -26,7 +26,7 @@ from hunch.roles import (
     UniformPrior,
     build_prior,
 )
-from hunch.runs.files import plain
+from hunch.runs.writing import plain
 
 _KINDS: dict[type[Any], Any] = {
     UniformPrior: "uniform",

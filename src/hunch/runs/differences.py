@@ -6,10 +6,37 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
+from hunch.runs.files import read_json
+from hunch.runs.writing import CHECKPOINT
 
 
-def other_run(folder: Path, known: dict[str, Any], settings: dict[str, Any]) -> UsageError:
+def require_same(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the run in a folder.
+
+    Raises:
+        UsageError: if they are not these, or those of a shorter run that can be extended.
+        HunchError: if its ``config.json`` is missing or damaged.
+    """
+    known = (read_json(folder / "config.json") or {}).get("run")
+    if not isinstance(known, dict):
+        raise HunchError(
+            f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
+            "another --out."
+        )
+    longer = {**known, "steps": max(known.get("steps", 0), settings["steps"])}
+    if longer != settings:
+        raise _other_run(folder, known, settings)
+    done = (read_json(folder / "summary.json") or {}).get("steps", 0)
+    if done < settings["steps"] and not (folder / CHECKPOINT).exists():
+        raise UsageError(
+            f"{folder} holds the results of {done:,} steps, but its checkpoint is gone, so the run cannot go "
+            "on: choose another --out."
+        )
+    return known
+
+
+def _other_run(folder: Path, known: dict[str, Any], settings: dict[str, Any]) -> UsageError:
     """Return the error for a folder with another run: of other settings, or of a version with fewer."""
     parts = [(known, settings), (known.get("options"), settings["options"])]
     pairs = [(there, asked) for there, asked in parts if isinstance(there, dict) and isinstance(asked, dict)]

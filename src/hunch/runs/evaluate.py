@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from hunch.core import EvidenceLevel, UsageError
 from hunch.envs import make
-from hunch.lm.budget import Ledger
+from hunch.lm.tally import Tally
 from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
@@ -24,12 +24,13 @@ from hunch.runs.build import refuse_object
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.differences import differences, leaves
 from hunch.runs.evaluations import EVALUATION_SEED, Players
-from hunch.runs.files import Checkpoint, file_of, read_json, write_json, writing
+from hunch.runs.files import Checkpoint, file_of, read_json
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.recorded import tasks
 from hunch.runs.result import ledger, mean_return
 from hunch.runs.stored import read_run
+from hunch.runs.writing import write_json, writing
 
 FILE = "evaluation.json"
 
@@ -128,7 +129,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
     asked = Asked(agent, {}, envs)
     refuse_known_games(asked)
-    ledger, began = Ledger(asked), time.monotonic()
+    tally, began = Tally(asked), time.monotonic()
     played = evaluate(
         players := Players(agent),
         envs,
@@ -144,7 +145,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
         episodes=len(played),
         success=over_episodes([episode.success for episode in played]),
         episode_return=mean_return(played).get("return", float("nan")),
-        usage=ledger.total(),
+        usage=tally.total(),
         seconds=round(time.monotonic() - began, 3),
         evidence=asked.evidence,
         figures=players.figures(),

@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING, Any
 from hunch import methods
 from hunch.core import Agent, Episode, UsageError
 from hunch.lm.base import LanguageModel
-from hunch.lm.budget import Budget, Ledger
+from hunch.lm.tally import Tally
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
 from hunch.runs.board import Boards
 from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
-from hunch.runs.files import CHECKPOINT, write_json
 from hunch.runs.fit import require_fit
-from hunch.runs.folder import RunFolder, kept, refuse_other
+from hunch.runs.folder import RunFolder, refuse_other
 from hunch.runs.loop import Watch
 from hunch.runs.models import Asked, Loaded, asked_by, is_ours, light, refuse_known_games
 from hunch.runs.result import Result
 from hunch.runs.training import Training
+from hunch.runs.writing import CHECKPOINT, write_json
 
 if TYPE_CHECKING:
+    from hunch.lm.budget import Budget
     from hunch.rl.dataset import Dataset, Recorded
     from hunch.runs.callbacks import Callback
     from hunch.runs.evaluations import Evaluation
@@ -220,8 +221,8 @@ def _run(
     try:
         if folder:
             folder.begin(config.record(asked))
-        ledger = Ledger(asked, budget, folder.journal() if folder and budget else None)
-        with ledger.enforced():  # the first reset may ask a model
+        tally = _tally(asked, budget, folder)
+        with tally.enforced():  # the first reset may ask a model
             rollout = _rollout(config, places.envs, agent) if places.envs else None
         data = places.data
         if data and not raw:
@@ -230,10 +231,13 @@ def _run(
             data = without_raw(data)
         env = next(iter(places.all), None)
         world = (agent, rollout, env, data, config.seed, config.steps)
-        training = Training(*world, ledger, folder, asked, config.lifetime)
+        training = Training(*world, tally, folder, asked, config.lifetime)
         training.keep_every, training.keep_last = config.keep_every, config.keep_last
-        ledger.add(asked)  # a model that is trained may be new after begin
-        training.restore()
+        tally.add(asked)  # a model that is trained may be new after begin
+        if folder and folder.begun:
+            from hunch.runs.resume import resume
+
+            resume(training, folder)
         if folder:
             training.boards = Boards(folder.path, training.steps, watch.boards)
         result = training.result(loop.run(training, places.judge, watch))
@@ -242,7 +246,7 @@ def _run(
 
             agent.export(folder.path / MODEL)
         if folder:
-            write_json(folder.path / "summary.json", {**result.summary(), "records": len(kept(folder.path))})
+            write_json(folder.path / "summary.json", {**result.summary(), "records": training.recorded})
         return result
     except UsageError:
         if folder:
@@ -253,6 +257,14 @@ def _run(
             rollout.close()
         if folder:
             folder.close()
+
+
+def _tally(asked: Asked, budget: Budget | None, folder: RunFolder | None) -> Tally:
+    if budget is None:
+        return Tally(asked)
+    from hunch.lm.budget import Ledger
+
+    return Ledger(asked, budget, folder.journal() if folder and budget else None)
 
 
 def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], agent: Agent) -> Rollout:

@@ -1,40 +1,20 @@
-"""Reads and writes files of a run: atomic writes, and one clear sentence if a file is damaged.
-
-Every file ends with its checksum, and every line of a growing file with its own (:mod:`hunch.seal`), so
-damage is seen before anything is loaded, also in what a killed run left.
-"""
+"""Reads files of a run, which :mod:`hunch.runs.writing` writes: one clear sentence if a file is damaged."""
 
 from __future__ import annotations
 
-import errno
 import io
-import json
-import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge
 
 from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.seal import checked, fits, read_sealed_json, seal, sealed_json
+from hunch.runs.writing import BEST, CHECKPOINT, KEPT_AT
+from hunch.seal import checked, fits, read_sealed_json
 
-REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file would be larger than this process may write",
-    errno.EACCES: "permission is denied",
-    errno.EROFS: "the disk is read-only",
-    errno.ENOTDIR: "it is not a folder",
-    errno.EEXIST: "it is not a folder",
-}
-CHECKPOINT = Path("checkpoint") / "state.pt"
-BEST = Path("checkpoint") / "best.pt"
-"""The agent of the best evaluation so far."""
-KEPT_AT = Path("checkpoints")
-"""Folder of the agents that are kept, each in a folder named after its step."""
 Checkpoint: TypeAlias = Literal["last", "best"] | Annotated[int, Ge(1)]
 """The state of an agent: at the end, at the best evaluation, or at a step of which it was kept."""
 
@@ -48,54 +28,6 @@ def kept_steps(folder: Path) -> list[int]:
     """Return the steps of which a run keeps the agent, in order."""
     there = (file.parent.name for file in (folder / KEPT_AT).glob("*/agent.pt"))
     return sorted(int(name) for name in there if name.isdecimal())
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the operating system into one clear sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = REASONS.get(error.errno or 0, error.strerror or str(error))
-        raise HunchError(f"Cannot write {path}: {reason}. Everything saved before is intact.") from error
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file atomically: a reader sees the old or the new one, even after a crash."""
-    temporary = path.with_name(path.name + ".tmp")
-    with writing(path):
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()  # a partial file would keep a full disk full
-            raise
-        sync_entries(path.parent)
-
-
-def sync_entries(folder: Path) -> None:
-    """Flush a folder's directory entries to disk; file contents are flushed separately."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    entries = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(entries)
-    finally:
-        os.close(entries)
-
-
-def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write a state of tensors and plain values atomically."""
-    import torch
-
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    buffer.write(seal(buffer.getvalue()))
-    write_atomically(path, buffer.getvalue())
 
 
 def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:
@@ -136,17 +68,6 @@ def restoring(path: Path) -> Iterator[None]:
             f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
             f"({type(error).__name__}: {error})."
         ) from error
-
-
-def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
-    read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
-    return read
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object atomically, with its checksum."""
-    write_atomically(path, sealed_json(value, indent=2))
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -27,20 +27,7 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 
 from hunch.core import HunchError, UsageError
-from hunch.runs.files import (
-    BEST,
-    CHECKPOINT,
-    KEPT_AT,
-    file_of,
-    kept_steps,
-    read_checkpoint,
-    read_json,
-    read_lines,
-    sync_entries,
-    write_checkpoint,
-    write_json,
-    writing,
-)
+from hunch.runs.writing import BEST, CHECKPOINT, KEPT_AT, sync_entries, write_checkpoint, write_json, writing
 from hunch.seal import sealed_json
 
 PATIENCE = 1.0
@@ -82,7 +69,7 @@ class RunFolder:
                 raise HunchError(f"Another process is writing to {self.path}.") from error
             try:
                 for name in STREAMS[:2] if lines else ():
-                    self._file(name)
+                    self.lines(name)
                 sync_entries(self.path)
             except OSError:
                 self.close()
@@ -104,6 +91,12 @@ class RunFolder:
                 for folder in made:
                     folder.rmdir()
 
+    @property
+    def begun(self) -> bool:
+        """Whether an earlier session left a checkpoint, lines or kept agents here."""
+        sizes = (path.stat().st_size for name in STREAMS if (path := self.path / name).exists())
+        return any(sizes) or any((self.path / place).exists() for place in (CHECKPOINT, KEPT_AT))
+
     def begin(self, config: dict[str, Any]) -> None:
         """Write ``config.json``, or check that the existing one belongs to the same run.
 
@@ -111,18 +104,18 @@ class RunFolder:
             UsageError: if the folder holds another run; the message names the settings that differ.
             HunchError: if it is unclear which run it holds.
         """
-        file = self.path / "config.json"
-        if not holds(self.path, config["run"]) or config["run"] != (read_json(file) or {}).get("run"):
-            write_json(file, config)
+        if held(self.path, config["run"]) != config["run"]:
+            write_json(self.path / "config.json", config)
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Append one line to one of ``STREAMS``."""
         with writing(self.path / name):
-            file = self._file(name)
+            file = self.lines(name)
             file.write(sealed_json(record))
             file.flush()
 
-    def _file(self, name: str) -> BinaryIO:
+    def lines(self, name: str) -> BinaryIO:
+        """Return the open file of one of ``STREAMS``, at its end."""
         if name not in self._files:
             self._files[name] = open(self.path / name, "ab")  # noqa: SIM115
         return self._files[name]
@@ -149,53 +142,6 @@ class RunFolder:
         """Write the agent of the best evaluation so far."""
         write_checkpoint(self.path / BEST, state)
 
-    def keep(self, step: int, state: dict[str, Any], last: int | None) -> None:
-        """Keep the agent of a step, and of all kept ones only the ``last``."""
-        file = self.path / file_of(step)
-        with writing(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(file, state)
-        for earlier in kept_steps(self.path)[:-last] if last else ():
-            shutil.rmtree((self.path / file_of(earlier)).parent)
-
-    def amend(self, figures: dict[str, Any]) -> None:
-        """Replace single entries of the last checkpoint; agent and environments are unchanged."""
-        state = read_checkpoint(self.path)
-        if state is not None:
-            write_checkpoint(self.path / CHECKPOINT, {**state, **figures})
-
-    def restore(self) -> dict[str, Any] | None:
-        """Read the last checkpoint and cut the files back to it; None if there is none yet.
-
-        The last line of metrics, from before the cut, is in the state as ``"seen"``.
-
-        Raises:
-            HunchError: if the checkpoint or one of these files is damaged.
-        """
-        state = read_checkpoint(self.path)
-        offsets = state["offsets"] if state else {}
-        if state is None:
-            shutil.rmtree(self.path / KEPT_AT, ignore_errors=True)
-        if state is not None:
-            state["seen"] = read_lines(self.path / "metrics.jsonl")[-1:]
-        for name in STREAMS:
-            if name in self._files or (self.path / name).exists():
-                self._cut(name, offsets.get(name, 0))
-        return state
-
-    def _cut(self, name: str, length: int) -> None:
-        file = self._file(name)
-        if file.seek(0, os.SEEK_END) < length:
-            raise HunchError(f"{self.path / name} is shorter than its checkpoint says: the run cannot go on.")
-        with writing(self.path / name):
-            file.truncate(length)
-            file.seek(length)
-
-
-def kept(folder: Path) -> list[dict[str, Any]]:
-    """Read the records of the agent of a run."""
-    return [line for name in KEPT for line in read_lines(folder / name)]
-
 
 def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
     """Check that a folder holds no other run and no other files, without changing it.
@@ -205,7 +151,7 @@ def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
         HunchError: if it is unclear which run it holds, or the folder is impossible.
     """
     refuse_foreign(folder)
-    holds(folder, settings)
+    held(folder, settings)
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -245,32 +191,18 @@ def require_folder(folder: Path) -> None:
         raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
 
 
-def holds(folder: Path, settings: dict[str, Any]) -> bool:
-    """Return whether a folder holds a run with these settings, or a shorter one that can be extended.
+def held(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the settings of the run that a folder holds; None if it holds none.
 
     The folder of a run without a checkpoint counts as free, because there is nothing to lose.
 
     Raises:
-        UsageError: if it holds another run; the message names the settings that differ.
+        UsageError: if it holds another run than one with these settings, or a shorter one that can be
+            extended; the message names the settings that differ.
         HunchError: if it holds a run whose ``config.json`` is missing or damaged.
     """
     if not any((folder / name).exists() for name in (CHECKPOINT, "summary.json")):
-        return False
-    known = (read_json(folder / "config.json") or {}).get("run")
-    if not isinstance(known, dict):
-        raise HunchError(
-            f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
-            "another --out."
-        )
-    longer = {**known, "steps": max(known.get("steps", 0), settings["steps"])}
-    if longer != settings:
-        from hunch.runs.differences import other_run
+        return None
+    from hunch.runs.differences import require_same  # most runs are new
 
-        raise other_run(folder, known, settings)
-    done = (read_json(folder / "summary.json") or {}).get("steps", 0)
-    if done < settings["steps"] and not (folder / CHECKPOINT).exists():
-        raise UsageError(
-            f"{folder} holds the results of {done:,} steps, but its checkpoint is gone, so the run cannot go "
-            "on: choose another --out."
-        )
-    return True
+    return require_same(folder, settings)

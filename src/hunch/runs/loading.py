@@ -15,10 +15,11 @@ from hunch.rl.world import world_of
 from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
-from hunch.runs.files import CHECKPOINT, Checkpoint, file_of, kept_steps, plain, read_checkpoint, restoring
+from hunch.runs.files import Checkpoint, file_of, kept_steps, read_checkpoint, restoring
 from hunch.runs.models import Loaded
 from hunch.runs.stored import read_run
 from hunch.runs.training import who
+from hunch.runs.writing import CHECKPOINT, plain
 
 if TYPE_CHECKING:
     from hunch.roles.planner.skills import Skill, Trained

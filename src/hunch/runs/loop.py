@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hunch.lm.budget import BudgetError
 from hunch.rl.rollout import Finished, StoppedError
 from hunch.runs.training import Training
 
@@ -42,13 +41,12 @@ class Watch:
 def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:
     """Run until the end, a stop or a limit; return the budget or callback that ended it early, or ""."""
     try:
-        if training.ledger.budget:
-            training.save()  # so that there is a checkpoint to resume from, whenever the budget is reached
-        with training.ledger.enforced():
-            return _loop(training, evaluation, watch)
-    except BudgetError as reached:
-        training.account()
-        return str(reached)
+        if not training.tally.limited:
+            with training.tally.enforced():
+                return _loop(training, evaluation, watch)
+        from hunch.runs.limited import limited
+
+        return limited(training, lambda: _loop(training, evaluation, watch))
     finally:
         if training.boards:
             training.boards.close()  # also after an error: a writer left open fails once its folder is gone
@@ -75,7 +73,10 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             from hunch.runs.evaluations import evaluate
 
             evaluated = evaluate(training, evaluation)
-        training.keep(before)
+        if training.keep_every:
+            from hunch.runs.keeping import keep
+
+            keep(training, training.keep_every, training.keep_last, before)
         if watch.callbacks:
             from hunch.runs.callbacks import tell
 
@@ -86,7 +87,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             watch.report(training.log())
         if (logged or due) and watch.stop():
             break
-        if due or (logged and training.ledger.budget and training.due(0.0, SAVING_SHARE)):
+        if due or (logged and training.tally.limited and training.due(0.0, SAVING_SHARE)):
             training.save()
     training.save()
     return f"{ended} ended the run after {training.steps:,} steps." if ended else ""

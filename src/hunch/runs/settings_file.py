@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from hunch import methods
 from hunch.core import UsageError
-from hunch.lm.budget import Budget
+from hunch.lm.settings import Limits
 from hunch.suggest import suggest
 
 Config = TypeVar("Config")
@@ -75,7 +75,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         settings |= {"env": None, "env_options": {}}
     settings.pop("online", None)
     if "budget" in settings:
-        settings["budget"] = changed(Budget(), settings["budget"], "The budget")
+        settings["budget"] = changed(Limits(), settings["budget"], "The budget")
     return settings | options
 
 

@@ -12,12 +12,12 @@ from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.files import CHECKPOINT, plain, write_checkpoint, write_json
 from hunch.runs.folder import RunFolder, refuse_foreign
 from hunch.runs.loading import load_agent
 from hunch.runs.models import Asked
 from hunch.runs.places import identify
 from hunch.runs.training import who
+from hunch.runs.writing import CHECKPOINT, plain, write_checkpoint, write_json
 
 
 class Trained:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from hunch.core import Agent, Episode, Transition, UsageError
-from hunch.lm.budget import Ledger
+from hunch.core import Agent, Episode, Transition
+from hunch.lm.tally import Tally
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
 from hunch.rl.world import advance, name_of, world_of
 from hunch.runs.board import Boards
-from hunch.runs.files import plain, read_lines, restoring, write_atomically
 from hunch.runs.folder import RunFolder
 from hunch.runs.models import Asked, shown
 from hunch.runs.result import Result, late_success, mean_return, read_episode
+from hunch.runs.writing import plain, write_atomically
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Training:
         data: Recorded episodes.
         seed: Seed of the agent.
         requested: Steps requested.
-        ledger: Records the use of the language models.
+        tally: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
         lifetime: Episodes that share one task, in evaluations too.
@@ -48,7 +48,7 @@ class Training:
     data: Sequence[Episode]
     seed: int
     requested: int
-    ledger: Ledger
+    tally: Tally
     folder: RunFolder | None
     models: Asked
     lifetime: int = 1
@@ -102,9 +102,10 @@ class Training:
 
     def remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
-        self.best = deepcopy({**self._state(), "step": self.steps, "success": success})
+        self.best = deepcopy({**self.state(), "step": self.steps, "success": success})
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """Return the agent, as it is kept of a step or of the best evaluation."""
         return {"agent": self.agent.state_dict(), "identity": self.identity}
 
     def failing(self, doing: str) -> Failing:
@@ -147,8 +148,8 @@ class Training:
         line |= _means(self.pending)
         line |= {
             "seconds": round(self.seconds, 3),
-            "usage": self.ledger.total(),
-            "models": self.ledger.by_name(),
+            "usage": self.tally.total(),
+            "models": self.tally.by_name(),
         }
         self.pending.clear()
         if self.folder:
@@ -183,21 +184,16 @@ class Training:
             self.boards.flush()
         if self.folder:
             self._keep_records()
-            self._write_best()
+            self.write_best()
             rollout = self.rollout.state_dict() if self.rollout else None
             state = {"agent": self.agent.state_dict(), "rollout": rollout, "updates": self.updates}
-            state["answered"] = self.ledger.answered()
-            self.folder.save({**state, **self._clock(), "pending": self.pending, "identity": self.identity})
+            state["answered"] = self.tally.answered()
+            self.folder.save({**state, **self.clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
 
-    def keep(self, before: int) -> None:
-        """Keep the agent if the steps since ``before`` passed a multiple of ``keep_every``."""
-        every = self.keep_every
-        if self.folder and every and self.steps // every > before // every:
-            self.folder.keep(self.steps, self._state(), self.keep_last)
-
-    def _write_best(self) -> None:
+    def write_best(self) -> None:
+        """Write the agent of the best evaluation so far, if it is a new one."""
         if self.folder and self.best is not None:
             self.folder.save_best(self.best)
             self.best = None
@@ -207,47 +203,9 @@ class Training:
         since = time.monotonic() - self.saved
         return since > seconds and self.saving <= share * since
 
-    def account(self) -> None:
-        """Add what was spent to the last checkpoint, after a step was interrupted.
-
-        The run resumes from that checkpoint and finds the later answers in the cache, so their cost must be
-        counted here.
-        """
-        if self.folder:
-            self._write_best()
-            self.folder.amend(self._clock())
-
-    def _clock(self) -> dict[str, Any]:
-        return {"seconds": self.seconds, "models": self.ledger.by_name()}
-
-    def restore(self) -> None:
-        """Resume from the last checkpoint, if there is one.
-
-        Raises:
-            UsageError: if its agent, environment, settings, data set or seed differ.
-        """
-        if self.folder is None:
-            return
-        state = self.folder.restore()
-        if state is None:
-            return
-        if state["identity"] != self.identity:
-            from hunch.runs.differences import differences, leaves
-
-            what = differences(leaves(state["identity"]), leaves(self.identity))
-            raise UsageError(f"{self.folder.path} holds another run ({what}).")
-        with restoring(self.folder.path):
-            self.agent.load_state_dict(state["agent"])
-        if self.rollout:
-            self.rollout.load_state_dict(state["rollout"])
-        self.updates, self.pending = state["updates"], state["pending"]
-        for record in read_lines(self.folder.path / "episodes.jsonl"):
-            (self.evaluations if record["evaluation"] else self.episodes).append(read_episode(record))
-        self.recorded = len(read_lines(self.folder.path / self.records_file))
-        # A killed session also spent what it asked after its last checkpoint.
-        clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
-        self.earlier = clock["seconds"]
-        self.ledger.resume(clock["models"], state.get("answered", {}))
+    def clock(self) -> dict[str, Any]:
+        """Return what the run has spent so far: time, and the use of its models."""
+        return {"seconds": self.seconds, "models": self.tally.by_name()}
 
     def _identity(self) -> dict[str, Any]:
         """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
@@ -274,8 +232,8 @@ class Training:
             success=late_success(self.episodes, self.evaluations, self.requested),
             episodes=self.episodes,
             evaluations=self.evaluations,
-            usage=self.ledger.total(),
-            models=self.ledger.by_name(),
+            usage=self.tally.total(),
+            models=self.tally.by_name(),
             seconds=self.seconds,
             evidence=self.models.evidence,
             stopped=stopped,
