@@ -24,10 +24,10 @@ import torch
 import transformers
 
 from hunch import lm
-from hunch.lm.base import Sampling
 from hunch.lm.scoring.engine import Engine
 from hunch.lm.scoring.recent import Prefixes
 from hunch.lm.scoring.writer import Writer
+from hunch.lm.speech import Sampling
 from scoring import SIZES, fastest
 
 PROMPTS, SAMPLES, TOKENS = 16, 5, 32

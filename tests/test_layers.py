@@ -10,20 +10,22 @@ from pathlib import Path
 import hunch
 
 SOURCE = Path(hunch.__file__).parent
-GROUND = {"core", "ranges", "numbers", "seal", "plugins", "suggest", "warned", "lazy"}
+GROUND = {"core", "described", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
 ALL = RUNS | {"runs", "pocket"}
 MAY_IMPORT = {
     "core": set(),
-    "ranges": {"core"},
+    "ranges": {"core", "described"},
+    "described": set(),
     "numbers": set(),
     "warned": {"core"},
     "seal": set(),
     "lazy": set(),
     "suggest": set(),
-    "plugins": {"core", "suggest"},
+    "plugins": set(),
+    "extras": {"core"},
     "lm": GROUND,
     "sandbox": GROUND,
     "rl": GROUND,

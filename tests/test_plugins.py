@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from hunch.core import UsageError
-from hunch.plugins import install, library
+from hunch.extras import install, library
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from hunch.core import State
 from hunch.envs import make
 from hunch.envs.icpi.texts import Texts
 from hunch.lm import load, require
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.base import LanguageModel
+from hunch.lm.speech import Sampling
 from hunch.rl.episodes import play
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles.world_model.experience import Example

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias
 
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.base import LanguageModel
+from hunch.lm.speech import Sampling
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch.roles.world_model.prompting import Completer, PromptConfig, assemble
 from hunch_studies.laboratory import corpus, processes, wording

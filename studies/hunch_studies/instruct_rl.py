@@ -17,11 +17,11 @@ import numpy as np
 import hunch
 from hunch.core import Agent, Player, State, Transition, World
 from hunch.envs import make
+from hunch.extras import library
 from hunch.lm import load
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
 from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
-from hunch.plugins import library
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
 from hunch.roles.prior.build import build_prior

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.report.curves import COLOURS
 from hunch.rl.statistics import over_episodes
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from hunch import methods
-from hunch.cli.options import options_of, parse, run_config, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import options_of, parse, run_config
 from hunch.core import Transition, UsageError
 from hunch.runs.callbacks import Callback
 from hunch.runs.config import RunConfig, Setting

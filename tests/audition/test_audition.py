@@ -22,8 +22,9 @@ from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.envs.kitchen.errands import ERRANDS, plans
 from hunch.lm import Cached, load
-from hunch.lm.base import ONE_LINE, Model
+from hunch.lm.base import Model
 from hunch.lm.budget import Budget
+from hunch.lm.speech import ONE_LINE
 from hunch.rl.episodes import play
 
 LAKE = Bed("hunch/FrozenLake-v0")

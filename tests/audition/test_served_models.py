@@ -11,7 +11,8 @@ import hunch
 from hunch.audition.roles import role_named
 from hunch.core import HunchError
 from hunch.lm import load
-from hunch.lm.base import ONE_LINE, Model, Sampling
+from hunch.lm.base import Model
+from hunch.lm.speech import ONE_LINE, Sampling
 
 
 class Served(ThreadingHTTPServer):

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from hunch.extras import install
 from hunch.lm import registry
-from hunch.plugins import install
 
 RUN = ("run", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "uniform")
 COMPARE = ("compare", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "uniform")

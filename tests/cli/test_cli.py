@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from hunch import envs
-from hunch.cli.options import literal, split_environment
+from hunch.cli.environment import literal, split_environment
 from hunch.cli.play import play_episode
 
 LAKE = ("--env", "hunch/FrozenLake-v0")

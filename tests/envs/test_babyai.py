@@ -15,7 +15,7 @@ from minigrid.envs.babyai.core.verifier import ObjDesc, PickupInstr, PutNextInst
 
 import hunch.envs
 from hunch.core import UsageError
-from hunch.plugins import install
+from hunch.extras import install
 from hunch_studies.worlds.babyai.env import GoToLocal, GoToRedBall, OneRoomS8, PickupDist, PutNextLocal
 from hunch_studies.worlds.babyai.words import ACTIONS, describe, prompt
 

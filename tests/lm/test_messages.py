@@ -16,8 +16,9 @@ from hunch.lm import Cached, Message, Sampling, Store
 from hunch.lm.answers.archive import Archive
 from hunch.lm.backends.bodies import CONTINUE
 from hunch.lm.backends.chat import Template
-from hunch.lm.prompts import as_prompt, text_of
+from hunch.lm.prompts import as_prompt
 from hunch.lm.scoring.choose import extended
+from hunch.lm.speech import text_of
 
 ASK = (Message("system", "Be brief."), Message("user", "Where is the mug?"))
 TALK = (*ASK, Message("assistant", "In the sink."), Message("user", "And the plate?"))

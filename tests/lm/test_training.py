@@ -11,8 +11,8 @@ import pytest
 
 from hunch import lm
 from hunch.core import HunchError, UsageError
+from hunch.extras import install
 from hunch.lm.budget import Budget, BudgetError, Ledger
-from hunch.plugins import install
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -7,7 +7,7 @@ import pytest
 
 from hunch.core import HunchError, UsageError
 from hunch.lm import load
-from hunch.lm.base import Sampling
+from hunch.lm.speech import Sampling
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -8,7 +8,8 @@ import pytest
 from hunch import lm
 from hunch.core import UsageError
 from hunch.envs.icpi.chain import ChainTexts
-from hunch.lm.base import Model, estimate_tokens
+from hunch.lm.base import Model
+from hunch.lm.speech import estimate_tokens
 from hunch.rl.world_model import Prediction
 from hunch.roles.policy.in_context import InContextPolicy, LookUpPolicy
 from hunch.roles.world_model.experience import Example, Experience

@@ -8,7 +8,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.plugins import install
+from hunch.extras import install
 
 LAKE = "hunch/FrozenLake-v0"
 OWN = """

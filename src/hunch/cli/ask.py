@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from hunch import methods
-from hunch.cli.options import options_of, parse, run_config, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import options_of, parse, run_config
 from hunch.core import HunchError, UsageError
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.lines import spoken
-from hunch.lm.base import ONE_LINE, LanguageModel, Sampling
+from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import ANSWERS, REMEDY
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.prompts import Prompt
+from hunch.lm.speech import Sampling, text_of
 from hunch.ranges import PositiveInt
 from hunch.runs.build import build
 from hunch.runs.config import Setting, check
@@ -66,7 +68,7 @@ class FirstAnswer(Cached):
         self.prompts: dict[str, Prompt] = {}  # by the answer
 
     def generate(
-        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling | None = None, first: int = 0
     ) -> list[list[str]]:
         """Ask for one answer only, which stands for all; the role reads it."""
         if not (self.shows and prompts):

@@ -15,7 +15,8 @@ from rich.table import Table
 from hunch.audition.answer import COSTS, Audition, costs, plain
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
-from hunch.cli.options import budget_of, read, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.settings import Limits

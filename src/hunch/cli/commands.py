@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
 
-from hunch import plugins
+from hunch import extras, plugins
 from hunch.core import UsageError
 from hunch.suggest import suggest
 
@@ -115,7 +115,7 @@ def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
     there = plugins.installed(GROUP)
     if name not in there:
         if name in ("pretrain", "study"):
-            raise plugins.of_studies(f"The command 'hunch {name}'")
+            raise extras.of_studies(f"The command 'hunch {name}'")
         raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
     found: Command = there[name].load()
     return found.load()

@@ -11,15 +11,9 @@ from rich.console import Console
 from hunch import methods
 from hunch.cli import help
 from hunch.cli.comparison import CompareOptions
+from hunch.cli.environment import split_environment
 from hunch.cli.help import Option
-from hunch.cli.options import (
-    options_of,
-    parse,
-    run_config,
-    split_config,
-    split_environment,
-    with_defaults,
-)
+from hunch.cli.options import options_of, parse, run_config, split_config, with_defaults
 from hunch.cli.words import with_values
 from hunch.core import UsageError
 from hunch.methods import Method

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch import methods
-from hunch.cli.options import options_of, parse, read, run_config, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import options_of, parse, read, run_config
 from hunch.core import UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal, get_type_hints
 import tyro
 
 from hunch import methods
+from hunch.cli.environment import split_environment
 from hunch.cli.help import meanings
-from hunch.cli.options import read, split_environment
+from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.ranges import PositiveInt
 from hunch.runs.config import RunConfig

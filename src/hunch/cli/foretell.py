@@ -10,7 +10,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hunch.cli.options import read, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.ranges import check_settings
 from hunch.runs.foretell import Foretelling, recorded, unseen

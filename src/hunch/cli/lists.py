@@ -16,7 +16,7 @@ from rich.tree import Tree
 
 from hunch import envs as environments
 from hunch import lm as models
-from hunch.cli.options import split_environment
+from hunch.cli.environment import split_environment
 from hunch.core import HunchError, State, UsageError
 from hunch.methods import Method, find, registered
 

@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hunch.cli.options import read, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import read
 from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt

@@ -14,7 +14,6 @@ from hunch.cli.options import (
     parse,
     run_config,
     split_config,
-    split_environment,
     with_defaults,
 )
 from hunch.core import HunchError, UsageError
@@ -42,8 +41,12 @@ def run(arguments: Sequence[str]) -> None:
         known = ", ".join(methods.names())
         raise UsageError(f"Name a method first, as in 'hunch run dqn-prior'; there are {known}.")
     method = methods.find(names[0])
-    rest, env_options = split_environment([*names[1:], *rest])
-    env_options = given.pop("env_options", {}) | env_options
+    env_options, rest = given.pop("env_options", {}), [*names[1:], *rest]
+    if any(token.startswith(("--env.", "--reader")) for token in rest):  # most runs leave them out
+        from hunch.cli.environment import split_environment
+
+        rest, options = split_environment(rest)
+        env_options |= options
     own = options_of(method, rest, given.pop("options", {}))
     parts = {"where_": with_defaults(RunOptions, given), "method_": own}
     parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)

@@ -9,9 +9,10 @@ from typing import Annotated
 import tyro
 from annotated_types import Interval
 
-from hunch.cli.options import read, split_environment
+from hunch.cli.environment import split_environment
+from hunch.cli.options import read
 from hunch.core import UsageError
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.ranges import PositiveInt, check_settings
 
 DESCRIPTION = """Serve an environment by the protocol of OpenEnv (extra openenv), to TRL, verifiers and any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hunch.plugins import install
+from hunch.extras import install
 
 EXTRAS = {
     "torch": "torch",

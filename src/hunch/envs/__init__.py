@@ -20,7 +20,6 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from hunch import lazy, plugins
 from hunch.core import UsageError
 from hunch.ranges import NonNegativeInt, check_value
-from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.envs.classes import *  # noqa: F403 - a stub, for type checkers
@@ -214,7 +213,11 @@ def _spec(id: str) -> EnvSpec:
                 raise UsageError(said) from None
             raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
         if name.removeprefix("hunch/").removesuffix("-v0") in _OF_STUDIES:
-            raise plugins.of_studies(name) from None
+            from hunch.extras import of_studies
+
+            raise of_studies(name) from None
+        from hunch.suggest import suggest
+
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 
@@ -261,6 +264,8 @@ def _check_options(id: str, options: Mapping[str, Any]) -> None:
         return
     for option, value in options.items():
         if option not in parameters:
+            from hunch.suggest import suggest
+
             raise UsageError(f"{id} has no option {option!r}; {suggest(option, parameters.keys())}")
         check_value(f"The option {option} of {id}", value, parameters[option].annotation)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import UsageError
-from hunch.plugins import install
+from hunch.extras import install
 
 CELL = 32
 INK, PAPER, WALL, LINE = (32, 32, 32), (250, 250, 247), (120, 120, 120), (216, 216, 210)

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.ranges import PositiveFloat, PositiveInt
 
 SHOWN = ("text", "observation", "message", "prompt", "content", "response", "result", "output")

@@ -14,7 +14,7 @@ _HOMES = lazy.homes(
         "answers.store": "Store",
         "backends.sampling": "listed_options",
         "backends.uniform": "UniformModel",
-        "base": "LanguageModel Normalisation ONE_LINE OptionScores Sampling Verb",
+        "base": "LanguageModel Normalisation OptionScores Verb",
         "budget": "Budget BudgetError",
         "pictures": "picture",
         "probe": "Description describe",
@@ -22,6 +22,7 @@ _HOMES = lazy.homes(
         "registry": "Backend PER_USER kinds load require",
         "scoring.choose": "Choice choose",
         "settings": "AskConfig",
+        "speech": "ONE_LINE Sampling",
         "tuning": "trainable",
         "usage": "Usage",
     }

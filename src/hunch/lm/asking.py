@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from hunch.core import State, UsageError
 from hunch.lm.answers.lines import spoken
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import count_fallbacks, show
 from hunch.lm.prompts import Message, Prompt
 from hunch.lm.settings import AskConfig as AskConfig
+from hunch.lm.speech import Sampling
 from hunch.lm.template import Template
 
 ANSWER: Final = 32
@@ -30,7 +31,7 @@ class Asking:
         config: The settings.
         tokens: Maximum tokens of an answer without thoughts, if the config does not say.
         temperature: Temperature, if the config does not say.
-        top_p: See :class:`~hunch.lm.base.Sampling`.
+        top_p: See :class:`~hunch.lm.speech.Sampling`.
         stop: What ends the answer of a model that continues text.
         role: The role, of :data:`hunch.lm.hearing.ANSWERS`.
 

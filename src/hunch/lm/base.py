@@ -9,80 +9,23 @@ computes the options of a prompt together, and sample i of a prompt has its own 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import EvidenceLevel, FloatArray, IntArray, UsageError
-from hunch.lm.prompts import Prompt, as_prompt
+from hunch.lm.prompts import Prompt
 
-P = TypeVar("P", bound=Prompt)
+if TYPE_CHECKING:
+    from hunch.lm.speech import Sampling
+
 Verb = Literal["generate", "score", "label", "embed", "see"]
 """What a model can do; ``see`` means that it accepts messages with pictures."""
 Normalisation = Literal["sum", "token", "word"]
 Float32Array: TypeAlias = NDArray[np.float32]
-_PIECE: Final = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How text is sampled; part of the request, so part of the cache key.
-
-    Attributes:
-        max_tokens: Maximum number of tokens to generate, at least 1.
-        temperature: Divides the logits; 0 takes the most likely token each time (greedy).
-        top_p: Sample from the most likely tokens that together reach this probability, in (0, 1].
-        stop: The text ends before the first of these strings; the default keeps one line.
-        effort: How long a model may think, for servers that know ``reasoning_effort``; empty leaves it out.
-        choices: The server makes the answer one of these (a JSON object with the key ``answer``), if any.
-
-    Raises:
-        UsageError: if a value is outside its range.
-    """
-
-    max_tokens: int = 32
-    temperature: float = 1.0
-    top_p: float = 1.0
-    stop: tuple[str, ...] = ("\n",)
-    effort: str = ""
-    choices: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        # 1 and 1.0 must be one request: they are equal in memory, but not as JSON.
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        object.__setattr__(self, "max_tokens", int(self.max_tokens))
-        object.__setattr__(self, "temperature", float(self.temperature))
-        object.__setattr__(self, "top_p", float(self.top_p))
-        object.__setattr__(self, "stop", stop)
-        object.__setattr__(self, "choices", tuple(self.choices))
-        if self.max_tokens < 1 or not self.temperature >= 0 or not 0 < self.top_p <= 1 or "" in stop:
-            raise UsageError(
-                "Sampling needs max_tokens >= 1, temperature >= 0, 0 < top_p <= 1 and no empty stop string, "
-                f"but got {self}."
-            )
-
-    def key(self) -> tuple[Any, ...]:
-        """Return the settings as part of a request; what is not used is left out, as if it did not exist."""
-        kept = 6 if self.choices else 5 if self.effort else 4
-        return (self.max_tokens, self.temperature, self.top_p, self.stop, self.effort, self.choices)[:kept]
-
-    def named(self) -> dict[str, Any]:
-        """Return the same by name, for the seed of a sample."""
-        return dict(zip(self.__slots__, self.key(), strict=False))
-
-
-ONE_LINE = Sampling()
-
-
-class Uncached(str):
-    """A text that no cache keeps, because it is empty or was cut at the maximum number of tokens."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +79,7 @@ class LanguageModel(Protocol):
         ...
 
     def generate(
-        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ..., first: int = 0
     ) -> list[list[str]]:
         """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``."""
         ...
@@ -203,6 +146,8 @@ class Model:
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate of the number of tokens of a text, a little below that of GPT-2."""
+        from hunch.lm.speech import estimate_tokens  # an encoder is seldom asked
+
         return estimate_tokens(text)
 
     generate: Any = _refusing("generate")
@@ -215,34 +160,6 @@ class Model:
         return UsageError(f"The model {self.name} does not have the verb {verb!r}; it has {has}.")
 
 
-def choices(prompts: Sequence[P], options: Sequence[Sequence[str]]) -> list[tuple[P, tuple[str, ...]]]:
-    """Pair each prompt with its options.
-
-    Raises:
-        UsageError: if the numbers of prompts and lists differ, a list is empty, or an option is blank.
-    """
-    if any(isinstance(own, str) for own in options):
-        raise UsageError("Each prompt needs a list of options, not a single text.")
-    if len(prompts) != len(options):
-        raise UsageError(f"Each prompt needs its own options: {len(prompts)} prompts, {len(options)} lists.")
-    pairs = [(cast("P", as_prompt(prompt)), tuple(own)) for prompt, own in zip(prompts, options, strict=True)]
-    for _, own in pairs:
-        if not own:
-            raise UsageError("A prompt has no options to score.")
-        if not all(map(str.strip, own)):
-            raise UsageError(f"A blank option cannot be scored: {own}.")
-    return pairs
-
-
 def unit(vector: Float32Array) -> Float32Array:
     """Return a vector scaled to length 1; a zero vector is returned unchanged."""
     return vector / max(np.float32(np.linalg.norm(vector)), np.float32(1e-12))
-
-
-@lru_cache(maxsize=1 << 16)
-def estimate_tokens(text: str) -> int:
-    """Estimate the number of GPT-2 tokens of a text: the pieces into which it is split before merging.
-
-    Rare words are several tokens each, so the true number is a little higher.
-    """
-    return len(_PIECE.findall(text))

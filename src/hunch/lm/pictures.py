@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.core import UsageError
+from hunch.extras import library
 from hunch.lm.prompts import Message
-from hunch.plugins import library
 
 PICTURES: Final = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "gif": b"GIF8", "webp": b"RIFF"}
 

@@ -9,8 +9,9 @@ from typing import Any, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.asking import AskConfig, Asking, room
-from hunch.lm.base import LanguageModel, Sampling, Verb
+from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import build
+from hunch.lm.speech import Sampling
 
 PROMPT = "You are in a kitchen. You see a fridge and a mug.\nYour task is to: take the mug.\n{}\nAction:"
 OPTIONS = ("go to the fridge", "open the fridge", "take the mug", "look")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from hunch.core import UsageError
 
@@ -26,7 +26,6 @@ class Message(NamedTuple):
 
 Prompt: TypeAlias = str | Sequence[Message]
 """A text or a list of messages. If the last message is the model's own, the model continues it."""
-SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
 
 
 def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
@@ -57,17 +56,3 @@ def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
 def shown(prompt: Prompt) -> list[str]:
     """Return the pictures of a prompt, in order."""
     return [] if isinstance(prompt, str) else [image for message in prompt for image in message.images]
-
-
-def text_of(prompt: Prompt) -> str:
-    """Return a prompt as one text, for models that only continue text.
-
-    Instructions and a single request are joined with a blank line. In a conversation the speakers are named,
-    and the text ends where the model's turn begins.
-    """
-    if isinstance(prompt, str):
-        return prompt
-    if all(message.role != "assistant" for message in prompt):
-        return "\n\n".join(message.content for message in prompt)
-    lines = [m.content if m.role == "system" else f"{SPEAKERS[m.role]}: {m.content}" for m in prompt]
-    return "\n\n".join(lines if prompt[-1].role == "assistant" else [*lines, f"{SPEAKERS['assistant']}:"])

@@ -16,7 +16,6 @@ from hunch import plugins
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
 from hunch.lm.base import LanguageModel, Verb
-from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.lm.answers.store import Store
@@ -127,7 +126,6 @@ _OURS: Final = (
         "a model of the Anthropic API",
     ),
 )
-OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
 OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
 
 
@@ -219,13 +217,9 @@ def backend_of(head: str) -> Backend:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend
-    if kind in OF_STUDIES:
-        raise plugins.of_studies(f"The model {head!r}")
-    if not argument and "/" in head:
-        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
-    raise UsageError(
-        f"There is no model called {head!r}; {suggest(kind, {k: b.pattern for k, b in kinds().items()})}"
-    )
+    from hunch.lm.unknown import no_model
+
+    raise no_model(head, {name: known.pattern for name, known in kinds().items()})
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
@@ -237,13 +231,10 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     if not hasattr(model, "verbs"):
         raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
-        able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
-        why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")
-        raise UsageError(
-            f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has "
-            f"{', '.join(sorted(model.verbs))}; {verb!r} is offered by {able}."
-            + (f" Tried when it was loaded: {why}" if why else "")
-        )
+        from hunch.lm.unknown import no_verb
+
+        able = (backend.pattern for backend in kinds().values() if verb in backend.verbs)
+        raise no_verb(model, verb, needed_by, able)
     return model
 
 
@@ -275,10 +266,12 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
     parameters = inspect.signature(loader).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return  # the loader checks them itself
-    known = {p.name: p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in chosen:
         if option not in known:
-            raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
+            from hunch.lm.unknown import no_option
+
+            raise no_option(kind, option, known)
 
 
 def answers_file(backend: Backend) -> Path | None:

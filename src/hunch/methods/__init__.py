@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from hunch.core import Agent, UsageError
 from hunch.methods.method import Method as Method
-from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.methods.checker import AgentError, check
@@ -93,6 +92,8 @@ def find(name: str) -> Method:
         return found if found.name == name else replace(found, name=name)
     if name in _added():
         return _added()[name]
+    from hunch.suggest import suggest
+
     raise UsageError(f"There is no method called {name!r}; {suggest(name, names(), where='hunch methods')}")
 
 
@@ -115,25 +116,15 @@ def reads_raw(agent: Agent) -> bool:
 
 
 def _named(name: str) -> Any:
-    """Return a class of a method, its config, or a part of the checker, by its name."""
-    if name == "METHODS":
-        return registered()
-    if name in ("check", "AgentError"):
-        return getattr(import_module(f"{__name__}.checker"), name)
-    plain = name.lower().removesuffix("config")
-    for file in sorted(OURS, key=lambda file: file.replace("-", "") != plain):  # the likely one first
-        for found in _classes(file):
-            if found.__name__ == name:
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hunch.methods.by_class import named  # a run finds its method by name
 
-
-def _classes(name: str) -> tuple[type[Any], type[Any]]:
-    return _ours(name).agent_class, _ours(name).config_class
+    return named(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(cls.__name__ for name in OURS for cls in _classes(name))})
+    from hunch.methods.by_class import of_all
+
+    return sorted({*__all__, *of_all()})
 
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types

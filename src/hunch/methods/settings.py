@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from hunch.core import UsageError
 from hunch.lm.settings import with_digests
 from hunch.ranges import check_settings
-from hunch.suggest import suggest
 
 Filling = TypeVar("Filling")
 
@@ -29,6 +28,8 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
     known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
     for name in options:
         if name not in known:
+            from hunch.suggest import suggest
+
             raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
     config = replace(config or agent.config_class(), **{**options, **fixed})
     check_settings(config)

@@ -18,10 +18,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.lm.base import Float32Array, Sampling
+from hunch.lm.base import Float32Array
 from hunch.lm.scoring.recent import Prefixes, block_keys
 from hunch.lm.scoring.trie import Tokens
 from hunch.lm.scoring.writer import Draft, Text, Way
+from hunch.lm.speech import Sampling
 
 BLOCK: Final = 24
 """Tokens per block: a multiple of the rows that common kernels take at a time, so that a token's place in the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hunch import plugins
+from hunch import extras, plugins
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.huggingface import CausalModel, kind_of
 from hunch.lm.scoring.writer import Writer
@@ -73,6 +73,6 @@ def _folder(corpus: str) -> Path:
         found: Path = known[corpus].load()
         return found
     if corpus in _OF_POCKET:
-        raise plugins.of_pocket(f"The pocket model of the corpus {corpus!r}")
+        raise extras.of_pocket(f"The pocket model of the corpus {corpus!r}")
     hint = suggest(corpus, list(dict.fromkeys((*_OF_POCKET, *known, "households"))))
     raise UsageError(f"There is no pocket model of the corpus {corpus!r}; {hint}")

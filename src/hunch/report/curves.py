@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import FloatArray, HunchError
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines

@@ -1,9 +1,13 @@
-"""Which part of a user's program raised an error."""
+"""What to say of an error that a user's program raised, and which part of it did."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from traceback import walk_tb
+from typing import Any
+
+from hunch.core import HunchError, InadmissibleActionError, UsageError
 
 
 def blamed(what: str, error: BaseException) -> str:
@@ -20,3 +24,15 @@ def _raiser(error: BaseException) -> tuple[str, str] | None:
         if me is not None and not foreign and "site-packages" not in frame.f_code.co_filename:
             return type(me).__name__, frame.f_code.co_name
     return None
+
+
+def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:
+    """Return what to raise instead of an environment's own exception, with the calls that led to it."""
+    if isinstance(error, InadmissibleActionError):  # of an action that the environment listed
+        return UsageError(f"The environment refused an action that it lists as admissible: {error}")
+    if isinstance(error, HunchError):
+        return error
+    asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
+    told = f"The environment raised {type(error).__name__} in {asked}"
+    said = " ".join(str(error).split())[:300]
+    return HunchError(f"{told}: {said}" if said else told)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hunch.core import Episode, HunchError, HunchWarning, Transition, UsageError
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.rl.recording import Recording, problems
 
 FORMAT = 2

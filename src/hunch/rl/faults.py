@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import HunchError, InadmissibleActionError, UsageError
+from hunch.core import HunchError, UsageError
 
 
 def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
@@ -61,18 +61,6 @@ def _are_texts(actions: Sequence[Any]) -> bool:
     distinct = set(actions)
     texts = set(map(type, actions)) == {str} or all(isinstance(action, str) for action in actions)
     return texts and len(distinct) == len(actions) and "" not in distinct and all(map(_is_unicode, actions))
-
-
-def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:
-    """Return what to raise instead of an environment's own exception, with the calls that led to it."""
-    if isinstance(error, InadmissibleActionError):  # of an action that the environment listed
-        return UsageError(f"The environment refused an action that it lists as admissible: {error}")
-    if isinstance(error, HunchError):
-        return error
-    asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
-    told = f"The environment raised {type(error).__name__} in {asked}"
-    said = " ".join(str(error).split())[:300]
-    return HunchError(f"{told}: {said}" if said else told)
 
 
 class Failing:

@@ -215,7 +215,9 @@ class Rollout:
             answers = self.fleet.ask(calls)
         except (Exception, SystemExit) as error:
             asked = [(verb, *arguments) for verb, arguments, _ in calls.values()]
-            raise faults.raised(error, asked) from error
+            from hunch.rl.blame import raised
+
+            raise raised(error, asked) from error
         for i, (verb, *_) in calls.items():
             faults.require_shape(verb, answers[i])
         return answers

@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from hunch.core import UsageError
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import Goal, counter_model, read
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.base import LanguageModel
+from hunch.lm.speech import Sampling
 
 READING = Sampling(max_tokens=250, temperature=1.0)
 

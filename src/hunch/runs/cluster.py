@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
 from hunch.runs.files import file_of, kept_steps

@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from hunch.core import UsageError
-from hunch.plugins import install
+from hunch.extras import install
 from hunch.runs.differences import leaves
 from hunch.runs.files import read_json
 

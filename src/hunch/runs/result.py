@@ -8,7 +8,6 @@ from math import isfinite
 from typing import Any
 
 from hunch.core import Agent, EvidenceLevel
-from hunch.plugins import library
 from hunch.rl.rollout import Finished
 from hunch.rl.success import Estimate, first_reached, over_episodes
 
@@ -87,6 +86,8 @@ class Result:
         Raises:
             UsageError: if matplotlib is not installed.
         """
+        from hunch.extras import library
+
         library("matplotlib", "Pictures need matplotlib", "plot")
         from hunch.runs import picture
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
-from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
+from hunch.lm.base import Model, OptionScores, Verb
+from hunch.lm.speech import ONE_LINE, Sampling, choices
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]
 """Returns the best option, given a prompt and its options."""

@@ -18,8 +18,9 @@ from typing import ClassVar
 
 from hunch.core import UsageError
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.base import ONE_LINE, Model, Sampling, Verb
-from hunch.lm.prompts import Prompt, shown, text_of
+from hunch.lm.base import Model, Verb
+from hunch.lm.prompts import Prompt, shown
+from hunch.lm.speech import ONE_LINE, Sampling, text_of
 from hunch_studies.rules.model import RuleWriter
 
 DIALS = ("error", "abstain", "systematic")

@@ -27,7 +27,8 @@ from hunch.core import UsageError
 from hunch.envs.design.code import blocks
 from hunch.envs.design.mutation import mutate
 from hunch.lm.backends.sampling import cut, sample_rng
-from hunch.lm.base import ONE_LINE, Model, Sampling, Verb
+from hunch.lm.base import Model, Verb
+from hunch.lm.speech import ONE_LINE, Sampling
 from hunch_studies.rules import modeller
 from hunch_studies.rules.reward_feedback import repaired
 from hunch_studies.rules.reward_grammar import (

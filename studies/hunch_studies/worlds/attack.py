@@ -19,7 +19,7 @@ from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
 from hunch.lm import Cached, load
-from hunch.lm.base import Sampling
+from hunch.lm.speech import Sampling
 from hunch.ranges import PositiveInt
 from hunch_studies.rules.critic import harms
 from hunch_studies.worlds.recipes import DISHES, FORBIDDEN, LONGEST, Request, careful, careless

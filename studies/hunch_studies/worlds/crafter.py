@@ -17,7 +17,7 @@ import numpy as np
 
 from hunch.core import IntArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.ranges import PositiveInt
 
 ACTIONS: Final = (

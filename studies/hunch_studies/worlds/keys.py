@@ -12,7 +12,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
 from hunch.envs.offers import Offer
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch_studies.worlds.grid import GridEnv
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hunch.plugins import library
+from hunch.extras import library
 
 
 def load_game(name: str, options: Mapping[str, Any], needed_by: str) -> Any:

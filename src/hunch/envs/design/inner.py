@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.plugins import install
+from hunch.extras import install
 from hunch.rl import cem
 from hunch.rl.tabular import QTable
 

@@ -26,7 +26,7 @@ from hunch.envs.household.games import Game, house
 from hunch.envs.household.generator import Recipe
 from hunch.envs.household.problem import contents, load, task_in
 from hunch.envs.household.simulator import Simulator
-from hunch.plugins import install
+from hunch.extras import install
 
 _TEXTS = ("pddl_domain", "grammar", "pddl_problem")
 

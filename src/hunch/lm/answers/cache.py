@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hunch.lm.answers.memory import Memory
-from hunch.lm.answers.question import Answering, Question, as_sampling
-from hunch.lm.base import LanguageModel, OptionScores, Uncached, Verb
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.answers.question import Answering, Question
+from hunch.lm.base import LanguageModel, OptionScores, Verb
 from hunch.lm.usage import Metered, Usage, counters
 
 if TYPE_CHECKING:
@@ -190,6 +189,10 @@ class Cached(Answering, Metered):
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Store answers at once; if another process was first, its answer is used."""
+        if next(iter(answers)).verb != "generate":
+            return self._store(answers)
+        from hunch.lm.speech import Uncached
+
         passing = {question: str(value) for question, value in answers.items() if isinstance(value, Uncached)}
         return passing | self._store({asked: answers[asked] for asked in answers if asked not in passing})
 
@@ -242,31 +245,18 @@ class Cached(Answering, Metered):
 def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
     """Ask a model several questions of one verb as one batch, and return its answers in order."""
     verb = questions[0].verb
-    if verb != "embed" and not getattr(model, "messages", False):
-        questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
-    if verb == "generate":
-        return _write(model, questions)
     if verb == "embed":
         return list(model.embed([question.request[0] for question in questions]))
+    if not getattr(model, "messages", False):
+        from hunch.lm.speech import text_of
+
+        questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
+    if verb == "generate":
+        from hunch.lm.answers.samples import written
+
+        return written(model, questions)
     prompts, options = zip(*(question.request for question in questions), strict=True)
     return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
-
-
-def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
-    """Generate the missing samples; prompts that miss the same samples go together."""
-    sampling = as_sampling(questions[0])
-    samples: dict[Prompt, list[int]] = {}
-    for question in questions:
-        samples.setdefault(question.request[0], []).append(question.sample)
-    spans: dict[tuple[int, int], list[Prompt]] = {}
-    for prompt, own in samples.items():
-        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
-    texts: dict[tuple[Prompt, int], str] = {}
-    for (first, end), prompts in spans.items():
-        written = model.generate(prompts, end - first, sampling, first)
-        for prompt, own_texts in zip(prompts, written, strict=True):
-            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
-    return [texts[question.request[0], question.sample] for question in questions]
 
 
 def _freeze(value: Any) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.lm.base import ONE_LINE, Float32Array, OptionScores, Sampling, Verb, choices
+from hunch.lm.base import Float32Array, OptionScores, Verb
 from hunch.lm.prompts import Prompt, as_prompt, shown
+
+if TYPE_CHECKING:
+    from hunch.lm.speech import Sampling
 
 
 class Question(NamedTuple):
@@ -35,16 +38,20 @@ class Answering:
     dim: int = 0
 
     def generate(
-        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+        self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling | None = None, first: int = 0
     ) -> list[list[str]]:
         """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
+
+        By default they are sampled as :data:`hunch.lm.ONE_LINE`.
 
         Raises:
             UsageError: if k is below 1 or first below 0.
         """
         if k < 1 or first < 0:
             raise UsageError(f"generate needs k >= 1 and first >= 0, but got k={k} and first={first}.")
-        how = sampling.key()
+        from hunch.lm.speech import ONE_LINE  # here and below, since an encoder writes and judges nothing
+
+        how = (sampling or ONE_LINE).key()
         asked = [
             [Question("generate", (prompt, how), index) for index in range(first, first + k)]
             for prompt in self._seen(prompts)
@@ -58,6 +65,8 @@ class Answering:
         Raises:
             UsageError: if a prompt has no options, or a blank one.
         """
+        from hunch.lm.speech import choices
+
         asked = [Question("score", pair) for pair in choices(self._seen(prompts), options)]
         known = self._answers(asked)
         return [known[question] for question in asked]
@@ -72,6 +81,8 @@ class Answering:
         Raises:
             UsageError: if a prompt has no labels, or a blank one.
         """
+        from hunch.lm.speech import choices
+
         asked = [Question("label", pair) for pair in choices(self._seen(prompts), labels)]
         known = self._answers(asked)
         return [known[question] for question in asked]
@@ -101,8 +112,3 @@ def _several(texts: Sequence[Any]) -> Sequence[Any]:
     for other in (text for text in texts if not isinstance(text, str | Sequence)):
         raise UsageError(f"A model is asked texts or lists of messages, not {other!r}.")
     return texts
-
-
-def as_sampling(question: Question) -> Sampling:
-    """Return the sampling settings of a ``generate`` question."""
-    return Sampling(*question.request[1])

@@ -17,7 +17,7 @@ from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.answers.stored import decode
 from hunch.lm.base import Model, Verb
-from hunch.lm.prompts import text_of
+from hunch.lm.speech import text_of
 
 FIELDS = {"model", "revision", "evidence", "verb", "request", "sample", "value"}
 SHOWN = 60

@@ -21,9 +21,10 @@ from hunch.lm.answers.store import Source, Store
 from hunch.lm.backends.account import checked_prices
 from hunch.lm.backends.sampling import THOUGHTS, sample_rng
 from hunch.lm.backends.uniform import UniformModel
-from hunch.lm.base import ONE_LINE, Float32Array, LanguageModel, Model, OptionScores, Sampling
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.base import Float32Array, LanguageModel, Model, OptionScores
+from hunch.lm.prompts import Prompt
 from hunch.lm.registry import Backend, backend_of, build, split
+from hunch.lm.speech import ONE_LINE, Sampling, text_of
 from hunch.lm.usage import prices
 
 T = TypeVar("T")

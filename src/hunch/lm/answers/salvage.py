@@ -1,4 +1,4 @@
-"""Reads what can still be read from a damaged file of answers."""
+"""Tells whether a file of answers is damaged, and reads what can still be read from it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,35 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from hunch.lm.answers.keys import checksum
+
 FAILURES: Final = 20_000
 """Number of failed queries after which the rest of the file is given up."""
 SMALLEST_ROW: Final = 100  # bytes; at least a checksum of 64 letters and a date
+
+
+def means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
+    """Return whether an error means that the file is damaged, and not just in use or out of reach."""
+    if isinstance(error, UnicodeDecodeError):  # from sqlite's message about a damaged schema
+        return True
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def take_over(damaged: Path, columns: tuple[str, ...], link: sqlite3.Connection, insert: str) -> int:
+    """Copy the readable answers to a new file, close it, and return their number.
+
+    Args:
+        damaged: The damaged file.
+        columns: The columns of an answer.
+        link: The new file.
+        insert: The statement that inserts an answer.
+    """
+    rows = (row for row in salvage(damaged, columns) if row[3] == checksum((row[0], row[1]), row[2]))
+    with link:
+        saved = link.executemany(insert, rows).rowcount
+    link.close()
+    return max(saved, 0)
 
 
 def salvage(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:

@@ -56,14 +56,6 @@ CREATE TABLE IF NOT EXISTS answers (
     question TEXT,              -- JSON: the request in full, and the model's evidence level
     PRIMARY KEY (request, sample)
 )"""
-TOLD = """
-CREATE TABLE IF NOT EXISTS told (
-    model TEXT NOT NULL,
-    revision TEXT NOT NULL,
-    told TEXT NOT NULL,         -- what a server says of itself, such as a fingerprint; no part of any key
-    first TEXT NOT NULL,        -- UTC, when it was first seen
-    PRIMARY KEY (model, revision, told)
-)"""
 
 
 class Source(NamedTuple):
@@ -149,8 +141,10 @@ class Store:
         earlier = self._save(rows)
         told = (source.model, source.revision, source.told, now)
         if source.told and told[:3] not in self._told:
+            from hunch.lm.answers.told import note  # only servers say something
+
             self._told.add(told[:3])
-            self._try(partial(_note, told), writing=True)
+            self._try(partial(note, told), writing=True)
         return {key: value for key, value in earlier.items() if key in rows}
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
@@ -212,7 +206,9 @@ class Store:
                 try:
                     return self._done(work(self._open()), writing)
                 except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                    if not _means_damage(error):
+                    from hunch.lm.answers.salvage import means_damage
+
+                    if not means_damage(error):
                         self._pause(error)
                         break
                     self._set_aside()
@@ -245,6 +241,8 @@ class Store:
 
     def _set_aside(self) -> None:
         """Rename the damaged file, unless another process has done so, and copy what can be read."""
+        from hunch.lm.answers.salvage import take_over
+
         try:
             with self._guard():
                 self.close()
@@ -253,24 +251,13 @@ class Store:
                     for suffix in ("", "-wal", "-shm"):
                         if Path(f"{self.path}{suffix}").exists():
                             os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
-                    saved = self._take_over(Path(aside))
+                    saved = take_over(Path(aside), COLUMNS, _connect(self.path), INSERT)
                     self._warn(
                         f"The answer cache was damaged; it is kept as {aside}, and a new one starts with the "
                         f"{saved:,} answers that could be read."
                     )
         except OSError as error:
             self._pause(error)
-
-    def _take_over(self, damaged: Path) -> int:
-        """Copy the readable answers, and return their number."""
-        from hunch.lm.answers.salvage import salvage
-
-        link = _connect(self.path)
-        rows = (row for row in salvage(damaged, COLUMNS) if row[3] == checksum((row[0], row[1]), row[2]))
-        with link:
-            saved = link.executemany(INSERT, rows).rowcount
-        link.close()
-        return max(saved, 0)
 
     def _pause(self, error: Exception) -> None:
         """Do not use the file for a while, and wait for it less long after that."""
@@ -332,16 +319,3 @@ def _widen(link: sqlite3.Connection) -> None:
 def _text(stored: bytes) -> str:
     """Decode text that may be damaged; the checksum detects that, so no exception is needed."""
     return stored.decode(errors="replace")
-
-
-def _note(told: tuple[str, ...], link: sqlite3.Connection) -> None:
-    with link:
-        link.execute(TOLD)
-        link.execute("INSERT OR IGNORE INTO told (model, revision, told, first) VALUES (?,?,?,?)", told)
-
-
-def _means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
-    if isinstance(error, UnicodeDecodeError):  # from sqlite's message about a damaged schema
-        return True
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from hunch.core import UsageError
+from hunch.extras import library
 from hunch.lm.backends import secret
-from hunch.plugins import library
 
 PLAIN: Final = re.compile(
     "host|connection|user-agent|accept|accept-encoding|content-type|content-length|anthropic-version"

@@ -6,14 +6,16 @@ from functools import partial
 from typing import Any
 
 from hunch.core import EvidenceLevel
-from hunch.lm.answers.question import Question, as_sampling
+from hunch.lm.answers.question import Question
+from hunch.lm.answers.samples import as_sampling
 from hunch.lm.backends.bodies import formatted, messages_of
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import Written
 from hunch.lm.backends.sampling import THOUGHTS
-from hunch.lm.base import Sampling, Verb
+from hunch.lm.base import Verb
 from hunch.lm.prompts import Message
+from hunch.lm.speech import Sampling
 
 HOSTED = "https://api.anthropic.com"
 TEMPLATE = "messages-1"

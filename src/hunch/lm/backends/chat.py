@@ -7,7 +7,8 @@ from datetime import date
 from typing import Any, Final
 
 from hunch.core import UsageError
-from hunch.lm.prompts import Message, text_of
+from hunch.lm.prompts import Message
+from hunch.lm.speech import text_of
 
 TODAY: Final = date(2025, 1, 1)
 """Date for templates that print one; with the real date, the prompt would change every day."""

@@ -20,8 +20,9 @@ from hunch.lm.backends import folders, seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
-from hunch.lm.base import ONE_LINE, OptionScores, Sampling, Verb, choices
-from hunch.lm.prompts import Message, Prompt, shown, text_of
+from hunch.lm.base import OptionScores, Verb
+from hunch.lm.prompts import Message, Prompt, shown
+from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 if TYPE_CHECKING:
     from hunch.lm.backends.paired import PairedModel

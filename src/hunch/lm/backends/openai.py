@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
-from hunch.lm.answers.question import Question, as_sampling
+from hunch.lm.answers.question import Question
+from hunch.lm.answers.samples import as_sampling
 from hunch.lm.backends.bodies import formatted, messages_of, one_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import run
@@ -34,8 +35,9 @@ from hunch.lm.backends.replies import (
     tokens_of,
 )
 from hunch.lm.backends.sampling import room_to_think, sample_rng
-from hunch.lm.base import Float32Array, OptionScores, Sampling, Verb
-from hunch.lm.prompts import Message, Prompt, text_of
+from hunch.lm.base import Float32Array, OptionScores, Verb
+from hunch.lm.prompts import Message, Prompt
+from hunch.lm.speech import Sampling, text_of
 from hunch.lm.usage import Usage, counters
 
 HOSTED = "https://api.openai.com/v1"

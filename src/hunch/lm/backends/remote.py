@@ -21,7 +21,8 @@ from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
-from hunch.lm.base import Model, Sampling, Uncached, Verb
+from hunch.lm.base import Model, Verb
+from hunch.lm.speech import Sampling, Uncached
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hunch.core import IntArray
-from hunch.lm.base import Sampling
 from hunch.lm.prompts import Prompt
+from hunch.lm.speech import Sampling
 
 THOUGHTS = 2048
 """Default tokens for the answer of a chat model, thoughts included (our choice)."""

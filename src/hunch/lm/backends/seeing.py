@@ -18,12 +18,13 @@ import numpy as np
 import torch
 
 from hunch.core import HunchError, UsageError
+from hunch.extras import library
 from hunch.lm.backends import seam, weights
 from hunch.lm.backends.sampling import count_words, cut, sample_rng
 from hunch.lm.backends.transformer import TransformerModel
-from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
-from hunch.lm.prompts import Message, Prompt, as_prompt, shown, text_of
-from hunch.plugins import library
+from hunch.lm.base import Model, OptionScores, Verb
+from hunch.lm.prompts import Message, Prompt, as_prompt, shown
+from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 
 class SeeingModel(TransformerModel):

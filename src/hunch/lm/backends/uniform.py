@@ -8,8 +8,9 @@ import numpy as np
 
 from hunch.core import FloatArray
 from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
-from hunch.lm.base import ONE_LINE, Model, OptionScores, Sampling, Verb, choices
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.base import Model, OptionScores, Verb
+from hunch.lm.prompts import Prompt
+from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 
 class UniformModel(Model):

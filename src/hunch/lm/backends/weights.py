@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
-from hunch.plugins import install
 
 CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
@@ -113,6 +112,8 @@ def libraries() -> tuple[Any, Any]:
 
 def lacks_library(error: ImportError) -> HunchError:
     """Return an error that names the extra that installs the missing library."""
+    from hunch.extras import install
+
     return HunchError(f"This model needs {error.name or 'transformers'}: {install('hf')}.")
 
 

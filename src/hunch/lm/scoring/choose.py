@@ -24,10 +24,11 @@ from hunch.core import FloatArray, UsageError
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
-from hunch.lm.base import LanguageModel, Normalisation, Sampling, Verb, choices
+from hunch.lm.base import LanguageModel, Normalisation, Verb
 from hunch.lm.hearing import PATIENCE, count_fallbacks, show
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.prompts import Prompt
 from hunch.lm.registry import require
+from hunch.lm.speech import Sampling, choices, text_of
 from hunch.numbers import softmax
 
 Estimator = Literal["scored", "labelled", "voted"]

@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from hunch.core import FloatArray, HunchWarning
-from hunch.lm.base import Sampling
 from hunch.lm.scoring.lockstep import MOST_ROWS, PASSES, Group, advance, draw, prepare
 from hunch.lm.scoring.prefill import Alone, BlockPrefill, PlainPrefill, Prefill
 from hunch.lm.scoring.prefix import Block, State
@@ -31,6 +30,7 @@ from hunch.lm.scoring.recent import Prefixes, block_keys
 from hunch.lm.scoring.rowwise import rowwise
 from hunch.lm.scoring.trie import Tokens, Tree, chain, grow, split
 from hunch.lm.scoring.writer import Draft, Way
+from hunch.lm.speech import Sampling
 
 BLOCK = {"cpu": 128, "cuda": 512}
 """Tokens per block: enough for efficient matrix products, few enough to recompute the remainder cheaply."""

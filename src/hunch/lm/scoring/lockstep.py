@@ -22,9 +22,9 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from hunch.lm.base import Sampling
 from hunch.lm.scoring.prefix import State
 from hunch.lm.scoring.writer import Draft, Text
+from hunch.lm.speech import Sampling
 
 PASSES: Final = (4, 8, 16, 24, 32, 48, 64, 80, 96, 128)
 """Rows per pass; unused rows are filled with dummies."""

@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from hunch.lm.base import Sampling
 from hunch.lm.scoring.recent import Recent
 from hunch.lm.scoring.trie import Tokens
+from hunch.lm.speech import Sampling
 
 Text: TypeAlias = tuple[int, ...]
 """The tokens written after a prompt."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from hunch.plugins import library
+from hunch.extras import library
 
 NAME: Final = "default"
 """Name of the adapters within the network."""

@@ -20,9 +20,10 @@ from hunch.core import UsageError
 from hunch.lm.backends import seam
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import Verb
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import Tokens, Tree, grow
+from hunch.lm.speech import text_of
 from hunch.lm.training.model import Trainable
 from hunch.lm.training.outputs import Row
 from hunch.lm.training.writing import Texts

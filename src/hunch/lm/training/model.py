@@ -20,10 +20,10 @@ from torch import Tensor
 
 from hunch.core import UsageError
 from hunch.lm.backends.huggingface import CausalModel
-from hunch.lm.base import ONE_LINE, Sampling, choices
 from hunch.lm.prompts import Prompt, as_prompt
 from hunch.lm.scoring.trie import Tokens
 from hunch.lm.scoring.writer import Draft
+from hunch.lm.speech import ONE_LINE, Sampling, choices
 from hunch.lm.training.outputs import Answer, Judged, Nucleus, Row, places, sums
 from hunch.lm.training.weights import Weights
 from hunch.lm.training.writing import Allowed, Limited, Texts, Written, chances, fill, nucleus

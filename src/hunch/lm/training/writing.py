@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hunch.core import UsageError
-from hunch.lm.base import Sampling
 from hunch.lm.scoring.lockstep import draw
 from hunch.lm.scoring.writer import Draft
+from hunch.lm.speech import Sampling
 
 Allowed: TypeAlias = Callable[[tuple[int, ...]], NDArray[np.bool_]]
 """Returns which tokens may follow those written so far, shape (vocabulary,)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from hunch import plugins
+from hunch import extras, plugins
 from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
@@ -57,7 +57,7 @@ class WritingAgent(Agent):
         if "embed" in lm.verbs and "generate" not in lm.verbs:
             made = plugins.installed(GROUP).get("rewards")
             if made is None:
-                raise plugins.of_studies(
+                raise extras.of_studies(
                     f"The writer of rewards for a model that only embeds, such as {lm.name},"
                 )
             writer: Writer = made.load()(lm)

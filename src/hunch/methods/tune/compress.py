@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import State, Transition, World
-from hunch.lm.prompts import text_of
+from hunch.lm.speech import text_of
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.agent import Groups, WritingAgent, WritingConfig

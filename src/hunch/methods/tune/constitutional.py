@@ -25,7 +25,7 @@ from hunch.core import EvidenceLevel, State, Transition, UsageError, World, weak
 from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
-from hunch.lm.prompts import text_of
+from hunch.lm.speech import text_of
 from hunch.lm.wording import version
 from hunch.methods.tune.rlhf import METHOD as RLHF_METHOD
 from hunch.methods.tune.rlhf import RLHF, SHOWN, RLHFConfig

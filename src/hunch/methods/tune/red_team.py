@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import State, Transition, UsageError, World
-from hunch.lm.prompts import text_of
+from hunch.lm.speech import text_of
 from hunch.methods.tune.a2c_text import METHOD as A2C_METHOD
 from hunch.methods.tune.a2c_text import A2CText, A2CTextConfig
 from hunch.methods.tune.text import examples

@@ -28,7 +28,7 @@ import numpy as np
 
 from hunch.core import Player, State, Transition, UsageError, World
 from hunch.lm.base import LanguageModel
-from hunch.lm.prompts import text_of
+from hunch.lm.speech import text_of
 from hunch.lm.tuning import require_trainable
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS

@@ -11,7 +11,7 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, HunchError, Player, State, Transition, World, weakest
 from hunch.lm import trainable
-from hunch.lm.prompts import text_of
+from hunch.lm.speech import text_of
 from hunch.lm.tuning import require_trainable
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, State, Transition, World, weakest
 from hunch.lm import trainable
-from hunch.lm.prompts import Prompt, text_of
+from hunch.lm.prompts import Prompt
+from hunch.lm.speech import text_of
 from hunch.lm.training import Learner, Written
 from hunch.rl.policy import cut, fitting
 from hunch.rl.preference_losses import pairs as pair_loss

@@ -22,8 +22,9 @@ from hunch.lm import require
 from hunch.lm.answers.lines import read_line
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed, room
-from hunch.lm.base import LanguageModel, Sampling
+from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
+from hunch.lm.speech import Sampling
 from hunch.numbers import softmax
 from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 

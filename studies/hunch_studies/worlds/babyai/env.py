@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
-from hunch.plugins import library
+from hunch.extras import library
 from hunch.ranges import PositiveInt, check_value
 from hunch_studies.worlds.babyai.facts import SCHEMA, at_dusk
 from hunch_studies.worlds.babyai.oracle import plan
