@@ -8,7 +8,10 @@ and one that is not admissible costs a step; the others choose from the list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +23,9 @@ from hunch.methods.tune.rloo import RLOOConfig
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
+from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study
@@ -32,9 +36,11 @@ TRAINED: Final = MODEL + "&context=960"
 """What a long episode's prompt has beyond this is left out, as the model reads 1,024 tokens."""
 WRITER: Final = TRAINED + '&end="\\n"'
 STEPS: Final = 20_000
+CHOSEN: Final = 2_000
+"""Steps of the arms that choose from the list, which learn sooner."""
 LIMIT: Final = 20
 """Steps of an episode: the untrained model solves some games within them, and not all."""
-EPISODES: Final = 200
+EPISODES: Final = 100
 """Episodes of each evaluation."""
 NEVER: Final = 10**9
 WRITES: Final[dict[str, Any]] = {"max_tokens": 12, "episodes": 32, "kl": 0.0, "reference": "none"}
@@ -44,9 +50,9 @@ ALONE: Final = "the model alone"
 
 def arms(scale: Scale) -> tuple[Arm, ...]:
     """The trained model by several updates, its controls, and the frozen model as a prior."""
-    steps = scale.steps(STEPS)
 
     def arm(label: str, method: str, options: Any, lm: str = WRITER, **env: Any) -> Arm:
+        steps = scale.steps(STEPS if env else CHOSEN)
         config = RunConfig(
             method=method,
             env=ENV,
@@ -54,7 +60,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
             env_options={"max_steps": LIMIT, **env},
             steps=steps,
             envs=32,
-            eval_every=steps,
+            eval_every=steps if env else steps // 2,
             eval_episodes=scale.episodes(EPISODES),
             options=options,
         )
@@ -64,7 +70,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         return arm(label, method, options, written=True)
 
     def chooses(label: str, **options: Any) -> Arm:
-        return arm(label, "grpo", GRPOConfig(**{**CHOOSES, **options}), TRAINED)
+        return arm(f"{label}, from the list", "grpo", GRPOConfig(**{**CHOOSES, **options}), TRAINED)
 
     prior = PriorConfig(kind="likelihood", listed=False)
     return (
@@ -75,46 +81,77 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         writes("RLOO", "rloo", RLOOConfig(**WRITES, group=8)),
         # rewards of 0 and 1 without a baseline: the likelihood of the episodes that succeeded
         writes("filtered cloning", "rloo", RLOOConfig(**WRITES, group=8, advantage="returns")),
-        chooses("GRPO, from the list"),
-        chooses("GRPO, from the list, shuffled rewards", shuffle=True),
-        chooses(f"{ALONE}, from the list", episodes=NEVER),
+        chooses("GRPO"),
+        chooses("GRPO, shuffled rewards", shuffle=True),
+        chooses(ALONE, episodes=NEVER),
+        arm(
+            "filtered cloning, from the list",
+            "rloo",
+            RLOOConfig(**CHOOSES, group=8, advantage="returns"),
+            TRAINED,
+        ),
         arm("GLAM", "glam", GLAMConfig(listed=False, normalise="token"), TRAINED),
         arm("DQN-Prior, frozen model", "dqn-prior", DQNPriorConfig(prior=prior), MODEL),
     )
 
 
-def judged(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Success in the end, whether it is above the model alone, refused texts and seconds, in Markdown."""
+def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
+    """Success in the end and in unseen games, whether above the model alone, and refused texts, in Markdown.
+
+    The figures of each seed are written to ``rows.json`` in the folder.
+    """
     by = {arm: [job.folder for job in jobs([arm], seeds, folder) if finished(job.folder)] for arm in listed}
-    late = {arm: [evaluated(run) for run in runs] for arm, runs in by.items()}
-    alone = [rate for arm, own in late.items() if arm.label.startswith(ALONE) for rate in own]
+    kept = {arm: [_row(arm, run, episodes) for run in runs] for arm, runs in by.items()}
+    write_atomically(folder / "rows.json", (json.dumps([*chain(*kept.values())], indent=0) + "\n").encode())
+    columns = {part: {arm: [row[part] for row in own] for arm, own in kept.items()} for part in _MEASURED}
     rows = []
-    for arm, own in late.items():
-        lines = [line for run in by[arm] for line in read_lines(run / "metrics.jsonl")]
-        refused = [line["refused"] for line in lines if "refused" in line]
+    for arm in listed:
+        refused = [line["refused"] for run in by[arm] for line in _metrics(run) if "refused" in line]
         shown = f"{refused[0]:.2f} to {refused[-1]:.2f}" if refused else ""
-        ahead = (
-            "" if arm.label.startswith(ALONE) or not alone else "yes" if above(own, alone) else "not shown"
-        )
-        rows.append((arm.label, over_seeds(own), ahead, shown))
-    return table_of("arm | success after training | above the model alone | inadmissible texts", rows)
+        cells = [cell for part in _MEASURED for cell in _ahead(arm, columns[part])]
+        rows.append((arm.label, *cells, shown))
+    head = "arm | success after training | above the model alone | unseen games | above the model alone"
+    return table_of(f"{head} | inadmissible texts", rows)
 
 
-def evaluated(run: Path) -> float:
-    """Return the share of successes in the last evaluation of a run."""
+_MEASURED: Final = ("success", "unseen")
+
+
+def _ahead(arm: Arm, success: Mapping[Arm, Sequence[float]]) -> tuple[Any, str]:
+    """Return an arm's success, and whether it is above that of the model alone."""
+    alone = [rate for own, rates in success.items() if own.label.startswith(ALONE) for rate in rates]
+    if arm.label.startswith(ALONE) or not alone:
+        return over_seeds(success[arm]), ""
+    return over_seeds(success[arm]), "yes" if above(success[arm], alone) else "not shown"
+
+
+def _row(arm: Arm, run: Path, episodes: int) -> dict[str, Any]:
+    """Return what a finished run came to: its curve, and its success at the end in seen and unseen games."""
+    curve = dict[int, list[bool]]()
     result = finished(run)
-    evaluations = result.evaluations if result else []
-    last = [e.success for e in evaluations if e.step == evaluations[-1].step]
-    return sum(last) / max(1, len(last))
+    for own in result.evaluations if result else []:
+        curve.setdefault(own.step, []).append(own.success)
+    rates = {step: sum(own) / len(own) for step, own in curve.items()}
+    trial = Trial(run=run, env_options={"split": "unseen"}, episodes=episodes, seed=17)
+    unseen = evaluate_run(trial, run.parent / "evaluations" / run.name).success.value
+    tokens = [line["usage"]["prompt_tokens"] for line in _metrics(run) if "usage" in line]
+    return {
+        **{"arm": arm.label, "seed": int(run.name.rpartition("-")[2]), "success": rates[max(rates)]},
+        **{"unseen": unseen, "episodes": episodes, "curve": rates, "prompt_tokens": max(tokens, default=0)},
+    }
+
+
+def _metrics(run: Path) -> list[dict[str, Any]]:
+    return read_lines(run / "metrics.jsonl")
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    every = arms(scale)
+    every, measure = arms(scale), partial(judged, episodes=scale.episodes(EPISODES))
     writing = tuple(arm for arm in every if "written" in arm.config.env_options)
     choosing = tuple(arm for arm in every if arm not in writing)
     return [
-        Part("Writing in a household", writing, measure=judged),
-        Part("Choosing in a household", choosing, measure=judged),
+        Part("Writing in a household", writing, measure=measure),
+        Part("Choosing in a household", choosing, measure=measure),
     ]
 
 

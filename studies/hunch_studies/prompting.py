@@ -37,7 +37,7 @@ UPDATES = 2_000
 """Updates of the model that is prompted, of 64 lessons each."""
 SCORES = 100
 """Prompts that may be scored, on 16 questions each."""
-EDITS = 2_000
+EDITS = 20_000
 RESULTS = 600
 """Recorded results of prompts."""
 
@@ -138,13 +138,19 @@ def edited(scale: Scale, data: Path) -> tuple[Arm, ...]:
 
 
 def chosen(scale: Scale, data: Path, topics: int) -> tuple[Arm, ...]:
-    """One of six prompts for each question, from recorded results."""
+    """One of six prompts for each question, from recorded results; by words, or by a language model."""
     run = RunConfig(method="prompt-oirl", env=ENV, data=str(data / f"results-{topics}"), eval_episodes=16)
     steps = scale.steps(1_500)
-    arms = {"Prompt-OIRL": "question", "best fixed prompt": "fixed", "random prompt": "random"}
-    return tuple(
-        Arm(label, replace(run, steps=steps, eval_every=steps, options=PromptOIRLConfig(choose=choose)))  # type: ignore[arg-type]
-        for label, choose in arms.items()
+
+    def arm(label: str, **options: Any) -> Arm:
+        return Arm(label, replace(run, steps=steps, eval_every=steps, options=PromptOIRLConfig(**options)))
+
+    return (
+        arm("Prompt-OIRL, words and their pairs"),
+        arm("Prompt-OIRL, bag of words", encoder="bag-of-words"),
+        arm("Prompt-OIRL, MiniLM", encoder="minilm"),
+        arm("best fixed prompt", choose="fixed"),
+        arm("random prompt", choose="random"),
     )
 
 

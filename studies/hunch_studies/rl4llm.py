@@ -108,7 +108,7 @@ def _study(name: str, make: Callable[[Path, Scale], tuple[Arm, ...]], question: 
 
         return [Part("Recipes", listed, beside=told, prepare=partial(record, data, scale), apart=True)]
 
-    return Study(name, question, published, _OURS, parts)
+    return Study(name, question, published, _OURS, parts, seeds=5)
 
 
 _OURS = (

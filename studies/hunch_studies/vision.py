@@ -220,7 +220,12 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
             source("true distance", reward=f"{here}:Distance"),
         ),
         JUDGED: tuple(
-            rule(f"error {share}", f"scripted:onlooker?error={share}") for share in (0.0, 0.2, 0.4, 0.5)
+            rule(f"error {share}", f"scripted:onlooker?error={share}")
+            for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+        ),
+        "Errors that last": tuple(
+            rule(f"error {share}, always the same", f"scripted:onlooker?error={share}&systematic=1")
+            for share in (0.2, 0.4)
         ),
         "A judge that abstains": (rule("abstains 0.5", "scripted:onlooker?abstain=0.5"),),
         "A small model as the judge": tuple(

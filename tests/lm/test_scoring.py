@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hunch import lm
 from hunch.core import HunchWarning, UsageError
 from hunch.lm import Sampling
-from hunch.lm.scoring.trie import grow, split
+from hunch.lm.scoring.trie import LIKE, alike, grow, joined, split
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -228,6 +228,36 @@ def test_groups_are_all_options_and_no_larger_than_asked(options: list[list[int]
     assert sorted(index for group in groups for index in group) == list(range(len(options)))
     for group in groups:
         assert len(group) == 1 or len(grow([0], [options[i] for i in group]).tokens) - 1 <= most
+
+
+few = st.lists(st.integers(0, 1), min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(few, st.lists(few, min_size=1, max_size=3)), min_size=1, max_size=6))
+def test_joined_trees_hold_all_trees_and_no_stem_that_another_continues(
+    asked: list[tuple[list[int], list[list[int]]]],
+) -> None:
+    trees = [grow(stem, options) for stem, options in asked]
+    hosts, homes = joined(trees)
+    for tree, (host, back) in zip(trees, homes, strict=True):
+        seen, size = hosts[host].visible(), len(hosts[host].tokens)
+        for at, own in enumerate(back, tree.root):
+            before = [hosts[host].tokens[i] for i in np.flatnonzero(seen[size + own])]
+            assert before == [tree.tokens[i] for i in np.flatnonzero(tree.visible()[at])]
+            assert hosts[host].depths()[size + own] == tree.depths()[at]
+    stems = {tuple(stem) for stem, _ in asked}
+    longest = [one for one in stems if not any(one == s[: len(one)] != s for s in stems)]
+    branches = sum(len(tree.tokens) - tree.root - 1 for tree in trees)
+    assert sum(len(host.tokens) for host in hosts) == sum(map(len, longest)) + branches
+
+
+@given(st.lists(st.integers(1, 99), min_size=1, max_size=20))
+def test_rows_that_are_computed_together_are_of_like_length(lengths: list[int]) -> None:
+    groups = alike(lengths)
+    assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
+    if len(groups) > 1:
+        assert 2 * sum(lengths) <= max(lengths) * len(lengths)
+        assert all(lengths[row] <= LIKE * lengths[group[0]] for group in groups for row in group)
 
 
 @given(st.lists(st.lists(st.integers(0, 2), max_size=9), max_size=12), st.integers(0, 5))

@@ -23,6 +23,8 @@ from hunch.lm.training import Learner, Trainable, new  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>", "go"]
 TEXTS = ["go left", "open the fridge 1", "open the fridge"]
+EPISODE = [PROMPTS[0] + " go left\nNothing.\n>" * n for n in (0, 6, 1, 2)] + ["go\n>", "go\n> left\n>"]
+"""Prompts that continue others, and short ones, which are computed apart from long ones."""
 
 
 def moved(model: Trainable) -> Trainable:
@@ -83,9 +85,9 @@ def test_what_is_written_has_the_log_probabilities_that_it_is_judged_by(model: T
     assert len({text.tokens for text in written}) > 8
 
 
-def test_company_and_padding_change_nothing(model: Trainable) -> None:
-    prompts = [*PROMPTS, PROMPTS[0]]
-    together = model.write(prompts, rngs(4), max_tokens=9)
+@pytest.mark.parametrize("prompts", [[*PROMPTS, PROMPTS[0]], EPISODE], ids=["apart", "continued"])
+def test_company_and_padding_change_nothing(model: Trainable, prompts: list[str]) -> None:
+    together = model.write(prompts, rngs(len(prompts)), max_tokens=9)
     judged = model.judged(prompts, together)
     for row, (prompt, text) in enumerate(zip(prompts, together, strict=True)):
         [same] = model.write([prompt], rngs(1, row), max_tokens=9)
@@ -96,9 +98,9 @@ def test_company_and_padding_change_nothing(model: Trainable) -> None:
             torch.testing.assert_close(one[0], every[row, : one.shape[1]], atol=1e-4, rtol=1e-4)
 
 
-def test_gradients_of_judged_texts_are_those_of_plain_passes(model: Trainable) -> None:
-    prompts = [*PROMPTS, PROMPTS[0]]
-    written = model.write(prompts, rngs(4), max_tokens=6)
+@pytest.mark.parametrize("prompts", [[*PROMPTS, PROMPTS[0]], EPISODE], ids=["apart", "continued"])
+def test_gradients_of_judged_texts_are_those_of_plain_passes(model: Trainable, prompts: list[str]) -> None:
+    written = model.write(prompts, rngs(len(prompts)), max_tokens=6)
     judged = model.judged(prompts, written)
     loss = (judged.logprobs + 0.1 * judged.entropy).sum() + 0.01 * judged.states.sum()
     plain = torch.zeros(())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Tokens = Sequence[int]
+LIKE: Final = 1.25
+"""Largest ratio of two lengths that are alike."""
 
 
 class Tree(NamedTuple):
@@ -79,6 +81,44 @@ def grow(stem: Tokens, options: Sequence[Tokens]) -> Tree:
             path.append((at, following))
         tree.paths.append(path)
     return tree
+
+
+def joined(trees: Sequence[Tree]) -> tuple[list[Tree], list[tuple[int, list[int]]]]:
+    """Put each tree whose stem begins another tree's stem into that one, so that it is computed once.
+
+    Returns:
+        The trees, without paths; and for each given tree, the number of its new one, and where the tokens
+        from its root on are, counted from the end of the new one.
+    """
+    hosts, found = list[Tree](), dict[int, tuple[int, list[int]]]()
+    stems = [tree.tokens[: tree.root + 1] for tree in trees]
+    for i in sorted(
+        range(len(trees)), key=stems.__getitem__, reverse=True
+    ):  # what continues a stem comes first
+        tree, stem = trees[i], len(stems[i])
+        if not hosts or hosts[-1].tokens[:stem] != stems[i]:
+            hosts.append(Tree([*stems[i]], tree.parents[:stem], []))
+        host = hosts[-1]
+        places = [*range(stem), *range(n := len(host.tokens), n + len(tree.tokens) - stem)]
+        host.tokens.extend(tree.tokens[stem:])
+        host.parents.extend(places[parent] for parent in tree.parents[stem:])
+        found[i] = len(hosts) - 1, places[stem - 1 :]
+    ends = [len(host.tokens) for host in hosts]
+    return hosts, [
+        (host, [at - ends[host] for at in own]) for host, own in (found[i] for i in range(len(trees)))
+    ]
+
+
+def alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Group rows by length if padding all to the longest would double the work, else make one group."""
+    if max(lengths) * len(lengths) < 2 * sum(lengths):
+        return [[*range(len(lengths))]]
+    groups: list[list[int]] = [[]]
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if groups[-1] and lengths[row] > LIKE * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(row)
+    return groups
 
 
 def split(options: Sequence[Tokens], most: int) -> list[list[int]]:

@@ -1,5 +1,8 @@
 """Causal models that are trained.
 
+In a pass, a prompt that continues another one, as those of an episode do, is computed once for both, and
+prompts of very different lengths are computed apart, because padding would cost more than they do.
+
 This module imports torch and transformers, so import it only where such a model is made.
 """
 
@@ -11,9 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from hunch.lm.scoring.engine import laid_out
-from hunch.lm.scoring.trie import Tokens, Tree, chain, grow
+from hunch.lm.scoring.trie import Tokens, Tree, alike, chain, grow, joined
 from hunch.lm.training.model import Trainable
 from hunch.lm.training.outputs import Row
 from hunch.lm.training.writing import Inputs, Texts
@@ -27,7 +31,22 @@ class Causal(Trainable):
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         trees = [tree for _, tree in rows]
-        keep = max(len(tree.tokens) - tree.root for tree in trees)
+        hosts, homes = joined(trees)
+        batches = alike([len(host.tokens) for host in hosts])
+        if len(hosts) == len(trees) and len(batches) == 1:
+            return self._ends(trees, max(len(tree.tokens) - tree.root for tree in trees))
+        found = dict[int, tuple[Tensor, Tensor]]()
+        for batch in batches:
+            members = [i for i, (host, _) in enumerate(homes) if host in batch]
+            ends = self._ends([hosts[host] for host in batch], -min(homes[i][1][0] for i in members))
+            for i in members:
+                row, own = batch.index(homes[i][0]), homes[i][1]
+                found[i] = ends[0][row, own], ends[1][row, own]
+        logits, states = ([found[i][part] for i in range(len(trees))] for part in (0, 1))
+        return pad_sequence(logits, True, 0.0, "left"), pad_sequence(states, True, 0.0, "left")
+
+    def _ends(self, trees: Sequence[Tree], keep: int) -> tuple[Tensor, Tensor]:
+        """Return logits and last hidden states of the last tokens of each tree."""
         keeping = self.model._engine.keeping(keep)
         out = self._run(trees, self.network, output_hidden_states=True, **keeping)
         return out.logits[:, -keep:], out.hidden_states[-1]

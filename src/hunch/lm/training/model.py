@@ -310,8 +310,8 @@ class Trainable(Weights, Metered, ABC):
         """Compute trees; return logits and last hidden states, whose ends are aligned.
 
         Returns:
-            Logits, shape (rows, at least the tokens that predict others, vocabulary), and states, shape
-            (rows, longest tree, dim). The last token of each tree is the last of both.
+            Logits and states of at least the tokens that predict others, shapes (rows, tokens, vocabulary)
+            and (rows, tokens, dim). The last token of each tree is the last of both.
         """
         with self.counted(calls, sum(len(head) + len(tree.tokens) for head, tree in rows)):
             return self._forward(rows)
