@@ -65,8 +65,6 @@ def check_value(name: str, value: Any, hint: Any) -> None:
         UsageError: if the value does not fit; the message begins with the name.
     """
     if not fits(value, hint) or is_dataclass(hint):
-        from hunch.described import named
-
         raise UsageError(f"{name} must be {named(hint)}, not {value!r}.")
     if isinstance(value, Real) and not isinstance(value, bool):
         _check_number(name, value, hint)
@@ -97,6 +95,23 @@ def fits(value: Any, hint: Any) -> bool:
     if hint not in plain:
         return True
     return isinstance(value, plain[hint]) and (hint is bool or not isinstance(value, bool))
+
+
+def named(hint: Any) -> str:
+    """Describe a declared type in words."""
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return named(inner[0])
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin is tuple and inner[-1] is ...:
+        return f"a list, each item {named(inner[0])}"
+    if origin is tuple:
+        return f"{len(inner)} values ({', '.join(map(named, inner))})"
+    if origin in (Union, UnionType):
+        return " or ".join(map(named, inner))
+    return words.get(hint, "none" if hint is type(None) else f"a {getattr(hint, '__name__', hint)}")
 
 
 def _check_number(name: str, value: Real, hint: Any) -> None:

@@ -126,6 +126,7 @@ _OURS: Final = (
         "a model of the Anthropic API",
     ),
 )
+OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
 OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
 
 
@@ -217,9 +218,16 @@ def backend_of(head: str) -> Backend:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend
-    from hunch.lm.unknown import no_model
+    if kind in OF_STUDIES:
+        from hunch.extras import of_studies
 
-    raise no_model(head, {name: known.pattern for name, known in kinds().items()})
+        raise of_studies(f"The model {head!r}")
+    if not argument and "/" in head:
+        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
+    from hunch.suggest import suggest
+
+    patterns = {name: known.pattern for name, known in kinds().items()}
+    raise UsageError(f"There is no model called {head!r}; {suggest(kind, patterns)}")
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
@@ -231,10 +239,13 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     if not hasattr(model, "verbs"):
         raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
-        from hunch.lm.unknown import no_verb
-
-        able = (backend.pattern for backend in kinds().values() if verb in backend.verbs)
-        raise no_verb(model, verb, needed_by, able)
+        able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
+        why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")
+        raise UsageError(
+            f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has "
+            f"{', '.join(sorted(model.verbs))}; {verb!r} is offered by {able}."
+            + (f" Tried when it was loaded: {why}" if why else "")
+        )
     return model
 
 
@@ -269,9 +280,9 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
     known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in chosen:
         if option not in known:
-            from hunch.lm.unknown import no_option
+            from hunch.suggest import suggest
 
-            raise no_option(kind, option, known)
+            raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
 
 
 def answers_file(backend: Backend) -> Path | None:

@@ -116,15 +116,25 @@ def reads_raw(agent: Agent) -> bool:
 
 
 def _named(name: str) -> Any:
-    from hunch.methods.by_class import named  # a run finds its method by name
+    """Return a class of a method, its config, or a part of the checker, by its name."""
+    if name == "METHODS":
+        return registered()
+    if name in ("check", "AgentError"):
+        return getattr(import_module(f"{__name__}.checker"), name)
+    plain = name.lower().removesuffix("config")
+    for file in sorted(OURS, key=lambda file: file.replace("-", "") != plain):  # the likely one first
+        for found in _classes(file):
+            if found.__name__ == name:
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    return named(name)
+
+def _classes(name: str) -> tuple[type[Any], type[Any]]:
+    return _ours(name).agent_class, _ours(name).config_class
 
 
 def __dir__() -> list[str]:
-    from hunch.methods.by_class import of_all
-
-    return sorted({*__all__, *of_all()})
+    return sorted({*__all__, *(cls.__name__ for name in OURS for cls in _classes(name))})
 
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types

@@ -44,7 +44,7 @@ def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:
         if not training.tally.limited:
             with training.tally.enforced():
                 return _loop(training, evaluation, watch)
-        from hunch.runs.limited import limited
+        from hunch.runs.resume import limited
 
         return limited(training, lambda: _loop(training, evaluation, watch))
     finally:
@@ -73,10 +73,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             from hunch.runs.evaluations import evaluate
 
             evaluated = evaluate(training, evaluation)
-        if training.keep_every:
-            from hunch.runs.keeping import keep
-
-            keep(training, training.keep_every, training.keep_last, before)
+        training.keep(before)
         if watch.callbacks:
             from hunch.runs.callbacks import tell
 

@@ -1,13 +1,14 @@
-"""Goes on with a run from its last checkpoint."""
+"""Goes on with a run from its last checkpoint, and leaves one when a budget ends a run in a step."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hunch.core import HunchError, UsageError
+from hunch.lm.budget import BudgetError
 from hunch.lm.tally import Tally
 from hunch.lm.usage import Heard
 from hunch.runs.differences import differences, leaves
@@ -15,7 +16,7 @@ from hunch.runs.files import read_checkpoint, read_lines, restoring
 from hunch.runs.folder import STREAMS, RunFolder
 from hunch.runs.result import read_episode
 from hunch.runs.training import Training
-from hunch.runs.writing import KEPT_AT, writing
+from hunch.runs.writing import CHECKPOINT, KEPT_AT, write_checkpoint, writing
 
 
 def resume(training: Training, folder: RunFolder) -> None:
@@ -88,3 +89,26 @@ def count_on(
         for model, heard in zip(tally.models.get(name, ()), row.pop("rows", ()), strict=False):
             model.heard = Heard(**heard)
         tally.earlier[name] = {**figures, **row}
+
+
+def limited(training: Training, loop: Callable[[], str]) -> str:
+    """Run within the budget; return what ended the run early, if anything did."""
+    training.save()  # so that there is a checkpoint to resume from, whenever the budget is reached
+    try:
+        with training.tally.enforced():
+            return loop()
+    except BudgetError as reached:
+        _account(training)
+        return str(reached)
+
+
+def _account(training: Training) -> None:
+    """Add what was spent to the last checkpoint, after a step was interrupted.
+
+    The run resumes from that checkpoint and finds the later answers in the cache, so their cost must be
+    counted here. Agent and environments are unchanged.
+    """
+    if training.folder:
+        training.write_best()
+        if (state := read_checkpoint(training.folder.path)) is not None:
+            write_checkpoint(training.folder.path / CHECKPOINT, {**state, **training.clock()})

@@ -102,10 +102,9 @@ class Training:
 
     def remember(self, success: float) -> None:
         """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
-        self.best = deepcopy({**self.state(), "step": self.steps, "success": success})
+        self.best = deepcopy({**self._state(), "step": self.steps, "success": success})
 
-    def state(self) -> dict[str, Any]:
-        """Return the agent, as it is kept of a step or of the best evaluation."""
+    def _state(self) -> dict[str, Any]:
         return {"agent": self.agent.state_dict(), "identity": self.identity}
 
     def failing(self, doing: str) -> Failing:
@@ -191,6 +190,12 @@ class Training:
             self.folder.save({**state, **self.clock(), "pending": self.pending, "identity": self.identity})
         self.saved = time.monotonic()
         self.saving = self.saved - start
+
+    def keep(self, before: int) -> None:
+        """Keep the agent if the steps since ``before`` passed a multiple of ``keep_every``."""
+        every = self.keep_every
+        if self.folder and every and self.steps // every > before // every:
+            self.folder.keep(self.steps, self._state(), self.keep_last)
 
     def write_best(self) -> None:
         """Write the agent of the best evaluation so far, if it is a new one."""

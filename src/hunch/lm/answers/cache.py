@@ -26,6 +26,7 @@ import numpy as np
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.base import LanguageModel, OptionScores, Verb
+from hunch.lm.prompts import Prompt
 from hunch.lm.usage import Metered, Usage, counters
 
 if TYPE_CHECKING:
@@ -252,11 +253,28 @@ def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
 
         questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
     if verb == "generate":
-        from hunch.lm.answers.samples import written
-
-        return written(model, questions)
+        return _write(model, questions)
     prompts, options = zip(*(question.request for question in questions), strict=True)
     return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
+
+
+def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
+    """Generate the missing samples; prompts that miss the same samples go together."""
+    from hunch.lm.speech import Sampling
+
+    sampling = Sampling(*questions[0].request[1])
+    samples: dict[Prompt, list[int]] = {}
+    for question in questions:
+        samples.setdefault(question.request[0], []).append(question.sample)
+    spans: dict[tuple[int, int], list[Prompt]] = {}
+    for prompt, own in samples.items():
+        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
+    texts: dict[tuple[Prompt, int], str] = {}
+    for (first, end), prompts in spans.items():
+        written = model.generate(prompts, end - first, sampling, first)
+        for prompt, own_texts in zip(prompts, written, strict=True):
+            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
+    return [texts[question.request[0], question.sample] for question in questions]
 
 
 def _freeze(value: Any) -> None:

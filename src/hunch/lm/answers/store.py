@@ -56,6 +56,14 @@ CREATE TABLE IF NOT EXISTS answers (
     question TEXT,              -- JSON: the request in full, and the model's evidence level
     PRIMARY KEY (request, sample)
 )"""
+TOLD = """
+CREATE TABLE IF NOT EXISTS told (
+    model TEXT NOT NULL,
+    revision TEXT NOT NULL,
+    told TEXT NOT NULL,         -- what a server says of itself, such as a fingerprint; no part of any key
+    first TEXT NOT NULL,        -- UTC, when it was first seen
+    PRIMARY KEY (model, revision, told)
+)"""
 
 
 class Source(NamedTuple):
@@ -141,10 +149,8 @@ class Store:
         earlier = self._save(rows)
         told = (source.model, source.revision, source.told, now)
         if source.told and told[:3] not in self._told:
-            from hunch.lm.answers.told import note  # only servers say something
-
             self._told.add(told[:3])
-            self._try(partial(note, told), writing=True)
+            self._try(partial(_note, told), writing=True)
         return {key: value for key, value in earlier.items() if key in rows}
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
@@ -319,3 +325,9 @@ def _widen(link: sqlite3.Connection) -> None:
 def _text(stored: bytes) -> str:
     """Decode text that may be damaged; the checksum detects that, so no exception is needed."""
     return stored.decode(errors="replace")
+
+
+def _note(told: tuple[str, ...], link: sqlite3.Connection) -> None:
+    with link:
+        link.execute(TOLD)
+        link.execute("INSERT OR IGNORE INTO told (model, revision, told, first) VALUES (?,?,?,?)", told)

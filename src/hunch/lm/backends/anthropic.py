@@ -7,7 +7,6 @@ from typing import Any
 
 from hunch.core import EvidenceLevel
 from hunch.lm.answers.question import Question
-from hunch.lm.answers.samples import as_sampling
 from hunch.lm.backends.bodies import formatted, messages_of
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.remote import RemoteModel, account
@@ -90,7 +89,7 @@ class AnthropicModel(RemoteModel):
 
     def request(self, question: Question) -> Request:
         """Return the request for a question."""
-        sampling, prompt = as_sampling(question), question.request[0]
+        sampling, prompt = Sampling(*question.request[1]), question.request[0]
         asked = messages_of(prompt)
         told = "\n\n".join(message.content for message in asked if message.role == "system")
         body = {

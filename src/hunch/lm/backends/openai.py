@@ -18,7 +18,6 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
-from hunch.lm.answers.samples import as_sampling
 from hunch.lm.backends.bodies import formatted, messages_of, one_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import run
@@ -168,7 +167,7 @@ class OpenAIModel(RemoteModel):
         """Return the request for a question; each question is one request, so answers are independent."""
         prompt = question.request[0]
         if question.verb == "generate":
-            return self._written(prompt, as_sampling(question), question.sample)
+            return self._written(prompt, Sampling(*question.request[1]), question.sample)
         if question.verb == "label":
             return self._labelled(prompt, question.request[1])
         if question.verb == "score":
