@@ -25,8 +25,9 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_lines, write_atomically
+from hunch.runs.files import read_lines
 from hunch.runs.stored import finished
+from hunch.runs.writing import write_atomically
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study
 

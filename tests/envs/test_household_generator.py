@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 import hunch.envs
 from hunch.core import UsageError
 from hunch.envs.household import vocabulary as v
-from hunch.envs.household.generator import OBJECT_RANGE, RECEPTACLE_RANGE, Recipe, generate, pairs
+from hunch.envs.household.generator import OBJECT_RANGE, RECEPTACLE_RANGE, TYPICAL, Recipe, generate, pairs
 from hunch.envs.household.goals import KINDS
 from hunch.envs.household.house import House
 from hunch.envs.household.oracle import plan
 from hunch.envs.household.problem import parse_problem
 from hunch.envs.household.simulator import Simulator
-from hunch.envs.household.typical import TYPICAL
 
 recipes = st.builds(
     Recipe,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -280,14 +281,14 @@ def test_it_counts_what_it_computes_and_a_budget_stops_it(folders: dict[str, Pat
     length = {prompt: len(model.model._tokens(prompt)) for prompt in PROMPTS}
     written = model.write([PROMPTS[0], PROMPTS[0], PROMPTS[1]], rngs(3), max_tokens=5)
     wrote = sum(len(text.tokens) for text in written)
-    usage = model.usage.snapshot()
+    usage = copy(model.usage)
     assert (usage.calls, usage.completion_tokens) == (3, wrote)
     assert usage.prompt_tokens == length[PROMPTS[0]] + length[PROMPTS[1]]
     assert usage.seconds > 0
     model.states(PROMPTS)
     assert (model.usage - usage).calls == 3
     assert (model.usage - usage).prompt_tokens == sum(length.values())
-    usage = model.usage.snapshot()
+    usage = copy(model.usage)
     model.scores(PROMPTS * 2, [TEXTS] * 6)
     assert (model.usage - usage).calls == 3
     model.generate(PROMPTS[:1], 2)

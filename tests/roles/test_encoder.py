@@ -1,5 +1,7 @@
 """Text tables and state features."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def table():
 
 
 def test_each_text_is_embedded_once(table):
-    before = table.lm.usage.snapshot()
+    before = copy(table.lm.usage)
     features = StateFeatures(table)
     features.number([A, B, A])
     features.number([B])

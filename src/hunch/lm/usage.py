@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -52,15 +52,6 @@ class Usage:
     def as_dict(self) -> dict[str, int | float]:
         """Return all numbers by name, for JSON and for checkpoints."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-    def snapshot(self) -> Usage:
-        """Return a copy that later requests do not change."""
-        return self + Usage()
-
-    def restore(self, figures: Mapping[str, int | float]) -> None:
-        """Restore the numbers from :meth:`as_dict`; a missing one starts at 0."""
-        for name in self.__slots__:
-            setattr(self, name, figures.get(name, 0))
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from hunch.core import UsageError
@@ -92,9 +91,7 @@ class Program:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self, calls: Sequence[Sequence[Any]]) -> list[Any]:

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, Final
 
 from hunch.core import State
-from hunch.envs.household.typical import ELSEWHERE, TYPICAL
+from hunch.envs.household.generator import ELSEWHERE, TYPICAL
 from hunch_studies.laboratory.corpus import Document, Piece
 
 KINDS: Final = ("pick",)

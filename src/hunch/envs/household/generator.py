@@ -6,24 +6,40 @@ fixed share of all pairs is held out for the split ``"unseen"``.
 
 from __future__ import annotations
 
+import json
 import random
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import resources
 from typing import Literal
 
 from hunch.core import HunchError
 from hunch.envs.household import vocabulary as v
 from hunch.envs.household.goals import Goal, Kind
 from hunch.envs.household.problem import Fact, Problem
-from hunch.envs.household.typical import ELSEWHERE, TYPICAL
 
 Split = Literal["train", "unseen"]
 Placement = Literal["typical", "uniform"]
 
 RECEPTACLE_RANGE = range(12, 28)
 OBJECT_RANGE = range(15, 46)
+
+
+def _parse(line: str) -> dict[str, float]:
+    return {place: float(weight) for place, weight in (entry.split() for entry in line.split(", "))}
+
+
+_TABLE = json.loads((resources.files("hunch.envs.household") / "typical.json").read_text())
+TYPICAL = {thing: _parse(line) for thing, line in _TABLE.items()}
+"""For each object, the weight of each class of receptacle as its place with ``placement="typical"``.
+
+These numbers are our own judgement, not data: 6 for the first place to look, 3 for a usual place, 1 for a
+possible one, and ``ELSEWHERE`` for any other receptacle that the thing fits into. They make common sense
+useful in a generated game; with ``placement="uniform"`` it is useless.
+"""
+ELSEWHERE = 0.1
 
 _HELD_OUT = 4  # one pair in four is unseen
 _TRIES = 10_000

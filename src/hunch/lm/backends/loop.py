@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 
 def loop() -> asyncio.AbstractEventLoop:
@@ -19,15 +16,6 @@ def loop() -> asyncio.AbstractEventLoop:
             threading.Thread(target=made.run_forever, name="hunch-network", daemon=True).start()
             _loops.append(made)
         return _loops[0]
-
-
-def run(work: Awaitable[T]) -> T:
-    """Run asynchronous work in this process's event loop, and wait for it."""
-
-    async def awaited() -> T:
-        return await work
-
-    return asyncio.run_coroutine_threadsafe(awaited(), loop()).result()
 
 
 _loops: list[asyncio.AbstractEventLoop] = []

@@ -20,7 +20,7 @@ from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
 from hunch.lm.backends.bodies import formatted, messages_of, one_of
 from hunch.lm.backends.http import Line, Request, RequestError
-from hunch.lm.backends.loop import run
+from hunch.lm.backends.loop import loop
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import (
     Written,
@@ -98,7 +98,7 @@ def load(
     )
     found = OpenAIModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
-    run(found.probe(routes))
+    asyncio.run_coroutine_threadsafe(found.probe(routes), loop()).result()
     if (price_in or price_out) and not found.states:
         raise UsageError(
             f"{found.name} has a price, but its server states no token counts, so its cost cannot be known."

@@ -60,15 +60,7 @@ class OfflineRLHFConfig(RecordedConfig):
 
 
 class OfflineRLHF(RecordedAgent):
-    """The agent.
-
-    Args:
-        config: All settings; ``options`` change single ones.
-
-    Raises:
-        UsageError: on an unknown option, a setting out of range, or another kind of model.
-        HunchError: if the model cannot be loaded.
-    """
+    """The agent; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
 
     config_class: ClassVar[type[Any]] = OfflineRLHFConfig
 

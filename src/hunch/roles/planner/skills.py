@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from hunch.roles.wrapper import worth
 T = TypeVar("T")
 Channel = Literal["success", "scene", "question", "person"]
 """Feedback channels: whether a skill worked, what is seen, answers, and a change of the task."""
-CHANNELS: tuple[Channel, ...] = get_args(Channel)
 WORKED, FAILED = "That worked.", "That failed."
 ASKS = "ask "
 """Prefix of an action that asks a person, who answers in ``Transition.event``."""
