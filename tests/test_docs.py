@@ -98,6 +98,11 @@ def test_examples_are_those_of_the_pages(example):
     assert example.read_text() in [code for page in PAGES for code in blocks(page)]
 
 
+def test_the_examples_are_listed():
+    worked = (DOCS / "guides" / "worked_examples.md").read_text()
+    assert set(re.findall(r"^\| `(\w+\.py)` \|", worked, re.MULTILINE)) == {path.name for path in EXAMPLES}
+
+
 def anchor(heading):
     return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")
 
@@ -113,6 +118,12 @@ def test_links_resolve(page):
         assert linked.exists(), target
         if fragment:
             assert fragment in map(anchor, re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)), target
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.parent.name != "log"], ids=name)
+def test_figures_of_older_code_have_a_date(page):
+    """Only we know which code "the version before" was; a date and a commit say it to everybody."""
+    assert "version before" not in " ".join(page.read_text().split())
 
 
 def test_every_page_is_in_the_navigation():
