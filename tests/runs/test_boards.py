@@ -1,4 +1,4 @@
-"""Boards: MLflow and Trackio with local stores, W&B without a server, one's own, and those that are not there."""
+"""Boards: MLflow, Trackio and W&B without a server, one's own, and those that are not there."""
 
 import json
 import sqlite3
