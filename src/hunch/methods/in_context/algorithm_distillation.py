@@ -57,7 +57,7 @@ class AlgorithmDistillationConfig:
     learning_rate: PositiveFloat = 1e-3
     """Learning rate of Adam."""
     warmup: PositiveInt = 50
-    """Updates until the learning rate is reached."""
+    """Updates over which the learning rate rises to its full value."""
 
 
 class AlgorithmDistillation(InContext):
