@@ -1,7 +1,9 @@
 """Help everywhere: what it names, in which order, and how much of it."""
 
+import ast
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -108,3 +110,32 @@ def test_a_plugin_that_cannot_be_imported_is_named():
         others.plugin(EntryPoint("broken", "no_such_module:M", others.GROUP))
     with pytest.raises(HunchError, match="must be a new hunch"):
         others.plugin(EntryPoint("dqn", "hunch.methods:find", others.GROUP))
+
+
+@dataclass
+class Shape:
+    depth: int = 1
+    """How deep."""
+
+
+@dataclass
+class Box(Shape):
+    width: int = 2
+    """How wide."""
+
+
+def test_a_file_is_parsed_once_for_all_of_its_classes(monkeypatch):
+    """Parsing was a sixth of the time of a help text."""
+    parsed, parse = [], ast.parse
+    monkeypatch.setattr(ast, "parse", lambda *given, **more: parsed.append(given) or parse(*given, **more))
+    assert meanings(Box) == {"depth": "How deep.", "width": "How wide."}
+    assert len(parsed) <= 1
+
+
+def test_meanings_of_a_class_within_a_function():
+    @dataclass
+    class Inner(Shape):
+        height: int = 3
+        """How high."""
+
+    assert meanings(Inner) == {"depth": "How deep.", "height": "How high."}

@@ -1,4 +1,4 @@
-"""Boards: MLflow and Trackio with local stores, one's own, and those that are not there."""
+"""Boards: MLflow, Trackio and W&B without a server, one's own, and those that are not there."""
 
 import json
 import sqlite3
@@ -126,3 +126,16 @@ def test_trackio(tmp_path, monkeypatch):
     assert {name for _, name, _ in rows} == {"/".join((tmp_path / "run").parts[-3:])}
     assert {step for step, _, _ in rows} == {line["step"] for line in lines}
     assert "success" in json.loads(rows[-1][2]) or "seconds" in json.loads(rows[-1][2])
+
+
+def test_wandb_offline(tmp_path, monkeypatch):
+    """Each sitting leaves a file for ``wandb sync``, of the same run there."""
+    pytest.importorskip("wandb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    lines = in_two_sittings(tmp_path / "run", "wandb:lakes")
+    files = [file.read_bytes() for file in sorted((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))]
+    (name,) = {file.name for file in (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")}
+    assert name.startswith("run-")
+    assert all(b"usage/calls" in file for file in files)
+    assert sum(file.count(b"usage/calls") for file in files) >= len(lines)

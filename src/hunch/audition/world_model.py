@@ -25,7 +25,7 @@ SHOWN = 64
 
 
 class Asked(NamedTuple):
-    """Recorded steps: all, those to predict, and the episode of each of these."""
+    """The recording, the steps of it that the model predicts, and the index of the episode of each."""
 
     recording: Recording
     steps: list[Step]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
@@ -74,15 +74,11 @@ def meanings(cls: type[Any]) -> dict[str, str]:
     return _meanings(cls)  # type: ignore[arg-type]
 
 
-@cache  # a command asks several times, and a class without source is looked for in all of its module
+@cache  # a command asks several times
 def _meanings(cls: type[Any]) -> dict[str, str]:
     found = dict[str, str]()
     for base in reversed(cls.__mro__):
-        try:
-            source = textwrap.dedent(inspect.getsource(base))
-        except (OSError, TypeError):
-            continue
-        for entry, below in pairwise(getattr(ast.parse(source).body[0], "body", ())):
+        for entry, below in pairwise(_body(base)):
             text = getattr(getattr(below, "value", None), "value", None)
             if (
                 isinstance(entry, ast.AnnAssign)
@@ -91,6 +87,22 @@ def _meanings(cls: type[Any]) -> dict[str, str]:
             ):
                 found[entry.target.id] = " ".join(text.split())
     return found
+
+
+def _body(cls: type[Any]) -> list[ast.stmt]:
+    """Return the statements of a class; ``inspect.getsource`` would parse its whole file for each class."""
+    body = _statements(cls.__module__)
+    for part in cls.__qualname__.replace("<locals>.", "").split("."):
+        body = next((node.body for node in reversed(body) if getattr(node, "name", None) == part), [])  # type: ignore[attr-defined]
+    return body
+
+
+@cache
+def _statements(module: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(inspect.getsource(sys.modules[module])).body
+    except (KeyError, OSError, TypeError):  # of a module without source
+        return []
 
 
 def options(

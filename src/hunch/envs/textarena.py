@@ -17,7 +17,7 @@ from hunch.ranges import PositiveInt
 
 
 class OwnChance:
-    """A state of Python's and NumPy's global generators of one's own, for who draws from these."""
+    """A private state of Python's and NumPy's global generators, for games that draw from these."""
 
     def __init__(self) -> None:
         self.state: tuple[Any, Any] | None = None  # between two calls

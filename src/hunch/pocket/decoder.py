@@ -67,7 +67,7 @@ class Group:
         return 2 * self.keys.nbytes + self.own.nbytes
 
     def follow(self, texts: Sequence[Text]) -> None:
-        """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
+        """Prepare for texts that are one token longer than those read, or that start again at the prompt."""
         read = len(texts[0]) - 1
         rows = {text if read else (): row for row, text in enumerate(self.texts)}
         taken = [rows[text[:-1]] for text in texts]

@@ -23,7 +23,7 @@ from hunch.core import IntArray
 
 
 class Steps(NamedTuple):
-    """Steps of several lifetimes as the network reads them; integers are rows of embeddings, 0 is nothing."""
+    """Steps of n lifetimes as the network reads them; integers index rows of embeddings, and 0 is padding."""
 
     pieces: Tensor  # of the observation, shape (n, T, P)
     actions: Tensor  # before the step, (n, T)

@@ -119,7 +119,7 @@ def above(scores: Sequence[float], others: Sequence[float], level: float = 0.05)
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What the seeds show about one method beside another; the only statement of verdict and report.
+    """What the seeds show about one method beside another; both the verdict and the report say this.
 
     Attributes:
         seeds: Seeds of the side with fewer; pairs of seeds, if they are compared in pairs.

@@ -26,7 +26,7 @@ class Rule:
     """Prefers what loses nothing: safe tactics, and the use of a hypothesis whose left side is known."""
 
     def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
-        """Return priors of 100 to 1, and the constant value."""
+        """Return priors with 100 times the weight for what loses nothing, and the constant value."""
         return [self._priors(goal) for goal in states], [VALUE] * len(states)
 
     def _priors(self, goal: Goal) -> FloatArray:

@@ -19,7 +19,7 @@ SECONDS = 30.0
 
 
 class Reward:
-    """A reward program; its values are checked here."""
+    """Runs a reward program, and checks the values that it returns."""
 
     def __init__(self, program: Program, names: tuple[str, ...]) -> None:
         self.program, self.names = program, names

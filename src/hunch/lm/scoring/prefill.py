@@ -18,7 +18,7 @@ from hunch.lm.scoring.writer import Text
 
 
 class Computing(Protocol):
-    """What :class:`hunch.lm.scoring.engine.Engine` offers to those who read prompts with it."""
+    """The part of :class:`hunch.lm.scoring.engine.Engine` that reading a prompt needs."""
 
     block: int
     computed: int

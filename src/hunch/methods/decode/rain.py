@@ -49,7 +49,7 @@ class RAINConfig(TextConfig):
     principle: str = "The answer does well what was asked."
     """What the judge is asked about."""
     search: Literal["rain", "best"] = "rain"
-    """Search with rewind, or, the control, whole texts of which the first with the best verdict counts."""
+    """RAIN, or its control: write whole texts, and take the first with the best verdict."""
     budget: PositiveInt = 128
     """Tokens after which no more is written for an answer (paper: 50 searches a piece)."""
     piece: PositiveInt = 4

@@ -41,7 +41,7 @@ class AlgorithmDistillationConfig:
     labels: Labels = "taken"
     """Actions to predict: those taken, what the learner did there in the end, or the best ones."""
     histories: Order = "histories"
-    """Episodes of an example: a part of a history, its end, or any in random order."""
+    """Which episodes of a history make an example: a part of it, its end, or any in random order."""
     episodes: PositiveInt = 16
     """Episodes of an example, and the longest lifetime in which it can act."""
     stride: PositiveInt = 1
@@ -57,7 +57,7 @@ class AlgorithmDistillationConfig:
     learning_rate: PositiveFloat = 1e-3
     """Learning rate of Adam."""
     warmup: PositiveInt = 50
-    """Updates until the learning rate is reached."""
+    """Updates over which the learning rate rises to its full value."""
 
 
 class AlgorithmDistillation(InContext):

@@ -51,7 +51,7 @@ class DecisionTransformerConfig:
     learning_rate: PositiveFloat = 3e-4
     """Learning rate of Adam (our choice)."""
     warmup: PositiveInt = 50
-    """Updates until the learning rate is reached (our choice)."""
+    """Updates over which the learning rate rises to its full value (our choice)."""
 
 
 SMALL = "scratch?width=64&layers=3&heads=4"

@@ -32,7 +32,7 @@ class BC(CQL):
     fixed: ClassVar[Mapping[str, Any]] = {**CQL.fixed, "beta": 1.0, "floor": False, "gamma": 0.0}
 
     def rule(self) -> dict[str, Any]:
-        """Leave out the Bellman error."""
+        """Return the rule of CQL without the Bellman error, which leaves the likelihood of the actions."""
         return {**super().rule(), "bellman": False}
 
 

@@ -48,7 +48,7 @@ class FunSearchConfig(ProgramConfig):
     period: PositiveInt = 30_000
     """Programs per island over which the temperature of the softmax falls to 0 (released code)."""
     reset_every: NonNegativeInt = 170_000
-    """Programs between resets of islands; 0 for none (paper: four of 48 hours, with two million programs)."""
+    """Programs between resets of islands; 0 for none (paper: 4 hours of 48, for two million programs)."""
 
 
 class FunSearch(ProgramAgent):

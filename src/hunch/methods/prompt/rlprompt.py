@@ -53,7 +53,7 @@ class RLPromptConfig:
     learning_rate: PositiveFloat = 3e-3
     """Adam learning rate (our choice; paper: 5e-5)."""
     decay: NonNegativeFloat = 0.3
-    """Weight decay of Q, which few scores would otherwise be learnt by heart (our choice)."""
+    """Weight decay of Q, without which it would learn the few scores by heart (our choice)."""
     target: Share = 0.05
     """How far the target network moves after an update (our choice; paper: 0.001)."""
 

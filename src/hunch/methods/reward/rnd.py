@@ -170,7 +170,7 @@ class RNDConfig(NoveltyConfig):
     rnd_warmup: NonNegativeInt = 500
     """First steps, at random and without bonus, in which only statistics are collected (our choice)."""
     rnd_gamma: Share = 0.99
-    """Discount of the sums of bonuses whose deviation scales the bonus (paper)."""
+    """The bonus is divided by the standard deviation of sums of bonuses; their discount per step (paper)."""
     rnd_scaled: tuple[Literal["input", "errors"], ...] = ("input", "errors")
     """What is scaled by running statistics (paper: both)."""
     table: QLearningConfig = field(default_factory=lambda: QLearningConfig(initial=3.0))

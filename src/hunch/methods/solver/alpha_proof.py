@@ -63,7 +63,7 @@ class AlphaProofConfig:
     c: NonNegativeFloat = 2.0
     """Weight of the uncertainty term of the search (ours)."""
     value: bool = True
-    """Use the network's value; otherwise all goals have the same."""
+    """Use the network's value of a goal; without it, all goals have the same value."""
     gamma: Share = 0.95
     """Value of a proof with n tactics: gamma to the power of n - 1 (ours)."""
     disprove: NonNegativeInt = 50

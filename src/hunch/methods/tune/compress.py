@@ -45,7 +45,7 @@ class CompressConfig(WritingConfig):
     choose: Literal["policy", "first", "random", "climb"] = "policy"
     """Who chooses the words: the policy, or a control."""
     keep: Share = 0.5
-    """first, random, climb: share of the words at the start, where no length is asked for."""
+    """first, random, climb: share of the words that are kept (climb: at first), if no length is asked for."""
     group: PositiveInt = 9
     """Choices for a text: the greedy one and the drawn ones (paper: 101)."""
     episodes: PositiveInt = 32

@@ -42,7 +42,7 @@ class RedTeamConfig(A2CTextConfig):
     updates: NonNegativeInt = 30
     """supervised, rl: updates on 64 hits each (our choice)."""
     rate: PositiveFloat = 1e-3
-    """Adam learning rate of these updates, which falls linearly to 0 (our choice)."""
+    """supervised, rl: Adam learning rate, which falls linearly to 0 (our choice)."""
     kl: NonNegativeFloat = 0.1
     """rl: weight of the divergence from the supervised model (our choice; paper: alpha of 0.3 to 0.4)."""
 

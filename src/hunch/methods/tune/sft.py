@@ -75,7 +75,7 @@ class SFT(RecordedAgent):
         return {}
 
     def loss(self) -> Tensor:
-        """Return the likelihood of a batch."""
+        """Return the mean negative log-likelihood of a batch."""
         from hunch.rl.preference_losses import likelihood
 
         return likelihood(self.judged(self.draw()))

@@ -124,7 +124,7 @@ class TextAgent(Agent):
     def drawn(
         self, states: Sequence[State], rng: np.random.Generator, heats: Sequence[float]
     ) -> list[Decision]:
-        """Draw each text at its temperature, with a generator of its own: its company does not matter."""
+        """Draw each text at its temperature, with its own generator, so that its batch does not matter."""
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
         found, micro = dict[int, Decision](), self.config.micro
         for heat in dict.fromkeys(heats):

@@ -197,7 +197,7 @@ class MappedPrior:
         return self._asking.prompt(prompt(state, self.listed), **about(state))
 
     def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
-        """Return k answers for each state, with one call, or one per list that a server enforces."""
+        """Return k answers for each state, by one call, or one per list that the server enforces."""
         sampling = self._asking.sampling
         if not self.structured:
             return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)

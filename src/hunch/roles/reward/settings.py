@@ -26,9 +26,9 @@ class RewardModelConfig:
     principles: str = ""
     """labels=judge: file with principles, one per line, of which one is drawn for each pair."""
     ensemble: PositiveInt = 1
-    """Reward models, each with its own chance (Coste et al., ICLR 2024: 5)."""
+    """Number of reward models, trained with different seeds (Coste et al., ICLR 2024: 5)."""
     combine: Literal["mean", "worst"] = "mean"
-    """What counts of the rewards of an ensemble."""
+    """Reward of an ensemble: the mean of its rewards, or the lowest."""
     reward_epochs: NonNegativeInt = 0
     """Passes over the pairs in which all weights are fitted, after the head alone (our choice; InstructGPT:
     1)."""
