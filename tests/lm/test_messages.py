@@ -14,8 +14,8 @@ from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import Cached, Message, Sampling, Store
 from hunch.lm.answers.archive import Archive
-from hunch.lm.backends.bodies import CONTINUE
 from hunch.lm.backends.chat import Template
+from hunch.lm.backends.remote import CONTINUE
 from hunch.lm.prompts import as_prompt
 from hunch.lm.scoring.choose import extended
 from hunch.lm.speech import text_of

@@ -15,8 +15,8 @@ from server import Server
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Cached, Sampling
-from hunch.lm.backends.bodies import CONTINUE
 from hunch.lm.backends.http import Request
+from hunch.lm.backends.remote import CONTINUE
 from hunch.lm.backends.replies import after_prompt, next_output
 
 PROMPTS = [f"You are in room {i}. You see a mug {i}.\nYour task is to: take it.\nAction:" for i in range(5)]

@@ -20,7 +20,7 @@ import pytest
 from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import Budget, BudgetError, Message, Sampling
-from hunch.lm.backends.bodies import CONTINUE
+from hunch.lm.backends.remote import CONTINUE
 from hunch.lm.budget import Ledger
 
 pytest.importorskip("fastapi", reason="needs the extra 'serve'")

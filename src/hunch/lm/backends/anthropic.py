@@ -7,9 +7,8 @@ from typing import Any
 
 from hunch.core import EvidenceLevel
 from hunch.lm.answers.question import Question
-from hunch.lm.backends.bodies import formatted, messages_of
 from hunch.lm.backends.http import Line, Request
-from hunch.lm.backends.remote import RemoteModel, account
+from hunch.lm.backends.remote import RemoteModel, account, formatted, messages_of
 from hunch.lm.backends.replies import Written
 from hunch.lm.backends.sampling import THOUGHTS
 from hunch.lm.base import Verb

@@ -1,7 +1,7 @@
 """Models on servers with the OpenAI protocol: vLLM, Ollama, llama.cpp, hosted ones.
 
 The prompts of this library are plain text to be continued. A chat model receives a prompt as one user
-message after a system message (:mod:`hunch.lm.backends.bodies`). A server without chat receives the plain
+message after a system message (:mod:`hunch.lm.backends.remote`). A server without chat receives the plain
 prompt through its completions route. What a server can do is tested when it is loaded, with one small
 request per verb.
 """
@@ -18,10 +18,9 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
-from hunch.lm.backends.bodies import formatted, messages_of, one_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
-from hunch.lm.backends.remote import RemoteModel, account
+from hunch.lm.backends.remote import RemoteModel, account, formatted, messages_of, one_of
 from hunch.lm.backends.replies import (
     Written,
     after_prompt,

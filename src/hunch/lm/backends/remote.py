@@ -1,4 +1,7 @@
-"""Base class of models behind a server: it sends questions as requests, and yields answers as they arrive."""
+"""Base class of models behind a server: it sends questions as requests, and yields answers as they arrive.
+
+Chat models are sent prompts as messages, and the schema of a choice.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,14 @@ from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Verb
+from hunch.lm.prompts import Message, Prompt
 from hunch.lm.speech import Sampling, Uncached
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02
 """Seconds within which arriving answers are yielded, and stored, together."""
 TRANSPORT = frozenset(("base_url", "key_env", "chat", "concurrency", "timeout", "retries", "patience"))
+CONTINUE = "Continue the text of the user. Reply with the continuation alone, and do not repeat the text."
 BILLING = frozenset(("price_in", "price_out", "evidence", "see"))
 
 
@@ -256,3 +261,22 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         raise UsageError("base_url must not contain the key: the address is stored with the answers.")
     found.library()
     return found
+
+
+def messages_of(prompt: Prompt) -> Sequence[Message]:
+    """Return a prompt as messages; a text is to be continued."""
+    return (Message("system", CONTINUE), Message("user", prompt)) if isinstance(prompt, str) else prompt
+
+
+def formatted(message: Message, picture: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    """Return a message with its pictures first, each as ``picture`` writes it."""
+    shown = [picture(image) for image in message.images]
+    content: Any = [*shown, {"type": "text", "text": message.content}] if shown else message.content
+    return {"role": message.role, "content": content}
+
+
+def one_of(choices: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of an object whose ``answer`` is one of some texts."""
+    answer = {"type": "string", "enum": list(dict.fromkeys(choices))}
+    schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+    return {"name": "answer", "strict": True, "schema": schema | {"additionalProperties": False}}
