@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -56,11 +58,11 @@ def test_a_board_of_ones_own_gets_every_line(own, tmp_path, hunch_command):
 
 
 @pytest.mark.slow
-def test_the_workers_of_a_comparison_use_it_too(own, tmp_path, hunch_command, monkeypatch):
+def test_the_workers_of_a_comparison_use_it_too(own, tmp_path, monkeypatch):
+    """In a process of its own: workers of later tests would inherit the board."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    monkeypatch.setenv("HUNCH_BOARDS", "")
     line = ("q-learning", "--env", LAKE, "--steps", "40", "--seeds", "1", "--board", "my_board:Lines")
-    assert hunch_command("compare", *line, "--out", "both")[0] == 0
+    subprocess.run([sys.executable, "-m", "hunch", "compare", *line, "--out", "both"], check=True)
     assert shown(tmp_path / "both" / "q-learning" / "seed-0")
 
 
