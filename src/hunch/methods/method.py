@@ -45,6 +45,7 @@ class Method:
         control: Name of the control, the same method with an uninformed model; empty if there is none.
         data: Whether it learns from recorded data.
         changeable: Settings that an evaluation may change; they affect the role, not what was learnt.
+        files: What to read besides ``core.py`` to understand it, below the package.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Method:
     control: str = ""
     data: Literal["none", "optional", "needed"] = "optional"
     changeable: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
     @property
     def config_class(self) -> type[Any]:

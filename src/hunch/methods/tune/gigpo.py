@@ -66,4 +66,5 @@ METHOD = replace(
     agent_class=GiGPO,
     summary="a model that acts in many turns learns from episodes of a group, and from equal states in them",
     paper="Feng et al., Group-in-Group Policy Optimization for LLM Agent Training, NeurIPS 2025",
+    files=("methods/tune/gigpo.py", *GRPO_METHOD.files[1:]),
 )

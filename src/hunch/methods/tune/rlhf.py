@@ -263,4 +263,11 @@ METHOD = Method(
     control="shuffled preferences",
     data="none",
     changeable=("temperature",),
+    files=(
+        "methods/tune/rlhf.py",
+        "roles/reward/model.py",
+        "roles/reward/preferences.py",
+        "methods/tune/agent.py",
+        "rl/policy_gradient.py",
+    ),
 )
