@@ -27,14 +27,14 @@ from typing import Any
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
-from hunch.runs import folder, keeping, loop, resume, writing
+from hunch.runs import folder, loop, resume, writing
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import file_of, kept_steps, read_checkpoint, read_lines
 from hunch.runs.stored import finished
 from hunch.runs.writing import BEST, CHECKPOINT
 
 LAKE = "hunch/FrozenLake-v0"
-WRITERS = {module.__file__ for module in (folder, keeping, resume, writing)}
+WRITERS = {module.__file__ for module in (folder, resume, writing)}
 RULE = "scripted:frozenlake?error=0.3&malformed=0.1"
 SMALL: dict[str, Any] = {"hidden": 16, "warmup": 50, "batch_size": 16, "encoder": "bag-of-words"}
 RUNS = {

@@ -88,10 +88,5 @@ METHOD = Method(
     models=ENCODER,
     control="random edits, and none",
     data="none",
-    files=(
-        "methods/prompt/tempera.py",
-        "methods/policy/ppo.py",
-        "methods/policy/agent.py",
-        "envs/prompting.py",
-    ),
+    files=("methods/prompt/tempera.py", "methods/policy/ppo.py", "methods/policy/agent.py"),
 )
