@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from hunch.core import UsageError
 from hunch.lm.prompts import Message
-from hunch.lm.speech import text_of
 
 TODAY: Final = date(2025, 1, 1)
 """Date for templates that print one; with the real date, the prompt would change every day."""
@@ -114,11 +113,6 @@ class Template:
 def template_of(tokenizer: Any) -> Template | None:
     """Return the chat template of a tokenizer, or None if it has none."""
     return Template(tokenizer) if getattr(tokenizer, "chat_template", None) else None
-
-
-def rendered(template: Template | None, messages: Sequence[Message]) -> str:
-    """Return messages as text, by the template if there is one, else joined."""
-    return text_of(messages) if template is None else template(messages)
 
 
 def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
