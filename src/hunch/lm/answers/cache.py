@@ -190,7 +190,7 @@ class Cached(Answering, Metered):
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Store answers at once; if another process was first, its answer is used."""
-        if next(iter(answers)).verb != "generate":
+        if all(question.verb != "generate" for question in answers):
             return self._store(answers)
         from hunch.lm.speech import Uncached
 
