@@ -160,7 +160,7 @@ class CartPole(Classic):
             CartPoleEnv,
             describe_cart_pole if velocities else describe_places,
             CART_POLE_ACTIONS,
-            lambda observation, reward, terminated, truncated, info: truncated and not terminated,
+            _lasted,
             max_steps=max_steps,
             render_mode=render_mode,
         )
@@ -224,7 +224,7 @@ class CliffWalking(Classic):
             CliffWalkingEnv,
             describe_cliff_walking,
             CLIFF_WALKING_ACTIONS,
-            lambda observation, reward, terminated, truncated, info: terminated,
+            _terminated,
             max_steps=max_steps,
             render_mode=render_mode,
         )
@@ -257,6 +257,14 @@ class Blackjack(Classic):
             max_steps=max_steps,
             render_mode=render_mode,
         )
+
+
+def _lasted(observation: Any, reward: float, terminated: bool, truncated: bool, info: Any) -> bool:
+    return truncated and not terminated
+
+
+def _terminated(observation: Any, reward: float, terminated: bool, truncated: bool, info: Any) -> bool:
+    return terminated
 
 
 def _unmasked(observation: int, info: Mapping[str, Any]) -> dict[str, int]:

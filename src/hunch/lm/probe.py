@@ -28,13 +28,11 @@ class Description:
         parameters: Number of weights; 0 for a rule.
         dim: Length of an embedding; 0 if it does not embed.
         context: Maximum number of tokens that it reads; None if unknown.
-        speed: Requests per second, one at a time and uncached: samples of up to 16 tokens for ``generate``
-            (of a chat model: whole answers),
-            prompts with four options for ``score`` or ``label``, short texts for ``embed``.
+        speed: Requests per second, one at a time and uncached: ``generate`` writes up to 16 tokens (a chat
+            model whole answers), ``score`` and ``label`` read four options, ``embed`` a short text.
         tokens_per_second: Tokens per second that ``generate`` writes; 0 if the model does not count them.
         logprobs: True if it returns probabilities of texts, with ``score`` or ``label``.
         prompting: How texts and messages are presented to the model.
-        load_seconds: Loading time in seconds.
         answer: What it said to a small question, quoted; or that it said nothing.
     """
 
@@ -51,7 +49,6 @@ class Description:
     tokens_per_second: float = 0.0
     logprobs: bool = False
     prompting: str = ""
-    load_seconds: float = 0.0
     answer: str = ""
 
 
@@ -61,10 +58,8 @@ def describe(spec: str, **options: Any) -> Description:
     Raises:
         UsageError: for an unknown spec or option. Other failures are described in the result.
     """
-    start = time.perf_counter()
     try:
         _, model = build(spec, options)
-        loaded = time.perf_counter() - start
         verbs = tuple(verb for verb in get_args(Verb) if verb in model.verbs)
         speed: dict[Verb, float] = {verb: _speed(model, verb) for verb in verbs if verb in REQUESTS}
         tokens = _tokens_per_second(model) if "generate" in verbs else 0.0
@@ -85,7 +80,6 @@ def describe(spec: str, **options: Any) -> Description:
         tokens_per_second=tokens,
         logprobs=bool({"score", "label"} & model.verbs),
         prompting=getattr(model, "prompting", "") if model.verbs != {"embed"} else "",
-        load_seconds=loaded,
         answer=_answer(model) if "generate" in verbs else "",
     )
 

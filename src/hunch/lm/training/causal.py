@@ -1,8 +1,5 @@
 """Causal models that are trained.
 
-In a pass, a prompt that continues another one, as those of an episode do, is computed once for both, and
-prompts of very different lengths are computed apart, because padding would cost more than they do.
-
 This module imports torch and transformers, so import it only where such a model is made.
 """
 
@@ -31,8 +28,8 @@ class Causal(Trainable):
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         trees = [tree for _, tree in rows]
-        hosts, homes = joined(trees)
-        batches = alike([len(host.tokens) for host in hosts])
+        hosts, homes = joined(trees)  # the prompts of an episode continue each other
+        batches = alike([len(host.tokens) for host in hosts])  # padding may cost more than the prompts
         if len(hosts) == len(trees) and len(batches) == 1:
             return self._ends(trees, max(len(tree.tokens) - tree.root for tree in trees))
         found = dict[int, tuple[Tensor, Tensor]]()

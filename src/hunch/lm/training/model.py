@@ -130,6 +130,19 @@ class Trainable(Weights, Metered, ABC):
         found = dict(zip(once, self._told(rows), strict=True)) if once else {}
         return [found[pair] for pair in asked]
 
+    def ended(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Answer]:
+        """Return :meth:`answers` for options with their ends, of which any end token counts."""
+        asked, counts = [as_prompt(prompt) for prompt in prompts], [*map(len, options)]
+        written = [
+            Written(text, (*tail, self.ends[0]), (), True)
+            for prompt, own in zip(asked, options, strict=True)
+            for text, tail in zip(own, self.model.tails(prompt, own), strict=True)
+        ]
+        found = self.judged([p for p, n in zip(asked, counts, strict=True) for _ in range(n)], written)
+        parts = [torch.split(own, counts) for own in (found.logprobs.sum(1), found.mask.sum(1), found.states)]
+        answers = zip(*parts, strict=True)
+        return [Answer(own, lengths.cpu().numpy(), states[0, 0]) for own, lengths, states in answers]
+
     def _told(self, rows: Sequence[Row]) -> list[Answer]:
         logits, states = self._pass(rows, len(rows))
         trees = [tree for _, tree in rows]

@@ -16,7 +16,6 @@ This module imports torch, so import it only where a policy is made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,7 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
 from hunch.lm.backends.sampling import count_words
-from hunch.lm.prompts import Prompt, as_prompt
-from hunch.lm.training import Answer, Start, Trainable, Written
+from hunch.lm.training import Answer, Start, Trainable
 from hunch.rl.listed import ListedPolicy
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import prompt
@@ -128,7 +126,7 @@ class LMPolicy(ModelPolicy, ListedPolicy):
 
     def _answers(self, states: Sequence[State]) -> list[Answer]:
         options = [state.options for state in states]
-        answers = self.lm.answers if self.config.listed else partial(_texts, self.lm)
+        answers = self.lm.answers if self.config.listed else self.lm.ended
         return answers(self._prompts(states), options)
 
     def _prompts(self, states: Sequence[State]) -> list[str]:
@@ -143,23 +141,6 @@ class LMPolicy(ModelPolicy, ListedPolicy):
                 row[: len(answer.tokens)] = count_words(state.options) if how == "word" else answer.tokens
         divisors = self.config.temperature * torch.from_numpy(lengths).to(scores)
         return (scores / divisors).log_softmax(1)
-
-
-def _texts(lm: Trainable, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Answer]:
-    """Return :meth:`Trainable.answers` for options with their ends, of which any end token counts.
-
-    A prompt is computed once for all its options, and so are their shared beginnings.
-    """
-    asked, counts = [as_prompt(prompt) for prompt in prompts], [*map(len, options)]
-    written = [
-        Written(text, (*tail, lm.ends[0]), (), True)
-        for prompt, own in zip(asked, options, strict=True)
-        for text, tail in zip(own, lm.model.tails(prompt, own), strict=True)
-    ]
-    found = lm.judged([p for p, n in zip(asked, counts, strict=True) for _ in range(n)], written)
-    parts = [torch.split(own, counts) for own in (found.logprobs.sum(1), found.mask.sum(1), found.states)]
-    answers = zip(*parts, strict=True)
-    return [Answer(own, lengths.cpu().numpy(), states[0, 0]) for own, lengths, states in answers]
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:
