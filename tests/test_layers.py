@@ -10,15 +10,14 @@ from pathlib import Path
 import hunch
 
 SOURCE = Path(hunch.__file__).parent
-GROUND = {"core", "described", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy"}
+GROUND = {"core", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
 ALL = RUNS | {"runs", "pocket"}
 MAY_IMPORT = {
     "core": set(),
-    "ranges": {"core", "described"},
-    "described": set(),
+    "ranges": {"core"},
     "numbers": set(),
     "warned": {"core"},
     "seal": set(),

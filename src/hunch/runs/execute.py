@@ -260,11 +260,11 @@ def _run(
 
 
 def _tally(asked: Asked, budget: Budget | None, folder: RunFolder | None) -> Tally:
-    if budget is None:
+    if not budget:
         return Tally(asked)
     from hunch.lm.budget import Ledger
 
-    return Ledger(asked, budget, folder.journal() if folder and budget else None)
+    return Ledger(asked, budget, folder.journal() if folder else None)
 
 
 def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], agent: Agent) -> Rollout:

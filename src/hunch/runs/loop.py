@@ -42,8 +42,7 @@ def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:
     """Run until the end, a stop or a limit; return the budget or callback that ended it early, or ""."""
     try:
         if not training.tally.limited:
-            with training.tally.enforced():
-                return _loop(training, evaluation, watch)
+            return _loop(training, evaluation, watch)
         from hunch.runs.resume import limited
 
         return limited(training, lambda: _loop(training, evaluation, watch))
