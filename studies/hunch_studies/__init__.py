@@ -65,6 +65,7 @@ _MODULES = {
     "agents": "agents",
     "prompting": "prompting",
     "feedback": "feedback",
+    "vision-encoders": "vision_encoders",
     "vision-facts": "vision",
     "vision-rewards": "vision",
     "vision-preferences": "vision",

@@ -56,11 +56,11 @@ def test_joint_encoding_is_one_text_a_pair_and_embeds_only_what_is_asked(table):
     features = StateFeatures(table, joint=True)
     i, j = features.number([A, B])
     assert features.vectors[i].shape == (0,)
-    assert len(table) == 0
+    assert len(table.matrix) == 0
     first = features.rows([i, j], [np.array([1]), np.array([0, 1])])
-    assert len(table) == 3
+    assert len(table.matrix) == 3
     both = features.rows([i, j, i], [np.array([0, 1]), np.array([1]), np.array([1])])
-    assert len(table) == 4
+    assert len(table.matrix) == 4
     assert both[1] == both[3] == first[0]
     texts = [pair_text(A, "left"), pair_text(A, "right"), pair_text(B, "up")]
     assert np.array_equal(table.matrix[both[:3]], table.lm.embed(texts))

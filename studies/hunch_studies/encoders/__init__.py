@@ -23,3 +23,10 @@ RANDOM_NETWORK = Backend(
     "minilm's architecture with random weights: the control for its training",
     imports=("hunch.lm.backends.packing",),
 )
+EYES = Backend(
+    "eyes",
+    "hunch_studies.encoders.eyes:Eyes",
+    frozenset({"embed", "see"}),
+    "pictures by a small model's eyes or as pixels, texts as a bag of words",
+    imports=("transformers",),
+)

@@ -15,7 +15,7 @@ counts in which goal and baseline differ. The model fills one role, the reward s
 same learner with the environment's reward; the control is the same with an encoder that has learnt nothing.
 
 Rewards are positive at every step, so an episode that ends early earns less: the paper's tasks have a fixed
-length. Where success ends an episode, the goal may not be worth reaching.
+length. Where success ends an episode, the goal may not be worth reaching, unless ``constant`` replaces the 1.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ class VLMRMConfig(LearnerConfig):
     """What any picture shows, in a sentence. Default: none, and alpha counts as 0."""
     alpha: Share = 0.5
     """How much of what goal and baseline share is left out (our choice; the paper tries 0 to 1)."""
+    constant: float = 1.0
+    """What each step pays beside the distance (paper: 1). With 0 no reward is above 0, so that it pays to end
+    an episode at its goal."""
     weight: NonNegativeFloat = 1.0
     """Weight of the likeness."""
     extrinsic: NonNegativeFloat = 0.0
@@ -76,7 +79,7 @@ class VLMRM(Rewarded):
         self.config = c
         super().__init__(
             learner(c, encoder),
-            Likeness(lm, c.goal, c.baseline, c.alpha),
+            Likeness(lm, c.goal, c.baseline, c.alpha, c.constant),
             weight=c.weight,
             extrinsic=c.extrinsic,
             shaping=Shaping(standardise=c.standardise),
@@ -97,22 +100,25 @@ class Likeness(RewardSource):
         goal: The sentence; empty for the task of the state.
         baseline: What any picture shows; empty for none.
         alpha: Weight of the direction from baseline to goal.
+        constant: What each step pays beside the distance.
     """
 
-    def __init__(self, lm: LanguageModel, goal: str = "", baseline: str = "", alpha: float = 0.5) -> None:
+    def __init__(
+        self, lm: LanguageModel, goal: str = "", baseline: str = "", alpha: float = 0.5, constant: float = 1
+    ) -> None:
         self.lm = require(require(lm, "embed", needed_by="A likeness"), "see", needed_by="A likeness")
-        self.goal, self.baseline, self.alpha = goal, baseline, alpha
+        self.goal, self.baseline, self.alpha, self.constant = goal, baseline, alpha, constant
         self.models = {"lm": lm}
         self._lines: dict[str, FloatArray] = {}
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The model, the sentences and alpha."""
+        """The model, the sentences and the weights."""
         told = {"goal": self.goal, "baseline": self.baseline, "alpha": self.alpha}
-        return {"lm": self.lm.name, **told}
+        return {"lm": self.lm.name, **told, "constant": self.constant}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the likeness of each picture, at most 1.
+        """Return the likeness of each picture, at most the constant.
 
         Raises:
             UsageError: for a state without a picture or a goal, or a goal whose vector is the baseline's.
@@ -132,7 +138,7 @@ class Likeness(RewardSource):
             if not (length := float(d @ d)) > 1e-9:
                 raise UsageError(f"The model does not tell the goal {goal!r} from the baseline.")
             apart = self.alpha * d * float(d @ apart) / length + (1 - self.alpha) * apart
-        return float(1 - apart @ apart / 2)
+        return float(self.constant - apart @ apart / 2)
 
     def _vector(self, text: str) -> FloatArray:
         """Return the vector of a sentence, with length 1."""

@@ -1,4 +1,4 @@
-"""The encoder role: a frozen language model that turns texts into vectors.
+"""The encoder role: a frozen model that turns texts, or pictures, into vectors.
 
 A state's text grows with its history, but its lines recur: a few hundred sentences and actions make up all
 states of a pool of games. So each line is embedded once, and a state's vector is composed from its lines.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hunch.core import IntArray, State, UsageError
+from hunch.core import IntArray, Picture, State, UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel
 
@@ -23,7 +23,7 @@ DECAY = 0.6
 
 
 class TextTable:
-    """A table of the embeddings of all texts so far, each computed once and addressed by its row.
+    """A table of the embeddings of all texts and pictures so far, each computed once, addressed by its row.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -31,37 +31,41 @@ class TextTable:
 
     def __init__(self, lm: LanguageModel) -> None:
         self.lm = require(lm, "embed", needed_by="A text encoder")
-        self.dim = int(lm.dim)
-        self._rows: dict[str, int] = {}
+        self.dim, self.sees = int(lm.dim), "see" in lm.verbs
+        self._rows: dict[str | Picture, int] = {}
         self._matrix: Vectors = np.zeros((256, self.dim), dtype=np.float32)
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     @property
     def matrix(self) -> Vectors:
         """All embeddings, shape (number of texts, dim)."""
         return self._matrix[: len(self._rows)]
 
-    def ids(self, texts: Sequence[str]) -> IntArray:
-        """Return the row of each text; new texts are embedded in one batch."""
+    def ids(self, texts: Sequence[str | Picture]) -> IntArray:
+        """Return the row of each text or picture; new ones are embedded in one batch."""
         self.add(texts)
         return np.array([self._rows[text] for text in texts], dtype=np.int64)
 
-    def add(self, texts: Iterable[str]) -> None:
-        """Embed the texts that are not in the table yet."""
+    def add(self, texts: Iterable[str | Picture]) -> None:
+        """Embed the texts and pictures that are not in the table yet."""
         new = [text for text in dict.fromkeys(texts) if text not in self._rows]
         if not new:
             return
-        vectors = self.lm.embed(new)
+        vectors = self.lm.embed([self._prompt(text) for text in new])
         start = len(self._rows)
         while start + len(new) > len(self._matrix):
             self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
         self._matrix[start : start + len(new)] = vectors
         self._rows.update((text, start + i) for i, text in enumerate(new))
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector for each text, shape (len(texts), dim)."""
+    def _prompt(self, text: str | Picture) -> Any:
+        if isinstance(text, str):
+            return text
+        from hunch.lm.pictures import message
+
+        return message(text.data)
+
+    def encode(self, texts: Sequence[str | Picture]) -> Vectors:
+        """Return one vector for each text or picture, shape (len(texts), dim)."""
         rows = self.ids(texts)  # first, because it may replace the matrix by a larger one
         return self._matrix[rows]
 
@@ -76,9 +80,10 @@ class StateFeatures:
     """States as vectors and their actions as rows of a text table; each state is numbered and encoded once.
 
     *Factored* (default): the state's vector joins the task's embedding, the recency-weighted mean of its
-    lines, and the mean over its admissible actions, which shows what is possible; an action is its own
-    text. *Joint* (the paper's setting): state and action are one text, so the state's own vector is empty. A
-    pair is embedded when its value is first asked for, so actions that are never candidates cost nothing.
+    lines (of its pictures, if it has any and the model sees), and the mean over its admissible actions, which
+    shows what is possible; an action is its own text. *Joint* (the paper's setting): state and action are one
+    text, so the state's own vector is empty. A pair is embedded when its value is first asked for, so actions
+    that are never candidates cost nothing.
 
     Args:
         table: Embeddings of texts.
@@ -125,7 +130,8 @@ class StateFeatures:
         if None in known:
             new = dict.fromkeys(s for s, number in zip(states, known, strict=True) if number is None)
             if not self.joint:
-                self.table.add(text for s in new if self._elsewhere(s) < 0 for text in self._texts(s))
+                unknown = [s for s in new if self.known is None or self.known.find(s) < 0]
+                self.table.add(text for s in unknown for text in (s.aim, *self._shown(s), *s.options))
             for state in new:
                 self._append(state)
             known = [self._numbers[state] for state in states]
@@ -145,12 +151,8 @@ class StateFeatures:
         for (i, a), row in zip(pairs, self.table.ids(texts), strict=True):
             self.actions[i][a] = row
 
-    def _elsewhere(self, state: State) -> int:
-        return -1 if self.known is None else self.known.find(state)
-
-    @staticmethod
-    def _texts(state: State) -> list[str]:
-        return [state.aim, *state.lines(), *state.options]
+    def _shown(self, state: State) -> Sequence[str | Picture]:
+        return state.pictures if self.table.sees and state.pictures else state.lines()
 
     def _append(self, state: State) -> None:
         index = self._numbers[state] = len(self.states)
@@ -159,7 +161,7 @@ class StateFeatures:
         self.states.append(state)
         if self.joint:
             self.actions.append(np.full(len(state.options), -1))
-        elif self.known is not None and (number := self._elsewhere(state)) >= 0:
+        elif self.known is not None and (number := self.known.find(state)) >= 0:
             self.actions.append(self.known.actions[number])
             self._vectors[index] = self.known.vectors[number]
         else:
@@ -167,8 +169,8 @@ class StateFeatures:
             self._vectors[index] = self._compose(state, self.actions[-1])
 
     def _compose(self, state: State, actions: IntArray) -> Vectors:
-        texts = state.lines()
-        seen = recency_weights(len(texts), DECAY) @ self.table.encode(texts)
+        shown = self._shown(state)
+        seen = recency_weights(len(shown), DECAY) @ self.table.encode(shown)
         possible = self.table.matrix[actions].mean(axis=0)
         return np.concatenate([self.table.encode([state.aim])[0], seen, possible])
 
