@@ -277,10 +277,15 @@ def rewards(scale: Scale, data: Path) -> Sequence[Part]:
     likeness = partial(taught, scale, "vlm-rm", goal=GOAL, baseline=BASELINE)
     shown = tuple(likeness(model.name, model.spec, constant=0.0) for model in (ours, untrained, shuffled))
     paper = likeness("clip, 1 per step as published", ours.spec)
+
+    def controls() -> None:
+        untrained.prepare()
+        shuffled.prepare()
+
     return (
         Part("Likeness", (), beside=table(ours, untrained), prepare=untrained.prepare),
         Part("Likeness by shuffled captions", (), beside=table(shuffled), prepare=shuffled.prepare),
-        played(scale, "A policy on likeness alone", (*shown, paper)),
+        replace(played(scale, "A policy on likeness alone", (*shown, paper)), prepare=controls),
     )
 
 
