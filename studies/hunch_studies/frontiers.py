@@ -89,7 +89,8 @@ class Dialled:
     """A scripted model with a dial for its errors, from 0 to 1.
 
     Attributes:
-        noise: Its spec with errors at random, with the fields ``{error}`` and ``{right}``, 1 - error.
+        noise: Its spec with errors at random, with the fields ``{error}`` and ``{right}``, 1 - error; empty
+            if all of its errors last.
         lasts: Its spec with errors in fixed states; None if it has no such dial.
         control: Spec of the uninformed model.
     """
@@ -120,6 +121,8 @@ class Bed:
         what: The same in words.
         settings: Other settings of the run.
         asked: Environment in which the model's ability is measured. Default: the same.
+        place: The options of a run's command before the model. With ``--reader`` it reads the environment's
+            pictures.
     """
 
     method: str
@@ -132,6 +135,7 @@ class Bed:
     what: str = "success over the run"
     settings: Mapping[str, Any] = field(default_factory=dict)
     asked: str = ""
+    place: str = "--lm"
 
     def title(self, errors: Errors) -> str:
         """Name of the part."""
@@ -147,16 +151,26 @@ class Bed:
             config = replace(config, eval_every=steps)
         models = self.model.specs(errors)
         made = [
-            Arm(spec, replace(config, lm=spec))
+            Arm(spec, replace(config, **self.cast(spec)))
             if errors == "independent"
-            else Seeded(spec, replace(config, lm=spec), partial(_own_draw, spec))
+            else Seeded(spec, replace(config, **self.cast(spec)), partial(_own_draw, self, spec))
             for spec in models
         ]
-        return (Arm(CONTROL, replace(config, lm=self.model.control)), *made)
+        return (Arm(CONTROL, replace(config, **self.cast(self.model.control))), *made)
+
+    def cast(self, spec: str) -> dict[str, Any]:
+        """Return the settings that put a model into the role."""
+        if not self.place.endswith("--reader"):
+            return {"lm": spec}
+        return {"env_options": {**self.settings["env_options"], "reader": spec}}
+
+    def model_of(self, run: RunConfig) -> str:
+        """Return the spec of the model that has the role in a run."""
+        return run.lm if not self.place.endswith("--reader") else run.env_options["reader"]
 
 
-def _own_draw(spec: str, seed: int) -> dict[str, Any]:
-    return {"lm": spec + DRAW.format(seed)}
+def _own_draw(bed: Bed, spec: str, seed: int) -> dict[str, Any]:
+    return bed.cast(spec + DRAW.format(seed))
 
 
 CONTROL: Final = "control"
@@ -182,6 +196,8 @@ _JUDGED: dict[str, Any] = {
 }
 _WEIGHED = LikelihoodValueConfig(floor=0.1, epsilon=(0.1, 0.1, 1))
 _LEANS = InstructQConfig(learning_rate=0.1)
+ROOM: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
+WALKS: Final = "pocket?corpus=walks"
 _LAKE, _SALAD = "hunch/FrozenLake-v0", "hunch/Overcooked-Salad-v0"
 _CODE = "hunch/WorldModelCode-v0"
 _WRITER = Dialled(
@@ -230,6 +246,18 @@ BEDS: Final = (
         "steps of balance of the best, of 500",
     ),
     Bed("worldcoder", "writer", _LAKE, _CODER, 300, WorldCoderConfig(), asked=_CODE),
+    Bed(
+        "dqn-prior",
+        "reader",
+        ROOM,
+        Dialled("", "scripted:onlooker?misread={error}", "scripted:onlooker?misread=1"),
+        600,
+        DQNPriorConfig(encoder="phrases"),
+        lambda result: result.success.value,
+        "success in the last quarter",
+        {"lm": WALKS, "env_options": {"history": 0}},
+        place=f'--env.history 0 --encoder phrases --lm "{WALKS}" --env.picture --reader',
+    ),
     Bed("saycan", "planner", KITCHEN, _SPEAKER, 2_000, PlannerConfig()),
     Bed("inner-monologue", "planner", KITCHEN, _SPEAKER, 2_000, InnerMonologueConfig()),
 )
@@ -246,7 +274,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         )
         for bed in (_skilled(bed, data, scale) for bed in BEDS)
         for errors in ERRORS
-        if errors == "independent" or bed.model.lasts
+        if (bed.model.noise if errors == "independent" else bed.model.lasts)
     ]
 
 
@@ -282,7 +310,7 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
     asked, questions = bed.asked or bed.env, _questions(bed, errors)
     points = [Point(bed.model.control, _ability(bed, questions, [bed.model.control]), 0.0, 0.0, 0.0)]
     for arm, own in zip(listed[1:], models, strict=True):
-        drawn = list(dict.fromkeys(arm.at(seed).lm for seed in range(seeds)))
+        drawn = list(dict.fromkeys(bed.model_of(arm.at(seed)) for seed in range(seeds)))
         gains = [a - b for a, b in zip(own, control, strict=True)]
         points.append(Point(arm.label, _ability(bed, questions, drawn), *_spread(gains, errors)))
     code = subprocess.run(
@@ -302,6 +330,7 @@ def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder
         len(control),
         code,
         tuple(sorted(points, key=lambda p: p.ability)),
+        bed.place,
     )
 
 
@@ -345,7 +374,7 @@ def asked_again(row: Mapping[str, Any]) -> dict[str, Any]:
 def main(source: str, stored: str) -> None:
     """Put the frontiers of a study's folder among those of the package, or ask a role's models anew."""
     kept = json.loads(Path(stored).read_text())
-    found = [json.loads(file.read_text()) for file in sorted(Path(source).glob(f"*/{FILE}"))]
+    found = [json.loads(file.read_text()) for file in sorted(Path(source).rglob(FILE))]
     found += [asked_again(row) for row in kept if row["role"] == source]
     rows = {_key(row): row for row in [*kept, *found]}
     write_atomically(Path(stored), (json.dumps(list(rows.values()), indent=1) + "\n").encode())

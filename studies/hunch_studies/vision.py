@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hunch.audition.frontier import Errors
 from hunch.core import FloatArray, Picture, State, Transition
 from hunch.envs.reading import Reader
 from hunch.lm import Cached, load
@@ -33,10 +34,10 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
-from hunch_studies.frontiers import FILE, Bed, Dialled, frontier
+from hunch_studies.frontiers import DRAW, FILE, Bed, Dialled, frontier
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Seeded, Study
 from hunch_studies.worlds.babyai.facts import SCHEMA, TARGET, at_dusk, steps_from
 
 EYES: Final = "pocket?corpus=clip"
@@ -51,6 +52,10 @@ PAIRS: Final = 300
 SHOWN: Final = 400
 """Pictures of unseen layouts on which the facts are measured."""
 JUDGED: Final = "Judges that err"
+ERRORS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of a judge's verdicts that are wrong, each for itself; the last are verdicts by chance."""
+LASTING: Final = (0.2, 0.4)
+"""Shares of the pairs of distances in which the verdict is always wrong, drawn anew for each seed."""
 SKINS: Final[Mapping[str, Callable[[clip.Pixels], clip.Pixels]]] = {"plain": lambda p: p, "dusk": at_dusk}
 Reads = Callable[[clip.Pixels], dict[str, str]]
 
@@ -219,13 +224,13 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
             source("-1 per step", reward=f"{here}:Constant"),
             source("true distance", reward=f"{here}:Distance"),
         ),
-        JUDGED: tuple(
-            rule(f"error {share}", f"scripted:onlooker?error={share}")
-            for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-        ),
-        "Errors that last": tuple(
-            rule(f"error {share}, always the same", f"scripted:onlooker?error={share}&systematic=1")
-            for share in (0.2, 0.4)
+        JUDGED: (
+            *(rule(f"error {share}", f"scripted:onlooker?error={share}") for share in ERRORS),
+            *(
+                Seeded(arm.label, arm.config, partial(_drawn, arm.config.lm))
+                for share in LASTING
+                for arm in [rule(f"error {share}, lasting", f"scripted:onlooker?error={share}&systematic=1")]
+            ),
         ),
         "A judge that abstains": (rule("abstains 0.5", "scripted:onlooker?abstain=0.5"),),
         "A small model as the judge": tuple(
@@ -243,10 +248,17 @@ def judges(scale: Scale, data: Path) -> Sequence[Part]:
     ]
 
 
+def _drawn(spec: str, seed: int) -> dict[str, str]:
+    return {"lm": spec + DRAW.format(seed)}
+
+
 def judges_frontier(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Write what RL-VLM-F gains by the judge's ability, over verdicts by chance; say so in Markdown."""
     done = [arm for arm in listed if all(finished(job.folder) for job in jobs([arm], seeds, folder))]
-    *rest, chance = done
+    right, *some, chance = (arm for arm in done if not isinstance(arm, Seeded))
+    lasting = [arm for arm in done if isinstance(arm, Seeded)]
+    by: dict[Errors, tuple[Path, list[Arm]]]
+    by = {"independent": (folder, [right, *some]), "lasting": (folder / "lasting", [right, *lasting])}
     bed = Bed(
         "rl-vlm-f",
         "preference",
@@ -256,15 +268,20 @@ def judges_frontier(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         chance.config.options,
         lambda result: result.success.value,
         "success in the last quarter",
+        place="--env.picture --env.history 0 --env.tile 8 --lm",
     )
-    found = frontier(bed, "independent", (chance, *rest), seeds, folder)
-    specs = {arm.label: arm.config.lm for arm in rest}
-    points = [replace(point, model=specs.get(point.model, point.model)) for point in found.points]
-    write_atomically(folder / FILE, json.dumps(asdict(replace(found, points=tuple(points)))).encode())
-    return "\n".join(
-        f"- `{p.model}`: ability {p.ability:.2f}, gain {p.gain:.2f} [{p.low:.2f}, {p.high:.2f}]"
-        for p in points
-    )
+    lines = []
+    for errors, (place, arms) in by.items():
+        found = frontier(bed, errors, (chance, *arms), seeds, folder)
+        specs = {arm.label: arm.config.lm for arm in arms}
+        points = [replace(point, model=specs.get(point.model, point.model)) for point in found.points]
+        place.mkdir(exist_ok=True)
+        write_atomically(place / FILE, json.dumps(asdict(replace(found, points=tuple(points)))).encode())
+        lines += [
+            f"- `{p.model}`: ability {p.ability:.2f}, gain {p.gain:.2f} [{p.low:.2f}, {p.high:.2f}]"
+            for p in points
+        ]
+    return "\n".join(lines)
 
 
 def rewards(scale: Scale, data: Path) -> Sequence[Part]:

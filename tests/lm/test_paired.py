@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import standard_b64decode
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 
 from conftest import save_tokenizer
 from hunch import lm
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, Picture, State, UsageError
 from hunch.lm import Cached, Message, Store
 from hunch.lm.answers.archive import Archive
+from hunch.roles.encoder.features import StateFeatures, TextTable
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -103,3 +105,21 @@ def test_a_folder_without_an_image_processor_is_refused(folder: Path, tmp_path: 
             (tmp_path / file.name).write_bytes(file.read_bytes())
     with pytest.raises(HunchError, match="holds no image processor"):
         lm.load(f"hf:{tmp_path}", cache=None)
+
+
+def test_q_reads_the_picture_by_an_encoder_that_sees_and_the_text_by_another(folder: Path) -> None:
+    rooms = [
+        State("a room", "go", ("left", "right"), pictures=(Picture.read(standard_b64decode(own)),))
+        for own in (url.partition(",")[2] for url in (RED, BLUE))
+    ]
+    eyes = StateFeatures(TextTable(lm.load(f"hf:{folder}", cache=None)))
+    numbers = eyes.number(rooms)
+    one, other = eyes.vectors[numbers]
+    assert np.array_equal(one[eyes.table.dim : -eyes.table.dim], eyes.table.lm.embed([seen(RED)])[0])
+    assert np.abs(one - other).max() > 1e-4
+    again = StateFeatures(TextTable(eyes.table.lm))
+    again.load_state_dict(eyes.state_dict())
+    assert np.array_equal(again.vectors, eyes.vectors)
+    blind = StateFeatures(TextTable(lm.load("bag-of-words")))
+    numbers = blind.number(rooms)
+    assert np.array_equal(*blind.vectors[numbers]), "the lines are all that it reads"

@@ -65,6 +65,15 @@ def test_the_baseline_leaves_out_what_is_shared(eyes: Any, steps: list[Transitio
     assert np.allclose(Likeness(eyes, GOAL, BASE, alpha).rewards(steps), wanted, atol=1e-5)
 
 
+def test_without_the_constant_no_step_pays_and_the_order_stays(eyes: Any, steps: list[Transition]) -> None:
+    usual = np.array(Likeness(eyes, GOAL, BASE).rewards(steps))
+    agent = VLMRM(eyes, goal=GOAL, baseline=BASE, constant=0.0)
+    assert agent.source.settings["constant"] == 0.0
+    found = np.array(agent.source.rewards(steps))
+    assert (found <= 0).all()
+    assert np.allclose(found, usual - 1)
+
+
 def test_states_with_one_text_and_other_pictures_are_told_apart(eyes: Any, steps: list[Transition]) -> None:
     one, other = steps[0], steps[-1]
     alike = replace(other, next_state=replace(other.next_state, observation=one.next_state.observation))

@@ -128,7 +128,7 @@ HEADS = (
     *("role", "verdict", "environment", "model", "method", "gain"),
     *("ability", "uninformed", "words", "needs", "why"),
 )
-COMMAND = "hunch run {method} --env {env} --lm {model}"
+COMMAND = "hunch run {0.method} --env {0.env} {0.place} {model}"
 
 
 def cells(line: Line, worth: float) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def advice(found: Audition, model: str) -> str:
         may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
         more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
         return f"{model}: no role in which it surely pays.{more}"
-    command = COMMAND.format(method=best.frontier.method, env=best.frontier.env, model=_quoted(model))
+    command = COMMAND.format(best.frontier, model=_quoted(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
         f"{best.frontier.measure}. Run it: {command}"

@@ -56,6 +56,7 @@ class Frontier:
         seeds: Runs per point.
         code: Date of the code.
         points: By ability, in ascending order.
+        place: The options of a run's command before the model.
     """
 
     method: str
@@ -68,6 +69,7 @@ class Frontier:
     seeds: int
     code: str
     points: tuple[Point, ...]
+    place: str = "--lm"
 
     def gain(self, ability: Interval) -> Interval:
         """Return the lowest and highest gain over an interval of the ability.
