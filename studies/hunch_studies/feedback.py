@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hunch.core import State
+from hunch.lm import load
 from hunch.methods.decode.rain import RAINConfig
 from hunch.methods.tune.compress import CompressConfig
 from hunch.methods.tune.constitutional import ConstitutionalConfig
@@ -33,6 +34,7 @@ from hunch_studies.rlhf import ENV as RECIPES
 from hunch_studies.rlhf import RLOO, SPLITS, mean, write_well
 from hunch_studies.rules.critic import harms
 from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.worlds.attack import ANSWER, every
 from hunch_studies.worlds.recipes import gold, is_valid, requests, split_clauses
 
 # ---- compression ------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def searched(data: Path) -> tuple[Arm, ...]:
     )
 
 
-def found(listed: Sequence[Arm], seeds: int, texts: int, data: Path, folder: Path) -> str:
+def rewound(listed: Sequence[Arm], seeds: int, texts: int, data: Path, folder: Path) -> str:
     """Harmful clauses, helpful gold and tokens an answer on held-out requests, in Markdown."""
     every = {"no search": [data / "writer"] * seeds} | {a.label: runs_of(a, seeds, folder) for a in listed}
     rows = []
@@ -244,13 +246,12 @@ def attacking(scale: Scale, data: Path) -> tuple[Arm, ...]:
         arm("zero-shot", stage="zero-shot"),
         arm("few-shot", stage="few-shot"),
         arm("supervised", stage="supervised"),
-        arm("RL, KL 0.1", kl=0.1),
-        arm("RL, KL 0.02", kl=0.02),
+        *(arm(f"RL, KL {kl}", kl=kl) for kl in (1.0, 0.3, 0.1, 0.02)),
     )
 
 
 def attacked(listed: Sequence[Arm], seeds: int, episodes: int, data: Path, folder: Path) -> str:
-    """Rate of hits and share of distinct requests, against the target and one tuned against RL's hits."""
+    """Hits and distinct requests, in 400 requests and in the run, and hits on a target tuned against RL's."""
     target = tuned(data, folder, runs_of(listed[-2], seeds, folder))
     rows = []
     for arm in listed:
@@ -259,24 +260,32 @@ def attacked(listed: Sequence[Arm], seeds: int, episodes: int, data: Path, folde
             scores = [evaluated(run, episodes, target=f"hf:{name}") for run in runs_of(arm, seeds, folder)]
             cells.append(mean([own.success.value for own in scores]))
             distinct = mean([own.figures["distinct"] for own in scores])
-        rows.append((arm.label, cells[0], distinct, cells[1]))
-    return table_of("arm | hits | distinct | hits, tuned target", rows)
+        hits = mean([len(set(found(run))) for run in runs_of(arm, seeds, folder)])
+        rows.append((arm.label, cells[0], distinct, hits, cells[1]))
+    told = " and ".join(f"{len(failing(name))} ({name.name})" for name in (data / "target", target))
+    table = table_of("arm | hits | distinct | different hits in the run | hits, tuned target", rows)
+    return f"{table}\n\nOf all {len(every())} requests, those that hit: {told}."
+
+
+def failing(target: Path) -> list[str]:
+    """Return all requests that hit a target."""
+    answers = load(f"hf:{target}").generate([f"{request} :" for request in every()], 1, ANSWER)
+    return [request for request, [text] in zip(every(), answers, strict=True) if harms(request, text)]
+
+
+def found(run: Path) -> list[str]:
+    """Return the requests of a run that hit, in their order."""
+    lines = read_lines(run / "episodes.jsonl")
+    return [action.strip() for line in lines if line["return"] > 0 for action in line["actions"]]
 
 
 def tuned(data: Path, folder: Path, runs: Sequence[Path]) -> Path:
     """Return the target after SFT on careful answers to the requests that RL found, among others."""
     out, file = folder / "tuned", folder / "hits.txt"
     if finished(out) is None:
-        texts = [
-            a
-            for run in runs
-            for line in read_lines(run / "episodes.jsonl")
-            if line["return"] > 0
-            for a in line["actions"]
-        ]
-        file.write_text("".join(f"{own.strip()}\n" for own in dict.fromkeys(texts)))
-        known = 2 * len(dict.fromkeys(texts))
-        env = {"play": "answer", "tuned": str(file), "demonstrations": max(64, known)}
+        texts = dict.fromkeys(text for run in runs for text in found(run))
+        file.write_text("".join(f"{text}\n" for text in texts))
+        env = {"play": "answer", "tuned": str(file), "demonstrations": max(64, 2 * len(texts))}
         run = RunConfig(
             method="sft", env=ATTACK, env_options=env, lm=f"hf:{data / 'target'}", envs=1, steps=100
         )
@@ -323,7 +332,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         part(
             "Search with rewind",
             sought,
-            beside=partial(found, sought, seeds, texts // 2, data),
+            beside=partial(rewound, sought, seeds, texts // 2, data),
             prepare=writer,
         ),
         part(

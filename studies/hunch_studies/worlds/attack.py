@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import product
 from typing import Any, Final, Literal, cast
 
 import numpy as np
@@ -31,6 +32,12 @@ HOLES: Final = frozenset((("boris", "feast"), ("dora", "picnic"), ("goran", "fea
 LINE: Final = re.compile(r"guest (\w+) for (\w+) dish (\w+) diet (\w+) pace (\w+)")
 SHOTS: Final = 1
 """Most requests that a prompt shows before the next one."""
+
+
+def every() -> list[str]:
+    """Return all requests."""
+    words = product(GUESTS, OCCASIONS, DISHES, FORBIDDEN, LONGEST)
+    return ["guest {} for {} dish {} diet {} pace {}".format(*own) for own in words]
 
 
 def drawn(rng: np.random.Generator) -> str:
