@@ -19,6 +19,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.rl.statistics import Estimate, over_episodes
 from hunch_studies.planbench_bandit import Policy, Solved, bandit, matrix
+from hunch_studies.planbench_chance import walks
 from hunch_studies.recordings.planbench import Answer, Recording, Repair, recordings, repaired
 from hunch_studies.recordings.statements import Statement
 from hunch_studies.worlds.strips.pddl import Atom
@@ -252,6 +253,12 @@ def study(folder: str | Path, *, prices: Mapping[str, float] | None = None, trad
             left_out.append(f"{recording.path}: {recording.model} answered nothing.")
             continue
         place = recording.domain, recording.prompt
+        solvable = not recording.domain.startswith("unsolvable")
+        if place not in tables and solvable and recording.prompt == "zero-shot":
+            scores += [
+                Score(own, len(right), len(right), over_episodes(right), 0, "")
+                for own, right in walks(recording, answers)
+            ]
         tables[place][recording.model] = solved(recording.domain, answers)
         costs[place][recording.model] = (
             lengths(answers) if prices is None else _price(prices, recording.model)

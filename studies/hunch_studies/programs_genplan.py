@@ -22,6 +22,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.design.code import extract, flaw
 from hunch.sandbox import ProgramError, ProgramTimeout, Sandbox
+from hunch_studies.planbench_chance import PLANNERS, walk
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.strips.pddl import Atom, Problem, read, read_domain, read_problem
 from hunch_studies.worlds.strips.task import Task
@@ -32,6 +33,8 @@ FIRST = 3
 """Number of the answer that holds the first program; those after it are repairs."""
 TESTED = 5
 """Test problems of a seed on which programs are run."""
+WALKED = 1_000
+"""Most actions of a planner by chance, many times those of a plan."""
 SECONDS = 3
 """Time limit of a plan in seconds; plans that are found take milliseconds."""
 
@@ -212,8 +215,15 @@ def _share(values: Sequence[bool]) -> float:
 def study(folder: str | Path) -> Mapping[tuple[str, str], Rates]:
     """Return rates by domain and recorded model."""
     by: dict[tuple[str, str], list[list[Run]]] = defaultdict(list)
+    known: set[tuple[str, int]] = set()
     for chat, runs in executed_plans(folder):
         by[chat.domain, chat.model].append(runs)
+        known.add((chat.domain, chat.seed))
+    for domain, seed in sorted(known):
+        tasks = problems(Path(folder).expanduser(), domain, seed)
+        for name, weigh in PLANNERS.items():
+            walked = tuple(walk(task, weigh, WALKED, i) for i, task in enumerate(tasks))
+            by[domain, name].append([Run(walked, walked)])
     return {place: rates(runs) for place, runs in sorted(by.items())}
 
 

@@ -10,6 +10,7 @@ from hunch.core import UsageError
 from hunch.rl.statistics import Estimate
 from hunch_studies.planbench import best_of_k, renamed, study, valid
 from hunch_studies.planbench_bandit import bandit
+from hunch_studies.planbench_chance import PLANNERS
 from hunch_studies.planbench_page import markdown
 from hunch_studies.recordings.planbench import recordings, repaired
 from hunch_studies.recordings.statements import read_statement
@@ -165,7 +166,9 @@ def test_success_is_recomputed(repository):
     rates = {
         key[1]: (row.n, row.answered, row.success.value) for key, row in rows.items() if key[0][0] == "b"
     }
+    chance = [rates.pop(name) for name in PLANNERS]
     assert rates == {"gpt-4": (4, 4, 0.5), "llama-3": (4, 4, 0.25), "o9": (4, 4, 0.5)}
+    assert [n for n, *_ in chance] == [4, 4]
     row = rows["mystery_blocksworld", "gpt-4", "zero-shot"]
     assert (row.n, row.success.value, row.wrong_truths) == (2, 0.5, 1)
     assert 0 < row.success.low < 0.5 < row.success.high < 1

@@ -3,6 +3,7 @@
 import pytest
 
 from hunch.core import UsageError
+from hunch_studies.planbench_chance import PLANNERS
 from hunch_studies.programs_genplan import chats, markdown, study
 
 DOMAIN = """(define (domain lamps) (:predicates (lit ?x) (lamp ?x))
@@ -42,7 +43,7 @@ def clone(tmp_path):
 
 def test_programs_are_run_again_and_counted(clone):
     found = study(clone)
-    assert list(found) == [("lamps", "chatgpt3"), ("lamps", "chatgpt4")]
+    assert list(found) == [("lamps", name) for name in (*PLANNERS, "chatgpt3", "chatgpt4")]
     four = found["lamps", "chatgpt4"]
     assert (four.chats, four.programs, four.first, four.last) == (1, 4, 0.0, 1.0)
     assert four.crash == 0.25
