@@ -80,6 +80,7 @@ APART: Final[dict[str, str]] = {
     "GLAM": _TRAINED,
     "TWOSOME": _TRAINED,
     "GFlan-Prior": _TRAINED,
+    "GRPO, as an agent": _TRAINED,
     "Generalised planning": _RECORDED,
     "Text world models": "it has no run: predictions are measured",
     "Models as world models": _RECORDED,
