@@ -151,6 +151,7 @@ def flags(words):
 def test_commands_have_the_options_that_there_are(page):
     for command, *words in commands(page):
         assert command in {*COMMANDS, *installed("hunch.commands")}, command
+        assert not any("<" in word for word in words), f"a shell reads from a file there: {words}"
         if command not in ("run", "compare") or not words or words[0].startswith("-"):
             continue
         named = [w for w in takewhile(lambda w: not w.startswith("-"), words) if re.fullmatch(r"[\w-]+", w)]
