@@ -57,8 +57,8 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     check_settings(lives)
     if lives.skip > lives.episodes - lives.every:
         raise UsageError(
-            f"skip leaves {max(0, lives.episodes - lives.skip)} of {lives.episodes} episodes, fewer than the "
-            f"{lives.every} of which one is recorded."
+            f"A life has {max(0, lives.episodes - lives.skip)} episodes after the first {lives.skip}, fewer "
+            f"than the {lives.every} of which one is recorded."
         )
     require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
     numbers = range(lives.tasks * lives.copies)
