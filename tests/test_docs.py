@@ -161,6 +161,7 @@ def test_commands_have_the_options_that_there_are(page):
             own = {option.flag for option in options(method.config_class)}
             known |= own | {f"{method.name}.{flag}" for flag in own}
         if named:
+            assert {"--env", "--config", "--help"} & set(words), words
             assert not {re.sub(r"(^|\.)no-", r"\1", flag) for flag in flags(words)} - known, words
 
 
