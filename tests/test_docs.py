@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import nbformat
@@ -18,6 +18,7 @@ from hunch.cli.commands import COMMANDS
 from hunch.cli.comparison import CompareOptions
 from hunch.cli.help import common, options
 from hunch.cli.run import RunOptions
+from hunch.core import HunchError
 from hunch.methods import find
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.plugins import installed
@@ -68,6 +69,26 @@ def test_programs_run(page, tmp_path, cache):
     assert done.returncode == 0, done.stderr
 
 
+def test_programs_of_environments_run(tmp_path, monkeypatch):
+    """The first program of each page; some need a package that is not there, one another page's run."""
+    monkeypatch.chdir(tmp_path)
+    for page in sorted((DOCS / "environments").glob("*.md")):
+        for code in blocks(page)[:1]:
+            try:
+                exec(compile(code, page.name, "exec"), {})
+            except HunchError as error:
+                if not re.search("needs the package|There is no folder 'runs/", str(error)):
+                    raise AssertionError(page) from error
+
+
+@pytest.mark.parametrize("page", ["models.md", "training.md", "methods/ppo.md", "api/rules.md"])
+def test_programs_about_models_run(page, tmp_path, monkeypatch):
+    """With a model that needs no download."""
+    monkeypatch.chdir(tmp_path)
+    code = re.sub(r"hf:[\w./-]+", "pocket", shortened("".join(blocks(DOCS / page))))
+    exec(compile(code, page, "exec"), {})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=name)
 def test_notebooks_run(notebook, tmp_path, cache, monkeypatch):
@@ -111,10 +132,10 @@ def test_the_examples_are_listed():
     assert set(re.findall(r"^\| `(\w+\.py)` \|", worked, re.MULTILINE)) == {path.name for path in EXAMPLES}
 
 
-def commands(page):
+def commands(page, verb=""):
     """The commands in the shell blocks of a page, each as its words; lines that end in a backslash go on."""
     text = "\n".join(re.findall(r"^ *```bash\n(.*?)^ *```", page.read_text(), re.MULTILINE | re.DOTALL))
-    for line in text.replace("\\\n", " ").splitlines():
+    for line in text.replace("\\\n", " ").replace("$verb", verb).splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["hunch"]:
             yield words[1:]
@@ -130,6 +151,7 @@ def flags(words):
 def test_commands_have_the_options_that_there_are(page):
     for command, *words in commands(page):
         assert command in {*COMMANDS, *installed("hunch.commands")}, command
+        assert not any("<" in word for word in words), f"a shell reads from a file there: {words}"
         if command not in ("run", "compare") or not words or words[0].startswith("-"):
             continue
         named = [w for w in takewhile(lambda w: not w.startswith("-"), words) if re.fullmatch(r"[\w-]+", w)]
@@ -139,7 +161,34 @@ def test_commands_have_the_options_that_there_are(page):
             own = {option.flag for option in options(method.config_class)}
             known |= own | {f"{method.name}.{flag}" for flag in own}
         if named:
+            assert {"--env", "--config", "--help"} & set(words), words
             assert not {re.sub(r"(^|\.)no-", r"\1", flag) for flag in flags(words)} - known, words
+
+
+def folders(page):
+    """The folders under runs/ and data/ that commands of a page write, with their environments, and read."""
+    wrote, read = {}, set()
+    loop = re.search(r"for verb in (.*); do", page.read_text())
+    for verb in shlex.split(loop[1]) if loop else [""]:
+        for words in commands(page, verb):
+            for before, word in pairwise(words):
+                if before == "--out":
+                    wrote[word] = words[words.index("--env") + 1] if "--env" in words else ""
+                else:
+                    read |= set(re.findall(r"(?:^|[:=])((?:runs|data)/[^=/]+)(?:/|$)", word))
+    return wrote, read
+
+
+def test_folders_that_commands_read_are_written_by_a_command():
+    """A reader can follow the pages in any order: no two of them write the same folder with another world."""
+    each = {page: folders(page) for page in [*PAGES, ROOT / "README.md"]}
+    wrote = {"runs/demo": {""}}  # by `make demo`
+    for made, _ in each.values():
+        for folder, env in made.items():
+            wrote.setdefault(folder, set()).add(env)
+    assert not {folder: envs for folder, envs in wrote.items() if len(envs) > 1}
+    lost = {(name(page), one) for page, (_, read) in each.items() for one in read - set(wrote)}
+    assert not lost, sorted(lost)
 
 
 def anchor(heading):

@@ -114,6 +114,15 @@ def test_a_critic_that_refuses_or_writes_prose_is_refused_in_a_sentence(principl
     assert PRINCIPLE in question(ASKED, BAD, PRINCIPLE)
 
 
+def test_a_dry_run_estimates_the_judge_without_asking_it(tmp_path, principles, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "constitutional", "--env", ENV, "--lm", SCRATCH, "--judge", "scripted:critic"]
+    main(
+        [*command, "--principles", principles, "--drafts", "8", "--pairs", "8", "--steps", "100", "--dry-run"]
+    )
+    assert "no model was asked" in capsys.readouterr().out
+
+
 def test_the_command_refuses_an_empty_file_and_a_run_that_is_too_short(tmp_path, principles, capsys):
     empty = tmp_path / "empty.txt"
     empty.write_text("\n")

@@ -77,6 +77,8 @@ def test_workers_record_the_same_lives(data):
     assert again.episodes == data.episodes
     assert sorted({e.lifetime for e in data.episodes}) == list(range(12))
     assert all(len({e.number % 2 for e in data.episodes if e.lifetime == life}) == 1 for life in range(12))
+    with pytest.raises(UsageError, match="A life has 6 episodes after the first 0, fewer than the 20"):
+        histories(config, Lives(tasks=1, copies=1, episodes=6))
 
 
 def test_the_network_learns_what_the_data_do(data):

@@ -90,7 +90,7 @@ def test_curated_demonstrations_are_the_best(writer):
     some = made("sft", lm=SCRATCH, drawn=3)
     some.rng = np.random.default_rng(0)
     assert len(some.chosen(known)) == 3
-    with pytest.raises(UsageError, match="only 20 demonstrations"):
+    with pytest.raises(UsageError, match="Too few demonstrations: 20"):
         made("sft", lm=SCRATCH, curated=30).chosen(known)
     with pytest.raises(UsageError, match="give recorded ones"):
         few.chosen([Example(ASKED, "x")] * 5)

@@ -253,6 +253,15 @@ def test_an_estimate_needs_neither_server_nor_key(spec, tmp_path, monkeypatch, c
     assert refused.value.code == 2
 
 
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+def test_an_estimate_without_a_server_says_why_a_verb_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    spec = "openai:m?base_url=http://127.0.0.1:9/v1"
+    with pytest.raises(SystemExit):
+        main(["run", "zero-shot", "--env", LAKE, "--lm", spec, "--prior.kind", "labelled", "--dry-run"])
+    assert "its server was not reached" in capsys.readouterr().err
+
+
 def test_what_is_in_the_cache_costs_nothing(tmp_path):
     """A run of no more steps than are played is estimated exactly, but for what its answers change."""
     config = replace(CONFIG, steps=100)

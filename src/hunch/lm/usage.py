@@ -22,7 +22,7 @@ class Usage:
         retries: Failed attempts that were repeated, for a model behind a network.
         refusals: Answers that are empty or that the server marked as refused.
         fallbacks: Answers, including cached ones, that named none of the given options.
-        silent: The fallbacks among them that belong to a row of at least :data:`hunch.lm.hearing.SILENT`.
+        silent: The fallbacks among them that came at least :data:`hunch.lm.hearing.SILENT` in succession.
         cost: Cost of the tokens; 0 if the model has no price.
     """
 

@@ -51,7 +51,7 @@ class ListedPolicy(ABC):
         return drawn
 
     def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
-        """Return None: the divergence from the prior is that of the whole distribution."""
+        """Return None: ``evaluate`` computes the divergence from the prior over the whole distribution."""
         return None
 
     @torch.no_grad()

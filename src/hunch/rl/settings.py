@@ -109,4 +109,4 @@ class TrustRegionConfig(UpdateConfig):
     backtracks: PositiveInt = 10
     """Most steps of the line search (paper)."""
     shrink: Share = 0.8
-    """Factor of the step at each of them (RL4LMs; paper's code: 0.5)."""
+    """Factor of the step at each step of the line search (RL4LMs; paper's code: 0.5)."""

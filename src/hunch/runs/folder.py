@@ -93,7 +93,7 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether an earlier session left a checkpoint, lines or kept agents here."""
+        """Whether an earlier session left a checkpoint, recorded lines or kept checkpoints here."""
         sizes = (path.stat().st_size for name in STREAMS if (path := self.path / name).exists())
         return any(sizes) or any((self.path / place).exists() for place in (CHECKPOINT, KEPT_AT))
 

@@ -28,7 +28,7 @@ from hunch.runs.processes import end_with_parent
 
 @dataclass(frozen=True, kw_only=True)
 class Lives:
-    """How many histories to record, and what of each."""
+    """How many histories to record, and which episodes of each."""
 
     tasks: PositiveInt = 36
     """Tasks, drawn by the seed; several may be the same."""
@@ -47,7 +47,7 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
 
     Args:
         config: Method, environment and seed; ``steps`` is not used.
-        lives: How many, and what of each.
+        lives: How many histories to record, and which episodes of each.
         workers: Processes at a time. The result does not depend on their number.
 
     Raises:
@@ -57,8 +57,8 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     check_settings(lives)
     if lives.skip > lives.episodes - lives.every:
         raise UsageError(
-            f"skip leaves {max(0, lives.episodes - lives.skip)} of {lives.episodes} episodes, fewer than the "
-            f"{lives.every} of which one is recorded."
+            f"A life has {max(0, lives.episodes - lives.skip)} episodes after the first {lives.skip}, fewer "
+            f"than the {lives.every} of which one is recorded."
         )
     require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
     numbers = range(lives.tasks * lives.copies)

@@ -180,7 +180,7 @@ class Process:
         return self._end.alive
 
     def end(self) -> None:
-        """Kill the process. A fork of the caller only releases it."""
+        """Kill the process; in a fork of the caller, only close the connection to it."""
         self._end()
 
 

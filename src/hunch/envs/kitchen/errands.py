@@ -48,7 +48,7 @@ class Errand(NamedTuple):
 
     Attributes:
         text: Text of the instruction.
-        family: primitive, words, nouns or long.
+        family: How it is worded: primitive, words, nouns or long.
         goal: What must hold when the robot says that it is done.
     """
 

@@ -45,7 +45,7 @@ class Reader(Names):
 
     def read(self, text: str) -> int | None:
         """Return the option that a text without thoughts decides on."""
-        found = self.exact(text)
+        found = self.exact(text := english.STRUCK.sub("", text))
         if found is not None or not text.strip():
             return found
         held = as_json(text)
@@ -57,11 +57,8 @@ class Reader(Names):
         marks = list(_FINAL.finditer(text))[-1:] or list(_MARK.finditer(text))[-MARKS:]
         for part in (_after(text, mark.end()) for mark in marks[-1:]):
             if (found := self.short(part)) is not None or self.mentions(part) or len(part.split()) < 8:
-                return (
-                    found
-                    if len({self.short(_after(text, m.end())) for m in marks}) == 1
-                    else self._last(text)
-                )
+                same = len({self.short(_after(text, m.end())) for m in marks}) == 1
+                return found if same else self._last(text)
         return self.short(text)
 
     def _last(self, text: str) -> int | None:
@@ -122,6 +119,7 @@ class Reader(Names):
             not named
             or text[: named[0].start].strip(QUOTES + ">#-([")
             or not english.ADMITS.match(text, named[0].end)
+            or english.DENIED.match(text, named[0].end)
         ):
             return None
         new_line = "\n" in text[named[0].end :][:2]

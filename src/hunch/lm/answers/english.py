@@ -18,8 +18,8 @@ DENIES: Final = re.compile(
     r"\b(?:not|never|cannot|without|against|avoid\w*|neither|nor|than|over|unlike|refus\w+|instead of|except|"
     r"before|after(?! that)|until|unless|(?:any|every)thing but|under no|no (?:reason|need|point|use)|"
     r"whether|between|(?:last|previous|earlier) \w+ was|"
-    r"(?:mistake|wrong|unwise|risky|dangerous|pointless|shame|early|late|soon|silly|foolish) to|only a fool|"
-    r"rul\w+ out|skip\w*|stop|forbids?|beware|fail\w* to|had to|"
+    r"(?:mistake|wrong|unwise|risky|dangerous|pointless|shame|early|late|soon|silly|foolish|impossible) to|"
+    r"rul\w+ out|skip\w*|stop|forbids?|beware|fail\w* to|had to|only a fool|refrain\w*|(?<!no )doubt|worst|"
     r"opponent|dealer|enem\w+|others|that will|(?:i|we) considered|tried|"
     r"(?:would|should|could|might) have|no ?body|no one|some ?(?:body|one)|whoever|"
     r"(?:came|come|comes|coming|arrived) from|been to)\b|n['’]t\b|"
@@ -48,8 +48,9 @@ LEADS_TO_ONE: Final = re.compile(
     _I | re.DOTALL,
 )
 """What stands before an action of one word, which elsewhere is any word of a sentence."""
+STRUCK: Final = re.compile(r"~~[^~\n]+~~|[❌✗✘][^\n✅✔]*")
 PAST: Final = re.compile(
-    r"\b(?:told|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
+    r"\b(?:told|asked|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
 )
 EITHER: Final = re.compile(r"\b([a-z]+)/([a-z]+)\b")
 """Two words of an option of which an answer gives one, such as "in/on"."""
@@ -58,21 +59,23 @@ DENIED: Final = re.compile(
     r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|bad|worse)\b|"
     r"(?:is|wo|would|does|do|did|ca|could|should)n['’]t\b|"
     r"(?:does|do|did|can|would|will|could|should)\s+not\b|cannot\b|"
-    r"(?:did|costs?|was|were|would have|is what|kills|does nothing)\b|there (?:is|are|was)\b|"
+    r"(?:did|costs?|was|were|h[ae][ds] been|would have|is what|kills|does nothing)\b|there (?:is|are|was)\b|"
     r"takes? \w+ (?:turns|steps|moves)\b|"
-    r",? which (?:i|we) (?:reject|avoid|rule)\b|"
+    r",? which (?:i|we) (?:reject|refuse|avoid|rule)\b|"
     r"(?:is|are|seems|looks|feels|would be|will be)\b(?![^.;,]*\b(?:best|better|saf\w+|right|correct|good|"
     r"great|optimal|ideal|wis\w+|only|choice|answer|action|move|way|option|fine|preferable|sensible|promising|"
     r"likely|need\w*|necessary|required|next|closer|free|frozen|ok|okay|where|open|reasonable|logical|useful|"
     r"most|more|shortest|nearest|clear|pick|it)\b)|(?:will|would|should|could|may|might|can)\W*\Z|"
     r"(?:leads?|led|falls?|runs?|gets?|got|puts?|ends?|walks?|bumps?|(?:would )?means?)\b[^.,;]*\b"
     r"(?:holes?|stuck|nowhere|traps?|walls?|lava|lake|water|death|lost)\b|"
-    r"would (?:lose|fail|end|waste|undo|hurt)\b|(?:fails|loses)\b|makes no sense)",
+    r"would (?:lose|fail|end|waste|undo|hurt)\b|(?:fails|loses)\b|makes no sense)|"
+    r"[\"'`* ]*[:=(–—-]+ *(?:illegal|invalid|impossible|forbidden|fatal|not (?:allowed|possible))\b(?! to)|"
+    r"[\"'`*, –—-]+(?:(?:sorry|oops|no)[ ,.]+(?:wait|i mean\w*)|i mean\w*|make that|scratch that)\b",
     _I,
 )
 CONCLUDES: Final = re.compile(
     r"\b(?:so|therefore|thus|hence|i['’](?:ll|d)|i (?:will|would|choose|pick|take|select|go|should|must|"
-    r"decide|say|prefer)|let['’]s|we should|best|better|go with|decided?)\b",
+    r"decide|say|prefer|mean)|let['’]s|we should|best|better|go with|decided?)\b",
     _I,
 )
 PAUSE: Final = re.compile(r", |\b(?:but|so|therefore|hence|thus)\b", _I)
@@ -100,7 +103,7 @@ FIRST: Final = re.compile(r"\b(?:first|step (?:1|one)|start (?:by|with)|begin (?
 OTHER: Final = re.compile(
     r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
     r"prior|wrong|bad|worst|blocked|dangerous|unsafe|reject(?:ed)?|excluded?|discard(?:ed)?|ruled? out)"
-    r"(?:[ _]\w+){0,2}[*_\"'` ]*(?::.*$|\Z)",
+    r"(?:[ _]\w+){0,3}[*_\"'` ]*(?::.*$|\Z)",
     _I,
 )
 """A line, or its label, that names an action which is not the choice."""

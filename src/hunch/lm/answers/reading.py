@@ -46,9 +46,7 @@ def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _reader(options: tuple[str, ...]) -> Callable[[str], int | None]:
-    from hunch.lm.answers.deciding import (
-        Reader,  # late: its patterns take 0.1 s, which no help should wait for
-    )
+    from hunch.lm.answers.deciding import Reader  # late: its patterns take 0.1 s, which no help waits for
     from hunch.lm.answers.lines import spoken, unfenced
 
     read = Reader(options).read

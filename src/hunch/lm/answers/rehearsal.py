@@ -45,6 +45,7 @@ def unasked(spec: str) -> Model:
     model.answer_tokens, model.takes = THOUGHTS, frozenset(("effort", "choices"))
     names = "price_in", "price_out"
     vars(model).update(zip(names, checked_prices(*(options.get(name, 0.0) for name in names)), strict=True))
+    vars(model)["lacking"] = dict.fromkeys(("score", "label", "embed"), "its server was not reached.")
     return model
 
 
@@ -65,7 +66,7 @@ class StandIn(Model):
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.price_in, self.price_out = prices(model)
         self.answer_tokens = getattr(model, "answer_tokens", 0)
-        self.takes = getattr(model, "takes", frozenset())
+        self.takes, self.lacking = getattr(model, "takes", frozenset()), getattr(model, "lacking", {})
         self._answers = UniformModel()
 
     def generate(

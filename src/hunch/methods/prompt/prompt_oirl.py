@@ -70,7 +70,7 @@ class PromptOIRL(DQN):
         return super().act(states) if self.config.choose == "question" else self.chosen(states, self.rng)
 
     def chosen(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
-        """Choose by a control."""
+        """Choose at random, or the prompt that was best over all recorded questions: the controls."""
         if self.config.choose == "random":
             return [s.options[int(rng.integers(len(s.options)))] for s in states]
         return [max(s.options, key=lambda prompt: self.means.get(prompt, -np.inf)) for s in states]

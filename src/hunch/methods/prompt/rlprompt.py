@@ -35,7 +35,7 @@ class RLPromptConfig:
     """Soft Q-learning of a prompt."""
 
     length: PositiveInt = 3
-    """Words of a prompt (paper: 5)."""
+    """Number of words in a prompt (paper: 5)."""
     words: str = ""
     """Words to write with, separated by spaces. Default: those of the environment."""
     search: Literal["soft-q", "random", "edits"] = "soft-q"

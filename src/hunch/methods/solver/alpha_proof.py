@@ -185,7 +185,7 @@ class AlphaProof(Agent):
         self.attempts |= {text: self._proof(goal) for text, goal in goals.items()}
 
     def statements(self, texts: Sequence[str]) -> list[Goal | None]:
-        """Return the statements that texts make; None where the formaliser has no reading."""
+        """Return the formal statement of each text; None where the formaliser gives none."""
         new = [text for text in dict.fromkeys(texts) if text not in self.goals]
         words = [text for text in new if self.formaliser and "|-" not in text]
         if not self.formaliser and any("Show that " in text for text in new):

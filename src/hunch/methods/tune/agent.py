@@ -59,7 +59,7 @@ class WritingConfig(TextConfig, UpdateConfig):
     """A language model that writes and is trained."""
 
     group: PositiveInt = 1
-    """Answers to one prompt: as many environments side by side share the beginnings of their episodes."""
+    """Answers to one prompt: so many parallel environments begin each episode with the same seed."""
     episodes: PositiveInt = 64
     """Episodes for an update, in whole groups."""
     reference: str = "start"

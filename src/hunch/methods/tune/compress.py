@@ -143,7 +143,7 @@ class Best(Groups):
 
 
 def changed(bits: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return choices with one word exchanged for another one, or one more or less."""
+    """Return choices in which one kept word is exchanged for a dropped one, or one word changes sides."""
     bits = bits.copy()
     inside, outside = np.flatnonzero(bits), np.flatnonzero(bits == 0)
     if len(inside) and len(outside) and rng.random() < 0.5:

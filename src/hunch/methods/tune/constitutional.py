@@ -149,7 +149,7 @@ class Constitutional(RLHF):
         said = self.written([f"{asked[i]}{told[i]}{REVISE}" for i in due])
         found = [revision(answer) for answer in said]
         self.asking.hear(said, found, abstains=True)
-        if due and not any(found):
+        if due and not any(found) and getattr(self.judging, "speaks", True):
             raise UsageError(
                 f"{self.judging.name} wrote no revision in {len(due):,} answers, such as {said[0][:60]!r}: "
                 f"one has to hold a line that begins with {MARK}"

@@ -32,7 +32,7 @@ class GRPOConfig(WritingConfig):
     """Group-relative policy optimisation."""
 
     group: PositiveInt = 8
-    """Answers to one prompt: as many environments side by side share the beginnings of their episodes (paper:
+    """Answers to one prompt: so many parallel environments begin each episode with the same seed (paper:
     64)."""
     kl: NonNegativeFloat = 0.04
     """Weight of the divergence from the reference (paper)."""

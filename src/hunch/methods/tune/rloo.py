@@ -31,7 +31,7 @@ class RLOOConfig(WritingConfig):
     """Baseline: the mean of the group's others (leave_one_out), or its first answer, which is then the
     greedy one (self_critical, Rennie et al., CVPR 2017)."""
     group: PositiveInt = 4
-    """Answers to one prompt: as many environments side by side share the beginnings of their episodes (paper:
+    """Answers to one prompt: so many parallel environments begin each episode with the same seed (paper:
     2 and 4)."""
     kl: NonNegativeFloat = 0.05
     """Weight of the divergence from the reference (TRL)."""

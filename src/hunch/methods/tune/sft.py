@@ -61,7 +61,7 @@ class SFT(RecordedAgent):
         """Return the best demonstrations, or some at random, or all."""
         c, n = self.config, len(known)
         if n < max(1, c.curated, c.drawn):
-            raise UsageError(f"There are only {n:,} demonstrations; give others with --data.")
+            raise UsageError(f"Too few demonstrations: {n:,}. Give --data, or prompts with a 'completion'.")
         if c.curated and np.isnan([own.reward for own in known]).any():
             raise UsageError(
                 "The best demonstrations are those of highest reward: give recorded ones, --data."

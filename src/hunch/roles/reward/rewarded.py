@@ -52,7 +52,7 @@ class Rewarded(Wrapper):
         shaping: How the source's rewards are transformed first.
 
     Raises:
-        UsageError: if a setting is out of range, or a threshold is set for a source without known rewards.
+        UsageError: if a setting is out of range, or ``shaping`` has a quantile and the source no ``known``.
     """
 
     source: RewardSource

@@ -67,7 +67,7 @@ class PromptConfig(AskConfig):
     temperature: NonNegativeFloat = 0.1
     """Sampling temperature (released code)."""
     policy_temperature: NonNegativeFloat | None = None
-    """Sampling temperature of actions; 1 samples the model's own distribution. Default: temperature."""
+    """Sampling temperature of actions; 1 samples the model's own distribution. Default: as all answers."""
     top_p: Share = 1.0
     """top-p of the sampling (released code)."""
 
