@@ -5,32 +5,37 @@ hunch study code-policies
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hunch.envs.design.policy import PolicyCode
 from hunch.methods.method import Method
 from hunch.methods.program.code_policy import CodePolicy, CodePolicyConfig
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.writer.programs import best
+from hunch.roles.writer.programs import Attempt, Search, best
+from hunch.roles.writer.search import HillClimbing
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.programs_funsearch import Mutating, attempts_of, tried
 from hunch_studies.study import Part, Scale, Study, runs_of
 
-__all__ = ["MUTATED", "STUDIES", "Mutated"]
+__all__ = ["CLIMBING", "MUTATED", "STUDIES", "Climbing", "Mutated"]
 
 Row = dict[str, Any]
 
 ENV = "hunch/PolicyCode-v0"
 BASES: dict[str, dict[str, Any]] = {
+    "CartPole-v1": {"episodes": 5},
     "FrozenLake8x8-v1": {"episodes": 10},
 }
 """The environments, and the number of episodes per program."""
-PROGRAMS = {"FrozenLake8x8-v1": 60}
-"""Programs per run."""
+PROGRAMS = {"CartPole-v1": 300, "FrozenLake8x8-v1": 60}
+"""Programs per run. CartPole pays every step, so that a better program shows before it is good."""
 TESTED = 30
 """Further episodes in which a winner is evaluated."""
 LINES: dict[str, dict[str, Any]] = {
@@ -39,6 +44,8 @@ LINES: dict[str, dict[str, Any]] = {
     "random": {"search": "single"},
 }
 """The search rules."""
+CLIMBED = ("CartPole-v1",)
+"""Where hill climbing without drift is tried, too."""
 STREAMS = 4
 """Programs per batch."""
 
@@ -57,14 +64,38 @@ MUTATED = Method(
 )
 
 
+class OnlyUp(HillClimbing):
+    """Hill climbing that stays where it is among equals, so that it does not drift."""
+
+    def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
+        """Move to an attempt that is better."""
+        for attempt in attempts:
+            if self.parent is None or (attempt.fitness or -np.inf) > (self.parent.fitness or -np.inf):
+                self.parent = attempt if attempt.fitness is not None else self.parent
+
+
+class Climbing(Mutated):
+    """The same search without drift."""
+
+    def search(self) -> Search:
+        """Climb."""
+        return OnlyUp()
+
+
+CLIMBING = replace(MUTATED, name=f"{__name__}:CLIMBING", agent_class=Climbing)
+
+
 def arms(base: str, steps: int) -> tuple[Arm, ...]:
     """Return the search rules."""
     place = {"base": base, **BASES[base]}
     run = RunConfig(method=MUTATED.name, env=ENV, env_options=place, steps=steps, envs=STREAMS)
-    return tuple(
+    listed = [
         Arm(label, replace(run, options=CodePolicyConfig(give_up=0, **options)))
         for label, options in LINES.items()
-    )
+    ]
+    if base in CLIMBED:
+        listed += [Arm("hill climbing, only up", replace(listed[0].config, method=CLIMBING.name))]
+    return tuple(listed)
 
 
 def searched(base: str, run: Path) -> Row:
@@ -119,9 +150,8 @@ STUDIES = {
         "code-policies",
         "Do searches over programs find better policies than random changes of the first one?",
         "There is no single published result; the searches are FunSearch's.",
-        "The writer is a random mutator of syntax trees (L0), which knows nothing about the task. There is "
-        "only one environment.",
+        "The writer is a random mutator of syntax trees (L0), which knows nothing about the task.",
         _parts,
-        seeds=5,
+        seeds=10,
     )
 }
