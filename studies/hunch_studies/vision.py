@@ -34,7 +34,7 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
-from hunch_studies.frontiers import DRAW, FILE, Bed, Dialled, frontier
+from hunch_studies.frontiers import DRAW, FILE, WALKS, Bed, Dialled, frontier
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
 from hunch_studies.study import Part, Scale, Seeded, Study
@@ -43,8 +43,8 @@ from hunch_studies.worlds.babyai.facts import SCHEMA, TARGET, at_dusk, steps_fro
 EYES: Final = "pocket?corpus=clip"
 ENV: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
 GOAL, BASELINE = steps_from(TARGET, 1), steps_from(TARGET, 8)
-PLAYED: Final = 600
-"""Steps of a run of DQN-Prior."""
+PLAYED, LONGER = 600, 2_000
+"""Steps of a run of DQN-Prior, and of one in which it can learn where the reader errs."""
 TAUGHT: Final = 8_000
 """Steps of a run of Q-learning on rewards."""
 PAIRS: Final = 300
@@ -143,11 +143,12 @@ def models(scale: Scale, data: Path) -> tuple[Model, Model, Model]:
     )
 
 
-def arms(scale: Scale, known: Sequence[Model]) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
-    """DQN-Prior on true facts and on what readers read, and further controls."""
-    steps = scale.steps(PLAYED)
+def arms(scale: Scale, known: Sequence[Model]) -> tuple[tuple[Arm, ...], ...]:
+    """DQN-Prior on true facts and on what readers read, further controls, and longer runs."""
 
-    def arm(label: str, reader: str = "", lm: str = "pocket?corpus=walks", skin: str = "plain") -> Arm:
+    def arm(
+        label: str, reader: str = "", lm: str = WALKS, skin: str = "plain", steps: int = scale.steps(PLAYED)
+    ) -> Arm:
         options = {"history": 0, "skin": skin} | ({"reader": reader} if reader else {})
         config = DQNPriorConfig(encoder="phrases")
         return Arm(
@@ -155,11 +156,16 @@ def arms(scale: Scale, known: Sequence[Model]) -> tuple[tuple[Arm, ...], tuple[A
             RunConfig(method="dqn-prior", env=ENV, env_options=options, lm=lm, steps=steps, options=config),
         )
 
-    clip_, untrained, shuffled = (arm(model.name, model.spec) for model in known)
+    untrained = known[1]
+    clip_, blank, shuffled = (arm(model.name, model.spec) for model in known)
     dusk = arm("clip, dusk", EYES, skin="dusk")
     return (
-        (arm("true facts"), clip_, untrained),
+        (arm("true facts"), clip_, blank),
         (dusk, shuffled, arm("true facts, uniform prior", lm="uniform")),
+        tuple(
+            arm(f"{name}, {LONGER:,} steps", reader, steps=scale.steps(LONGER))
+            for name, reader in (("true facts", ""), ("clip", EYES), ("untrained", untrained.spec))
+        ),
     )
 
 
@@ -183,7 +189,7 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
     """The facts, and a text method on them. The control that is trained is a part of its own."""
     known = ours, untrained, shuffled = models(scale, data)
     shown = scale.episodes(SHOWN)
-    first_arms, more = arms(scale, known)
+    first_arms, more, longer = arms(scale, known)
 
     readers = {"nearest tile of the plain skin": lambda: by_tiles}
     first = {model.name: model.reader for model in (ours, untrained)} | readers
@@ -198,6 +204,7 @@ def facts(scale: Scale, data: Path) -> Sequence[Part]:
         ),
         played(scale, "A text method on what is read", first_arms),
         played(scale, "A text method, further controls", more),
+        replace(played(scale, "A text method for longer", longer), prepare=untrained.prepare),
     )
 
 
