@@ -70,8 +70,8 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
     def writes(label: str, method: str, options: Any) -> Arm:
         return arm(label, method, options, written=True)
 
-    def chooses(label: str, **options: Any) -> Arm:
-        return arm(f"{label}, from the list", "grpo", GRPOConfig(**{**CHOOSES, **options}), TRAINED)
+    def chooses(label: str, config: Any = GRPOConfig, method: str = "grpo", **options: Any) -> Arm:
+        return arm(f"{label}, from the list", method, config(**{**CHOOSES, **options}), TRAINED)
 
     prior = PriorConfig(kind="likelihood", listed=False)
     return (
@@ -85,12 +85,9 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         chooses("GRPO"),
         chooses("GRPO, shuffled rewards", shuffle=True),
         chooses(ALONE, episodes=NEVER),
-        arm(
-            "filtered cloning, from the list",
-            "rloo",
-            RLOOConfig(**CHOOSES, group=8, advantage="returns"),
-            TRAINED,
-        ),
+        chooses("GiGPO", GiGPOConfig, "gigpo"),
+        chooses("RLOO", RLOOConfig, "rloo", group=8),
+        chooses("filtered cloning", RLOOConfig, "rloo", group=8, advantage="returns"),
         arm("GLAM", "glam", GLAMConfig(listed=False, normalise="token"), TRAINED),
         arm("DQN-Prior, frozen model", "dqn-prior", DQNPriorConfig(prior=prior), MODEL),
     )
