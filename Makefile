@@ -83,7 +83,7 @@ study: setup
 		priors-cache priors-encoder icpi icpi-models icpi-roles abilities funsearch eureka text2reward code-policies code-world-models worldcoder \
 		game-models text-world-models kwon motif ellm saycan inner-monologue reporter plan4mc spring glam twosome \
 		gflan-prior instruct-rl likelihood-value task-explore rl-adapter novelty proofs rlhf offline-rlhf rl4lms lima feedback \
-		prompting agents in-context pretrained-dt vision-facts vision-rewards vision-preferences frontiers; do \
+		prompting agents in-context pretrained-dt vision-encoders vision-facts vision-rewards vision-preferences frontiers; do \
 		$(BIN)/hunch study $$name || exit 1; done
 
 bench: setup

@@ -81,6 +81,8 @@ APART: Final[dict[str, str]] = {
     "TWOSOME": _TRAINED,
     "GFlan-Prior": _TRAINED,
     "GRPO, as an agent": _TRAINED,
+    "Red teaming": _TRAINED,
+    "SYNDICOM": _TRAINED,
     "Generalised planning": _RECORDED,
     "Text world models": "it has no run: predictions are measured",
     "Models as world models": _RECORDED,
