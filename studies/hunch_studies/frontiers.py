@@ -64,6 +64,11 @@ def learning(result: Result) -> float:
     return area([e.step for e in result.episodes], [e.success for e in result.episodes], result.requested)
 
 
+def late(result: Result) -> float:
+    """Return the success in the last quarter of the steps."""
+    return result.success.value
+
+
 def tried(result: Result) -> float:
     """Return the success of the trained policy in the evaluation at the end."""
     return float(np.mean([episode.success for episode in result.evaluations]))
@@ -253,7 +258,7 @@ BEDS: Final = (
         Dialled("", "scripted:onlooker?misread={error}", "scripted:onlooker?misread=1"),
         600,
         DQNPriorConfig(encoder="phrases"),
-        lambda result: result.success.value,
+        late,
         "success in the last quarter",
         {"lm": WALKS, "env_options": {"history": 0}},
         place=f'--env.history 0 --encoder phrases --lm "{WALKS}" --env.picture --reader',

@@ -34,7 +34,7 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
-from hunch_studies.frontiers import DRAW, FILE, WALKS, Bed, Dialled, frontier
+from hunch_studies.frontiers import DRAW, FILE, WALKS, Bed, Dialled, frontier, late
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
 from hunch_studies.study import Part, Scale, Seeded, Study
@@ -265,7 +265,9 @@ def judges_frontier(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     right, *some, chance = (arm for arm in done if not isinstance(arm, Seeded))
     lasting = [arm for arm in done if isinstance(arm, Seeded)]
     by: dict[Errors, tuple[Path, list[Arm]]]
-    by = {"independent": (folder, [right, *some]), "lasting": (folder / "lasting", [right, *lasting])}
+    by = {"independent": (folder, [right, *some])}
+    if lasting:
+        by["lasting"] = (folder / "lasting", [right, *lasting])
     bed = Bed(
         "rl-vlm-f",
         "preference",
@@ -273,7 +275,7 @@ def judges_frontier(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         Dialled("", control=chance.config.lm),
         TAUGHT,
         chance.config.options,
-        lambda result: result.success.value,
+        late,
         "success in the last quarter",
         place="--env.picture --env.history 0 --env.tile 8 --lm",
     )
