@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import threading
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import pytest
 
 import hunch
 from hunch.audition import frontier as frontiers
-from hunch.audition.answer import Audition, plain
+from hunch.audition.answer import Audition, advice, plain
 from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
@@ -19,6 +20,7 @@ from hunch.audition.planner import SKILLS
 from hunch.audition.prior import states
 from hunch.audition.question import Bed, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
+from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.envs.kitchen.errands import ERRANDS, plans
 from hunch.lm import Cached, load
@@ -520,3 +522,16 @@ def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):
     assert code == 2
     assert sentence in err
     assert out == ""
+
+
+def test_the_suggested_command_puts_the_model_into_its_place(tmp_path):
+    """A reader of pictures is no model of ``--lm``: the command that the audition ends with has to run."""
+    pytest.importorskip("minigrid")
+    pytest.importorskip("hunch_pocket")
+    spec = "pocket?corpus=clip"
+    told = advice(hunch.audition(spec, roles=["reader"], questions=100), spec)
+    command = shlex.split(told.partition("Run it: ")[2])
+    assert command[-2:] == ["--reader", spec]
+    main([*command[1:], "--steps", "40", "--out", str(tmp_path / "run")])
+    told = json.loads((tmp_path / "run" / "summary.json").read_text())["models"]["reader"]
+    assert told["calls"] + told["cache_hits"] > 0

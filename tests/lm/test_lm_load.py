@@ -20,7 +20,7 @@ from hunch.lm import Usage
         ("minlm", "did you mean 'minilm'"),
         ("Uniform", "did you mean 'uniform'"),
         ("script:first", "did you mean 'scripted:<rule>'"),
-        ("gpt-9", "there are anthropic:<model>, bag-of-words, hf:<name or folder>, minilm"),
+        ("gpt-9", "there are anthropic:<model>, bag-of-words, eyes, hf:<name or folder>, minilm"),
         ("Qwen/Qwen2.5-0.5B", "did you mean 'hf:Qwen/Qwen2.5-0.5B'"),
         ("", "there are anthropic"),
         ("openai:", "should read 'openai:<model>'"),
@@ -73,7 +73,7 @@ def test_a_model_without_the_verb_says_who_has_it() -> None:
         lm.require(lm.load("uniform"), "embed", "The text encoder")
     assert str(caught.value) == (
         "The text encoder needs a model with the verb 'embed', but uniform only has generate, label, score; "
-        "'embed' is offered by bag-of-words, hf:<name or folder>, minilm, openai:<model>, phrases, "
+        "'embed' is offered by bag-of-words, eyes, hf:<name or folder>, minilm, openai:<model>, phrases, "
         "pocket, random-network, random-words, replay:<file>, tfidf, words."
     )
 

@@ -57,6 +57,11 @@ def by_tiles(pixels: clip.Pixels) -> dict[str, str]:
     return dict(zip(SCHEMA.fields, read, strict=True))
 
 
+def facts_of(image: str) -> dict[str, str]:
+    """Read a picture that is a data URL."""
+    return by_tiles(np.asarray(opened(image)))
+
+
 def actions_away(facts: Mapping[str, str]) -> int:
     """Return how many actions the agent needs until it faces the ball in a room with nothing else."""
     start = (int(facts["agent's column"]), int(facts["agent's row"]), FACING.index(facts["agent's heading"]))
@@ -77,7 +82,7 @@ def actions_away(facts: Mapping[str, str]) -> int:
 @cache
 def actions_to_ball(image: str) -> int:
     """Return how many actions the agent of a picture, a data URL, needs until it faces the ball."""
-    return actions_away(by_tiles(np.asarray(opened(image))))
+    return actions_away(facts_of(image))
 
 
 class Distance(RewardSource):

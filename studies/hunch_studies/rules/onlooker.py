@@ -18,11 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from hunch.core import UsageError
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.backends.seeing import opened
 from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import Prompt, shown
 from hunch.lm.speech import ONE_LINE, Sampling, text_of
@@ -73,10 +70,10 @@ class Onlooker(RuleWriter):
         return [self.compared(f"{told}\n{text}", sample) for sample in samples]
 
     def _facts(self, image: str) -> dict[str, str]:
-        from hunch_studies.laboratory.tiles import by_tiles  # draws rooms with minigrid
+        from hunch_studies.laboratory.tiles import facts_of  # draws rooms with minigrid
         from hunch_studies.worlds.babyai.facts import SCHEMA
 
-        found = by_tiles(np.asarray(opened(image)))
+        found = facts_of(image)
         for name, values in SCHEMA.fields.items():
             rng = sample_rng(f"{image} {name} {self.draw}", "onlooker")
             if rng.random() < self.misread:
